@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -15,8 +16,8 @@ from tools.simulation.coverage import never_occurred
 from tools.simulation.invariants import Violation
 from tools.simulation.plan import Plan, load
 from tools.simulation.planted_breadth import BREADTH_BUGS
-from tools.simulation.planted_bugs import BUGS
-from tools.simulation.profiles import PROFILES, plan_for
+from tools.simulation.planted_bugs import BUGS, LEAKS
+from tools.simulation.profiles import PROFILES, ROUNDS, plan_for
 from tools.simulation.run import Report, Run
 from tools.simulation.seeds import run_seeds
 from tools.simulation.shrink import shrink
@@ -88,7 +89,7 @@ def show_plan(path: Path) -> int:
 def find_bugs(seeds: int) -> int:
     """Run each planted bug until a seed finds it; return how many are not found."""
     missed = 0
-    for bug in (*BUGS, *BREADTH_BUGS):
+    for bug in (*BUGS, *BREADTH_BUGS, *LEAKS):
         started, found = time.monotonic(), None
         with bug.planted():
             for number, profile in product(range(1, seeds + 1), bug.profiles):
@@ -118,13 +119,22 @@ def show(totals: Totals, seconds: float) -> None:
     print("actions:", ", ".join(f"{name} {count}" for name, count in sorted(totals.actions.items())))
 
 
+def _tasks(first: int, seeds: int, profiles: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield seeds and profiles. Of ``rounds``, whose runs take several times as long, every tenth seed is run."""
+    for seed, profile in product(range(first, first + seeds), profiles):
+        yield str(seed), profile
+    if tuple(profiles) == PROFILES:
+        yield from ((str(seed), ROUNDS) for seed in range(first, first + seeds) if seed % 10 == 0)
+
+
 def main() -> int:
     """Run what the arguments name."""
     parser = argparse.ArgumentParser(prog="make simulate-faults", description=__doc__)
     parser.add_argument("--seeds", type=int, default=100, help="seeds of each profile")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
-    parser.add_argument("--profiles", nargs="+", default=PROFILES, choices=PROFILES)
+    parser.add_argument("--profiles", nargs="+", default=PROFILES, choices=(*PROFILES, ROUNDS))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--shrink", type=int, default=5, help="how many failing plans are shrunk")
     parser.add_argument("--plan", type=Path, help="run a saved plan and print its trace")
     parser.add_argument("--planted", action="store_true", help="run the planted bugs until they are found")
     parser.add_argument("--folder", type=Path, default=Path(".simulation"), help="for failing plans")
@@ -133,12 +143,13 @@ def main() -> int:
         return show_plan(options.plan)
     if options.planted:
         return min(1, find_bugs(options.seeds))
-    tasks = product(map(str, range(options.first, options.first + options.seeds)), options.profiles)
     totals, started = Totals(), time.monotonic()
-    for report in run_seeds(tasks, jobs=options.jobs):
+    for report in run_seeds(_tasks(options.first, options.seeds, options.profiles), jobs=options.jobs):
         totals.add(report)
+        if report.violations:
+            print(f"seed {report.plan.seed} {report.plan.profile} fails", flush=True)
     show(totals, time.monotonic() - started)
-    for plan, _ in totals.failed[:5]:
+    for plan, _ in totals.failed[: options.shrink]:
         show_failure(plan, options.folder)
     missing = never_occurred(options.profiles, totals.faults, totals.actions)
     if missing:

@@ -9,6 +9,7 @@ During a run, with facts of the API server alone:
 - ``no harm``: each change of a binding's clusters is what the decision core gives for clusters that were stored at some
   time. A list without its clusters, or an error, never was.
 
+- ``reported``: a status that records a generation of a binding with clusters does not leave a failure.
 - ``no lost key``: a binding that needs scheduling is in the queue of each process, or is being processed.
 
 At rest, some minutes after the last fault:
@@ -18,6 +19,7 @@ At rest, some minutes after the last fault:
 - ``alive``: one process leads and is ready.
 - ``cached``: the caches of every process, standbys included, have what is stored.
 - ``balanced``: nothing is left of attempts: no slots, keys, assumed placements.
+- ``flat``: after further rounds of the same steps and faults, no container has more entries (profile ``rounds``).
 """
 
 from __future__ import annotations
@@ -25,19 +27,22 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.informer.requeue_rules import is_claimed
 from tools.apiserver_model import BY_NAME, Write
 from tools.simulation.bindings import BINDING_KINDS
-from tools.simulation.decisions import DecisionCore, ReadableClusters, read_binding, targets_of
+from tools.simulation.decisions import DecisionCore, ReadableClusters, Targets, read_binding, targets_of
+from tools.simulation.flat import growing, sizes_of
+from tools.simulation.generate_rounds import BLOCKS
 from tools.simulation.lost_keys import Missed, missed_keys
 from tools.simulation.network import Sent
 
@@ -82,12 +87,14 @@ class Judge:
     Attributes:
         violations: What went wrong so far.
         scheduler_writes: The number of accepted writes of schedulers to bindings.
+        measured: How often the sizes of containers were noted.
     """
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self.violations: list[Violation] = []
         self.scheduler_writes = 0
+        self.measured = 0
         self._checked = 0
         self._terms: list[_Term] = [_Term("", 0.0, 0.0)]
         self._renewed: dict[str, float] = {}
@@ -101,6 +108,7 @@ class Judge:
         self._missed: dict[str, Missed] = {}
         self._lost: set[tuple[str, BindingKey, str]] = set()
         self._core = DecisionCore(run.setup)
+        self._sizes: dict[str, list[Counter[str]]] = {}
 
     def add(self, invariant: str, text: str) -> None:
         """Record a violation."""
@@ -158,6 +166,8 @@ class Judge:
                 self._check_fence(write, sent)
                 if write.subresource == "":
                     self._check_harm(write)
+                else:
+                    self._check_reported(write)
             self._checked += 1
 
     def _on_lease(self, write: Write, sent: Sent | None) -> None:
@@ -201,11 +211,50 @@ class Judge:
         if read_binding(write.before) is None:
             self.add("no harm", f"{write.key}: is unreadable, and was written")
         elif not self._keeps(targets_of(before), after) and not any(
+            self._fits_a_state(each, after) for each in (before, *self._lost_contents(write))
+        ):
+            self.add("no harm", f"{write.key}: {targets_of(before)} -> {after} fits no state of the clusters")
+
+    def _check_reported(self, write: Write) -> None:
+        """Judge a status: one that records a new generation of a binding with clusters reports a success."""
+        if write.before is None or write.after is None or read_binding(write.after) is None:
+            return
+        before, after = (Binding.from_manifest(orjson.loads(raw)) for raw in (write.before, write.after))
+        observed = after.status.scheduler_observed_generation
+        condition = after.status.condition(SCHEDULED_CONDITION) or {}
+        if (
+            observed != before.status.scheduler_observed_generation
+            and observed == after.generation
+            and after.spec.clusters
+            and condition.get("status") != "True"
+        ):
+            self.add(
+                "reported", f"{write.key}: generation {observed} is observed, with the condition {condition}"
+            )
+
+    def _fits_a_state(self, before: Any, after: Targets) -> bool:
+        """Return whether the clusters are what is decided about a binding for any clusters that were stored."""
+        return any(
             # A binding on a cluster that cannot be read stays there, also where its last version is not known.
             hidden.isdisjoint(targets_of(before)) and self._core.explains(before, after, clusters)
             for clusters, hidden in reversed(self._cluster_states)
-        ):
-            self.add("no harm", f"{write.key}: {targets_of(before)} -> {after} fits no state of the clusters")
+        )
+
+    def _lost_contents(self, write: Write) -> Iterator[Any]:
+        """Yield what the binding of a write had in the same resourceVersion before a restore, which counts from there again.
+
+        A write about that content cannot be told from one about the new content: uid and resourceVersion are the same.
+        The scheduler decides again as soon as its watch has the new content.
+        """
+        assert write.before is not None
+        before = orjson.loads(write.before)["metadata"]
+        for each in self._run.model.writes:
+            if each.epoch >= write.epoch:
+                return
+            if (each.kind, each.key) == (write.kind, write.key) and each.after is not None:
+                found = orjson.loads(each.after)
+                if all(found["metadata"][name] == before[name] for name in ("uid", "resourceVersion")):
+                    yield found
 
     def _keeps(self, before: Mapping[str, int], after: Mapping[str, int]) -> bool:
         """Return whether a change takes nothing away.
@@ -255,6 +304,18 @@ class Judge:
         """Return the version of a stored binding. A later one than the cached one is on its way, with what it needs."""
         raw = self._run.model.state(key.kind).get(BY_NAME[key.kind].key(key.namespace, key.name))
         return None if raw is None else orjson.loads(raw)["metadata"]["resourceVersion"]
+
+    def measure(self) -> None:
+        """Note the sizes of all containers of all processes, and judge the last ones of those that ran all the time."""
+        for process in self._run.running():
+            if process.application is not None:
+                self._sizes.setdefault(process.name, []).append(sizes_of(process))
+        self.measured += 1
+        if self.measured == BLOCKS:
+            for name, samples in self._sizes.items():
+                if len(samples) == BLOCKS:
+                    for text in growing(samples):
+                        self.add("flat", f"{name}: {text}")
 
     def rest_begins(self) -> None:
         """Note the state from which on everything must be at rest."""

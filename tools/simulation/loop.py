@@ -16,9 +16,14 @@ import threading
 import warnings
 from asyncio import events
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
+
+T = TypeVar("T")
 
 _MOST_STEPS_OF_DISPOSAL: Final = 100
+
+_THREAD_SECONDS: Final = 0.01
+"""How long a call in another thread takes."""
 
 _RESOLUTION: Final = 1e-6
 """Seconds. A timer that is due within this time fires; sums of floats lose more than nothing."""
@@ -89,6 +94,22 @@ class EventLoop(asyncio.BaseEventLoop):
             for task in asyncio.all_tasks(self):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
             self.close()
+
+    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
+        """Call a function later in this thread: another thread would need real time, of which the simulation knows nothing."""
+        del executor
+        future: asyncio.Future[T] = self.create_future()
+
+        def run() -> None:
+            if future.done():
+                return
+            try:
+                future.set_result(func(*args))
+            except Exception as error:  # noqa: BLE001 (raised by the await)
+                future.set_exception(error)
+
+        self.call_later(_THREAD_SECONDS, run)
+        return future
 
     def remove_signal_handler(self, sig: signal.Signals | int) -> bool:
         return False

@@ -15,6 +15,7 @@ from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime.binding_points import BindingPoints
 from karmada_scheduler.framework.runtime.filtering import FilterRunner
 from karmada_scheduler.framework.scheduling_points import FilterContext
+from karmada_scheduler.informer import requeue_rules
 from tools.simulation.planted_bugs import Patches, PlantedBug
 
 
@@ -75,6 +76,10 @@ def _unreadable_cluster_counts_as_gone() -> Patches:
     yield schedule, "_unknown_cluster", lambda *_: None
 
 
+def _failure_of_another_is_ignored() -> Patches:
+    yield requeue_rules, "on_failure_of_another", lambda *_: None
+
+
 BREADTH_BUGS: Final = tuple(
     PlantedBug(name, frozenset(invariants), patches, profiles)
     for name, invariants, patches, profiles in (
@@ -97,6 +102,12 @@ BREADTH_BUGS: Final = tuple(
             ("no harm",),
             _unreadable_cluster_counts_as_gone,
             ("kinds", "plugins"),
+        ),
+        (
+            "the failure of another leader is ignored",
+            ("no lost key", "converged"),
+            _failure_of_another_is_ignored,
+            ("extenders",),
         ),
     )
 )

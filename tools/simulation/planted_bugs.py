@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from unittest.mock import patch
 
+from karmada_scheduler.binding_cycle import status_writer
+from karmada_scheduler.binding_cycle.own_writes import OwnWrites
 from karmada_scheduler.binding_cycle.result import CycleResult
 from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
 from karmada_scheduler.binding_cycle.writer import BindingWriter
@@ -25,10 +27,12 @@ from karmada_scheduler.informer import kopf_settings, kopf_watch
 from karmada_scheduler.informer.cluster_lists import ClusterLists
 from karmada_scheduler.informer.event_handlers import EventHandlers
 from karmada_scheduler.informer.relist import Relister
+from karmada_scheduler.informer.requeue import Requeuer as RequeueByEvents
 from karmada_scheduler.scheduler import scheduler as scheduling
 from karmada_scheduler.scheduler.retry import DONE, Outcome, Requeuer, outcome_of
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from tools.simulation.generate import PROFILES
+from tools.simulation.profiles import ROUNDS
 
 Patches = Iterator[tuple[Any, str, Any]]
 
@@ -220,6 +224,32 @@ def _lost_lease_is_ignored() -> Patches:
     yield Elector, "is_leader", lambda self: self._renewed_at is not None
 
 
+def _ended_failure_stays() -> Patches:
+    def fields(base: Any, generation: int, at: str) -> dict[str, Any]:
+        del at
+        is_observed = generation == base.status.scheduler_observed_generation
+        return {} if is_observed else {"schedulerObservedGeneration": generation}
+
+    yield status_writer, "_observed_fields", fields
+
+
+def _own_writes_are_kept() -> Patches:
+    yield OwnWrites, "forget", lambda *_: None
+
+
+def _deleted_bindings_stay_in_the_queue() -> Patches:
+    yield RequeueByEvents, "on_deleted", lambda _: None
+
+
+LEAKS: Final = tuple(
+    PlantedBug(name, frozenset(("flat",)), patches, (ROUNDS,))
+    for name, patches in (
+        ("own writes are kept", _own_writes_are_kept),
+        ("deleted bindings stay in the queue of a standby", _deleted_bindings_stay_in_the_queue),
+    )
+)
+"""Bugs that the profile ``rounds`` finds."""
+
 BUGS: Final = tuple(
     PlantedBug(name, frozenset(invariants), patches)
     for name, invariants, patches in (
@@ -246,6 +276,7 @@ BUGS: Final = tuple(
             ),
             _key_is_dropped_while_in_process,
         ),
+        ("a failure that has ended stays in the status", ("reported",), _ended_failure_stays),
         ("a silent watch is kept", ("converged", "alive"), _silent_watch_is_kept),
     )
 )

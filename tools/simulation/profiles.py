@@ -1,17 +1,23 @@
-"""All profiles of plans."""
+"""All profiles of plans.
+
+``ROUNDS`` is not among ``PROFILES``, because a run of it costs several times as much.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from tools.simulation import generate, generate_breadth
+from tools.simulation import generate, generate_breadth, generate_rounds
 from tools.simulation.plan import Plan
 
 PROFILES: Final = (*generate.PROFILES, *generate_breadth.PROFILES)
+ROUNDS: Final = "rounds"
 
 
 def plan_for(seed: str, profile: str) -> Plan:
     """Return the plan of a seed."""
     if profile in generate_breadth.PROFILES:
         return generate_breadth.plan_for(seed, profile)
+    if profile == ROUNDS:
+        return generate_rounds.plan_for(seed, profile)
     return generate.plan_for(seed, profile)

@@ -148,6 +148,8 @@ class Run:
         simulation.after(_BACKUP_SECONDS, self._back_up)
         simulation.after(_PROBE_SECONDS, self._probe)
         simulation.after(CHECK_SECONDS, self._check_keys)
+        for at in self.setup.measured:
+            simulation.at(at, self.judge.measure)
         simulation.run(plan.faults_end)
         self.record("", "faults end")
         simulation.run(plan.faults_end + plan.settle - REST_SECONDS)

@@ -8,6 +8,7 @@
 - ``extenders``: entries of the configuration file; see ``extenders``.
 - ``estimators``: the failure policy, if estimators are enabled; see ``estimators``.
 - ``longest_backoff``: in seconds. The default of 1,000 s is longer than a run, and each event during a fault doubles it.
+- ``measured``: the times at which the sizes of all containers are compared; see ``flat``.
 - ``front_ends``: the number of API servers in front of etcd; see ``front_ends``.
 """
 
@@ -41,6 +42,7 @@ class Setup:
         names: The scheduler names that the schedulers of the run are responsible for.
         gates: The feature gates.
         plugins: The names of the plugin files.
+        measured: When the sizes of all containers are compared, in seconds.
         extenders: The extenders, as in a configuration file.
         versions: The versions of the plugins whose decisions may have been written so far.
     """
@@ -55,6 +57,7 @@ class Setup:
         self.plugins: Final[tuple[str, ...]] = tuple(found.get("plugins", ()))
         self.extenders: Final[tuple[Mapping[str, Any], ...]] = tuple(found.get("extenders", ()))
         self.estimators: Final[Any] = found.get("estimators", "")
+        self.measured: Final[tuple[float, ...]] = tuple(found.get("measured", ()))
         self.front_ends: Final[int] = found.get("front_ends", 0)
         self.versions: set[int] = {1}
         self._folder: Path | None = None

@@ -24,6 +24,7 @@ from typing import Final
 
 from karmada_scheduler.cache import store
 from karmada_scheduler.client import event_correlator
+from karmada_scheduler.framework import snapshot
 from tools.soak.samples import Sample
 
 RSS_LIMIT: Final = 1024.0
@@ -36,6 +37,10 @@ _NOISE: Final = 4.0
 
 KNOWN_BOUNDS: Final[Mapping[str, int]] = {
     "._tombstones": store._TOMBSTONES,
+    "._clusters._log._names": 2 * snapshot._KEPT_CHANGES,
+    "._correlator._buckets._entries": event_correlator.CACHE_SIZE,
+    "._correlator._posted._entries": event_correlator.CACHE_SIZE,
+    "._correlator._similar._entries": event_correlator.CACHE_SIZE,
     "._estimators[]._capacities": 300,  # 2 per cluster and 100, with 100 clusters
     "._estimators[]._capacities[]._left": 600,
     "._similar._entries[].messages": event_correlator.CACHE_SIZE * event_correlator.SIMILAR_LIMIT,

@@ -115,7 +115,10 @@ class ClusterCache(Store[str, Cluster]):
         if changed is None:
             return
         self._log.append(changed.name)
-        self._changed.add(changed.name)
+        if new is not None or self._snapshot.get(changed.name) is not None:
+            self._changed.add(changed.name)
+        else:  # it came and went since the last snapshot; a standby takes none
+            self._changed.discard(changed.name)
         self._forget_unreadable(changed.name)
         is_deleting = new is not None and new.deleting
         if is_deleting != (changed.name in self._deleting):

@@ -52,6 +52,8 @@ class ChangeHandlers:
         old, new = change
         for listener in self._listeners.bindings:
             listener(old, new)
+        if new is None:
+            self._requeuer.on_deleted()
         if new is not None and (old is None or old.spec.clusters != new.spec.clusters):
             self._check_targets(new)
         event = requeue_rules.on_binding(old, new, self._scheduler_names)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.informer import requeue_rules
 from karmada_scheduler.informer.object_kinds import CLUSTER
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
+
+_KEPT_DELETED: Final = 16
+"""Keys of deleted bindings that may stay in the queue of a standby, besides one for each binding."""
 
 
 class Requeuer:
@@ -39,6 +43,7 @@ class Requeuer:
         self._count = count
         self._listeners = listeners
         self._deferred: list[BindingKey] | None = None
+        self._deleted = 0
 
     @property
     def is_deferring(self) -> bool:
@@ -75,6 +80,13 @@ class Requeuer:
         binding = self._bindings.get(key)
         if binding is not None:
             self._queue.add(key, binding.spec.priority)
+
+    def on_deleted(self) -> None:
+        """Note that a binding was deleted. Nobody takes its key from the queue of a standby, so it is dropped there."""
+        self._deleted += 1
+        if self._deleted > len(self._bindings) + _KEPT_DELETED:
+            self._deleted = 0
+            self._queue.retain(lambda key: self._bindings.get(key) is not None)
 
     def on_policy_changed(self, policy_id: str) -> None:
         """Add the bindings that a policy claims; ``policy_id`` is its permanent id."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Generic, Protocol
 
 from karmada_scheduler.scheduling_queue.work_queue import Key, KeyState
@@ -53,6 +54,10 @@ class Queue(Protocol[Key]):
 
     def done(self, key: Key) -> None:
         """Mark a key that was taken as processed."""
+        ...
+
+    def retain(self, is_kept: Callable[[Key], bool]) -> None:
+        """Drop the due keys for which ``is_kept`` is false."""
         ...
 
     def seconds_to_next(self) -> float | None:
@@ -134,6 +139,11 @@ class AsyncQueue(Generic[Key]):
     def forget(self, key: Key) -> None:
         """Reset the backoff of a key."""
         self._queue.forget(key)
+
+    def retain(self, is_kept: Callable[[Key], bool]) -> None:
+        """Drop the due keys for which ``is_kept`` is false, unless there is a consumer, which takes them."""
+        if not self._has_consumer:
+            self._queue.retain(is_kept)
 
     def done(self, key: Key) -> None:
         """Mark a key that was taken as processed; it becomes due again if it was added meanwhile."""

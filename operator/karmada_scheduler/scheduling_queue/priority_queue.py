@@ -44,6 +44,8 @@ MAX_BACKOFF: Final = 10.0
 UNSCHEDULABLE_SECONDS: Final = 300.0
 BACKOFF_FLUSH_SECONDS: Final = 1.0
 UNSCHEDULABLE_FLUSH_SECONDS: Final = 30.0
+_KEPT_OUTDATED: Final = 64
+"""Entries of keys with an earlier priority that may stay in the heap, besides one for each due key."""
 
 
 @dataclass(slots=True)
@@ -156,20 +158,31 @@ class PrioritySchedulingQueue(Generic[Key]):
             item = self._items[key]
             item.priority = priority
             self._push(item)
+            # Nobody takes keys from the queue of a standby.
+            if len(self._active) > 2 * len(self._items) + _KEPT_OUTDATED:
+                self._drop_outdated()
 
     def pop(self) -> tuple[Key, float] | None:
         """Take the first key; return it with the seconds since it became due, None if no key is due."""
         self._flush()
         while self._active:
             _, _, key, priority, since = heapq.heappop(self._active)
-            item = self._items.get(key)
-            if item is None or (item.priority, item.since) != (priority, since):
+            if not self._is_current(key, priority, since):
                 continue
-            del self._items[key]
+            item = self._items.pop(key)
             item.attempts += 1
             self._processing[key] = item
             return key, self._clock() - item.since
         return None
+
+    def _is_current(self, key: Key, priority: int, since: float) -> bool:
+        """Return whether an entry of the heap is the one of a due key."""
+        item = self._items.get(key)
+        return item is not None and (item.priority, item.since) == (priority, since)
+
+    def _drop_outdated(self) -> None:
+        self._active = [entry for entry in self._active if self._is_current(*entry[2:])]
+        heapq.heapify(self._active)
 
     def add_rate_limited(self, key: Key, *, unschedulable: bool = False) -> None:
         """Move a failed key to backoff or unschedulable, unless an event was added meanwhile."""
@@ -194,6 +207,11 @@ class PrioritySchedulingQueue(Generic[Key]):
         priority = self._requeue.pop(key, None)
         if item is not None and priority is not None:
             self._activate(_Item(key, priority, self._clock(), item.attempts))
+
+    def retain(self, is_kept: Callable[[Key], bool]) -> None:
+        """Drop the due keys for which ``is_kept`` is false."""
+        self._items = {key: item for key, item in self._items.items() if is_kept(key)}
+        self._drop_outdated()
 
     def seconds_to_next(self) -> float | None:
         """Return the seconds until a key may become due: 0 if one is, None if no key is waiting."""

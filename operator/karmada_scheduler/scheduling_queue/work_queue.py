@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from karmada_scheduler.config.options import RetryLimits
@@ -199,6 +199,13 @@ class WorkQueue(Generic[Key]):
             self._observer.finished(now - started)
         if key in self._dirty:
             self._queue.append((key, now))
+
+    def retain(self, is_kept: Callable[[Key], bool]) -> None:
+        """Drop the due keys for which ``is_kept`` is false."""
+        dropped = {key for key, _ in self._queue if not is_kept(key)}
+        if dropped:
+            self._queue = deque(item for item in self._queue if item[0] not in dropped)
+            self._dirty -= dropped
 
     def seconds_to_next(self) -> float | None:
         """Return the seconds until a key becomes due: 0 if one is, None if no key is waiting."""

@@ -82,6 +82,20 @@ def test_a_cluster_with_a_deletion_timestamp_is_terminating() -> None:
     assert harness.snapshot().changed_since(before) == {"m1", "m2"}
 
 
+def test_clusters_that_come_and_go_between_snapshots_leave_nothing() -> None:
+    """A standby takes no snapshots."""
+    clusters = ClusterCache()
+    for number in range(3):
+        clusters.put(cluster(f"m{number}").build())
+        clusters.remove(f"m{number}", 9)
+    assert not clusters._changed
+    clusters.put(cluster("m9").build())
+    before = clusters.snapshot()
+    clusters.remove("m9", 9)
+    assert [each.name for each in before.clusters] == ["m9"]
+    assert clusters.snapshot().clusters == ()
+
+
 def test_changes_between_snapshots_of_different_origin_are_unknown() -> None:
     one, other = CacheHarness("m1"), CacheHarness("m1")
     assert one.snapshot().changed_since(other.snapshot()) is None

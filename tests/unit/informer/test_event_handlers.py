@@ -105,6 +105,18 @@ def test_a_binding_is_not_enqueued_by_a_known_version_or_a_changed_status(
     assert harness.enqueued() == []
 
 
+def test_the_queue_of_a_standby_drops_deleted_bindings(harness: HandlersHarness) -> None:
+    """Nobody takes keys from it, and names may never come back."""
+    harness.handlers.on_event(RB, "ADDED", manifests.binding("stays"))
+    for number in range(1000):
+        gone = manifests.binding(f"b{number}", version=2 * number + 2)
+        harness.handlers.on_event(RB, "ADDED", gone)
+        gone["metadata"]["resourceVersion"] = str(2 * number + 3)
+        harness.handlers.on_event(RB, "DELETED", gone)
+    assert len(harness.queue) < 40
+    assert harness.enqueued()[0] == "stays"
+
+
 @pytest.mark.parametrize(
     "not_ours",
     [

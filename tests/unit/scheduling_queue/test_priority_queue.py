@@ -57,6 +57,22 @@ def test_a_due_key_that_is_added_again_takes_its_new_priority(harness: QueueHarn
     assert [harness.pop() for _ in range(3)] == ["a", "b", None]
 
 
+def test_due_keys_that_are_not_retained_are_dropped(harness: QueueHarness) -> None:
+    for key, priority in (("a", 1), ("b", 2), ("c", 3), ("a", 4)):
+        harness.queue.add(key, priority)
+    harness.queue.retain(lambda key: key != "b")
+    assert len(harness.queue) == 2
+    assert [harness.pop() for _ in range(3)] == ["a", "c", None]
+
+
+def test_changed_priorities_of_keys_that_nobody_takes_need_bounded_memory(harness: QueueHarness) -> None:
+    for priority in range(1000):
+        harness.queue.add("a", priority)
+        harness.queue.add("b", -priority)
+    assert len(harness.queue._active) < 100
+    assert [harness.pop() for _ in range(3)] == ["a", "b", None]
+
+
 def test_a_key_is_held_in_each_set_and_while_it_is_processed(harness: QueueHarness) -> None:
     held = []
     harness.queue.add("a")

@@ -47,6 +47,17 @@ def test_a_queued_key_is_not_queued_twice(queue: WorkQueue[str]) -> None:
     assert (popped(queue), popped(queue)) == ("a", None)
 
 
+def test_due_keys_that_are_not_retained_are_dropped(queue: WorkQueue[str]) -> None:
+    queue.add("busy")
+    assert popped(queue) == "busy"
+    for key in ("a", "b", "c", "busy"):
+        queue.add(key)
+    queue.retain(lambda key: key in "ac")
+    queue.done("busy")
+    assert [popped(queue) for _ in range(4)] == ["a", "c", "busy", None]
+    assert not queue.holds("b")
+
+
 def test_a_key_added_while_it_is_processed_is_due_when_it_is_done(queue: WorkQueue[str]) -> None:
     queue.add("a")
     assert popped(queue) == "a"

@@ -31,6 +31,7 @@ _FOUND_BY = {
     "a failed filter refuses the cluster": ("24", "plugins"),
     "a failed extender refuses no cluster": ("2", "extenders"),
     "an unresponsive estimator is not asked again": ("16", "estimators"),
+    "the failure of another leader is ignored": ("60108", "extenders"),
 }
 """A seed and a profile that found each planted bug; it is tried first."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tools.simulation.generate import PROFILES, plan_for
-from tools.simulation.plan import Fault, Plan, load
+from tools.simulation.plan import Fault, Plan, Step, load
 from tools.simulation.planted_bugs import BUGS, PlantedBug
 from tools.simulation.run import Run
 from tools.simulation.shrink import shrink
@@ -118,3 +119,15 @@ def test_shrinking_keeps_what_is_needed_to_fail() -> None:
 
     small = shrink(plan, fails)
     assert (small.steps, small.faults, small.processes) == ((needed,), (), 1)
+
+
+def test_a_torn_list_needs_no_time_outside_the_simulation() -> None:
+    """A body that is no JSON is read in a thread, which would need real time."""
+    torn = Fault(kind="torn", start=0.0, end=20.0, requests="LIST")
+    step = Step(at=0.0, action="put_cluster", arguments={"name": "m0", "region": "", "cpu": 9})
+    plan = Plan(seed="1", faults=(torn,), faults_end=20.0, settle=100.0, steps=(step,))
+    threads = threading.active_count()
+    first, second = Run(plan).execute(), Run(plan).execute()
+    assert threading.active_count() == threads
+    assert first.trace_hash == second.trace_hash
+    assert not first.violations
