@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.core import schedule
 from karmada_scheduler.estimator.shared_requests import SharedRequests
 from karmada_scheduler.extenders.http_extender import HttpExtender
@@ -80,6 +81,15 @@ def _failure_of_another_is_ignored() -> Patches:
     yield requeue_rules, "on_failure_of_another", lambda *_: None
 
 
+def _ended_failure_stays() -> Patches:
+    def fields(base: Any, generation: int, at: str) -> dict[str, Any]:
+        del at
+        is_observed = generation == base.status.scheduler_observed_generation
+        return {} if is_observed else {"schedulerObservedGeneration": generation}
+
+    yield status_writer, "_observed_fields", fields
+
+
 BREADTH_BUGS: Final = tuple(
     PlantedBug(name, frozenset(invariants), patches, profiles)
     for name, invariants, patches, profiles in (
@@ -102,6 +112,12 @@ BREADTH_BUGS: Final = tuple(
             ("no harm",),
             _unreadable_cluster_counts_as_gone,
             ("kinds", "plugins"),
+        ),
+        (
+            "a failure that has ended stays in the status",
+            ("reported",),
+            _ended_failure_stays,
+            ("kinds", "plugins", "extenders"),
         ),
         (
             "the failure of another leader is ignored",

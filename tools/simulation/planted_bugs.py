@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 from unittest.mock import patch
 
-from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
 from karmada_scheduler.binding_cycle.result import CycleResult
 from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
@@ -224,15 +223,6 @@ def _lost_lease_is_ignored() -> Patches:
     yield Elector, "is_leader", lambda self: self._renewed_at is not None
 
 
-def _ended_failure_stays() -> Patches:
-    def fields(base: Any, generation: int, at: str) -> dict[str, Any]:
-        del at
-        is_observed = generation == base.status.scheduler_observed_generation
-        return {} if is_observed else {"schedulerObservedGeneration": generation}
-
-    yield status_writer, "_observed_fields", fields
-
-
 def _own_writes_are_kept() -> Patches:
     yield OwnWrites, "forget", lambda *_: None
 
@@ -276,7 +266,6 @@ BUGS: Final = tuple(
             ),
             _key_is_dropped_while_in_process,
         ),
-        ("a failure that has ended stays in the status", ("reported",), _ended_failure_stays),
         ("a silent watch is kept", ("converged", "alive"), _silent_watch_is_kept),
     )
 )

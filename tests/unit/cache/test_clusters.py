@@ -84,16 +84,15 @@ def test_a_cluster_with_a_deletion_timestamp_is_terminating() -> None:
 
 def test_clusters_that_come_and_go_between_snapshots_leave_nothing() -> None:
     """A standby takes no snapshots."""
-    clusters = ClusterCache()
+    harness = CacheHarness("m1")
+    before = harness.snapshot()
     for number in range(3):
-        clusters.put(cluster(f"m{number}").build())
-        clusters.remove(f"m{number}", 9)
-    assert not clusters._changed
-    clusters.put(cluster("m9").build())
-    before = clusters.snapshot()
-    clusters.remove("m9", 9)
-    assert [each.name for each in before.clusters] == ["m9"]
-    assert clusters.snapshot().clusters == ()
+        harness.report(f"new{number}")
+        harness.leave(f"new{number}")
+    assert not harness.cache._changed
+    assert harness.snapshot() is before
+    harness.leave("m1")
+    assert names(harness.snapshot()) == []
 
 
 def test_changes_between_snapshots_of_different_origin_are_unknown() -> None:
