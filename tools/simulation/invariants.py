@@ -243,7 +243,7 @@ class Judge:
     def _lost_contents(self, write: Write) -> Iterator[Any]:
         """Yield what the binding of a write had in the same resourceVersion before a restore, which counts from there again.
 
-        A write about that content cannot be told from one about the new content: uid and resourceVersion are the same.
+        A write about that content cannot be distinguished from one about the new content: uid and resourceVersion are the same.
         The scheduler decides again as soon as its watch has the new content.
         """
         assert write.before is not None

@@ -144,7 +144,7 @@ def test_ours_may_observe_an_unclaimed_binding_sooner() -> None:
 
 
 def test_a_failure_may_end_with_the_change_that_had_failed() -> None:
-    failed = ("False", "Unschedulable", "no room")
+    failed = ("False", "Unschedulable", "no capacity")
     kept = replace(state(placement=AGGREGATED), condition=failed)
     assert compared(kept, state(placement=AGGREGATED)) == ([], [compare.ENDED])
     assert compared(state(placement=AGGREGATED), kept)[0] == ["condition"]

@@ -83,7 +83,11 @@ def _no_scene() -> Iterator[None]:
     plugin_kit.enter(None)
 
 
-@pytest.mark.parametrize(("seed", "profile"), list(product(("1", "2", "3"), PROFILES)))
+_ONCE_FAILED = (("60108", "extenders"), ("60132", "calm"), ("60132", "churn"), ("60132", "estimators"))
+"""Seeds that have failed; docs/reliability.md has the reasons."""
+
+
+@pytest.mark.parametrize(("seed", "profile"), [*product(("1", "2", "3"), PROFILES), *_ONCE_FAILED])
 def test_a_seed_breaks_no_invariant(seed: str, profile: str) -> None:
     report = Run(plan_for(seed, profile)).execute()
     assert not report.violations, "\n".join(report.trace[-40:])
