@@ -37,7 +37,9 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
+from karmada_scheduler.core.condition import UNSCHEDULABLE as UNSCHEDULABLE_REASON
 from karmada_scheduler.informer.requeue_rules import is_claimed
+from karmada_scheduler.scheduling_queue.work_queue import UNSCHEDULABLE as UNSCHEDULABLE_SET
 from tools.apiserver_model import BY_NAME, Write
 from tools.simulation.bindings import BINDING_KINDS
 from tools.simulation.decisions import DecisionCore, ReadableClusters, Targets, read_binding, targets_of
@@ -343,11 +345,24 @@ class Judge:
             if binding.spec.responsible_scheduler not in self._run.setup.names or not is_claimed(binding):
                 continue
             manifest = orjson.loads(raw)
-            if unreadable.intersection(targets_of(manifest)):
+            if unreadable.intersection(targets_of(manifest)) or self._waits_for_capacity(binding):
                 continue
             problems = [self._core.problem_of(manifest, clusters) for clusters in states]
             if all(problems):
                 self.add("converged", f"{binding.key.display}: {problems[0]}")
+
+    def _waits_for_capacity(self, binding: Binding) -> bool:
+        """Return whether the leader will try a binding again that found too little capacity.
+
+        The priority queue waits for up to 330 s, as upstream's. A binding that is tried together with others fails if
+        these get the capacity first, and waits again, although their assumed placements end meanwhile.
+        """
+        leader = self._run.leader()
+        if leader is None or leader.application is None or not self._run.setup.varies_capacity:
+            return False
+        condition = binding.status.condition(SCHEDULED_CONDITION) or {}
+        state = leader.application.state.queue.state_of(binding.key)
+        return condition.get("reason") == UNSCHEDULABLE_REASON and state.state == UNSCHEDULABLE_SET
 
     def _check_quiet(self) -> None:
         if self.scheduler_writes > self._writes_before:

@@ -25,6 +25,7 @@ from typing import Final
 from karmada_scheduler.cache import store
 from karmada_scheduler.client import event_correlator
 from karmada_scheduler.framework import snapshot
+from karmada_scheduler.framework.runtime import failure_log
 from tools.soak.samples import Sample
 
 RSS_LIMIT: Final = 1024.0
@@ -41,6 +42,7 @@ KNOWN_BOUNDS: Final[Mapping[str, int]] = {
     "._correlator._buckets._entries": event_correlator.CACHE_SIZE,
     "._correlator._posted._entries": event_correlator.CACHE_SIZE,
     "._correlator._similar._entries": event_correlator.CACHE_SIZE,
+    "._failures._logged_at": failure_log._MAX_TRACEBACKS,
     "._estimators[]._capacities": 300,  # 2 per cluster and 100, with 100 clusters
     "._estimators[]._capacities[]._left": 600,
     "._similar._entries[].messages": event_correlator.CACHE_SIZE * event_correlator.SIMILAR_LIMIT,
