@@ -213,7 +213,8 @@ class Judge:
         if read_binding(write.before) is None:
             self.add("no harm", f"{write.key}: is unreadable, and was written")
         elif not self._keeps(targets_of(before), after) and not any(
-            self._fits_a_state(each, after) for each in (before, *self._lost_contents(write))
+            self._fits_a_state(each, after) or self._lacks_unused_clusters(each, after)
+            for each in (before, *self._lost_contents(write))
         ):
             self.add("no harm", f"{write.key}: {targets_of(before)} -> {after} fits no state of the clusters")
 
@@ -241,6 +242,24 @@ class Judge:
             hidden.isdisjoint(targets_of(before)) and self._core.explains(before, after, clusters)
             for clusters, hidden in reversed(self._cluster_states)
         )
+
+    def _lacks_unused_clusters(self, before: Any, after: Targets) -> bool:
+        """Return whether a change is what is decided without clusters that a first list of the process lacked.
+
+        Nobody can notice that if no binding has these clusters (docs/decisions/0021-unknown-clusters.md). Each cluster
+        that the binding loses has to be one that it loses with all clusters, too.
+        """
+        hits = self._run.faults.hits
+        if not after or not (hits["partial_list", "LIST clusters"] or hits["empty_list", "LIST clusters"]):
+            return False
+        lost = targets_of(before).keys() - after
+        for clusters, hidden in reversed(self._cluster_states):
+            known = [each for each in clusters if each.name in after or each.name in targets_of(before)]
+            if hidden.isdisjoint(targets_of(before)) and self._core.explains(before, after, known):
+                decided = self._core.decide(Binding.from_manifest(before), clusters).targets
+                if lost.isdisjoint(each.name for each in decided):
+                    return True
+        return False
 
     def _lost_contents(self, write: Write) -> Iterator[Any]:
         """Yield what the binding of a write had in the same resourceVersion before a restore, which counts from there again.
