@@ -129,11 +129,15 @@ def _patch(binding: Binding, decision: Decision) -> _Patch:
 
 
 def _decision_inputs(binding: Binding) -> tuple[object, ...]:
-    """Return the parts of a binding that a decision depends on."""
+    """Return the parts of a binding that a decision depends on.
+
+    The generation does not stand for the spec: after a restore of etcd, another spec may have the same generation.
+    """
     status = binding.status
     return (
         binding.uid,
         binding.generation,
+        binding.spec,
         binding.deleting,
         binding.labels,
         binding.annotations,
