@@ -1,12 +1,11 @@
 """Comparison of the two schedulers' bindings: which differences count, and which are allowed.
 
 Two differences are allowed because upstream decides by chance: the order of the clusters of a division that
-is or was Aggregated, and the plugin under which a cluster that does not fit is counted (see state). Three
+is or was Aggregated, and the plugin under which a cluster that does not fit is counted (see state). Two
 differences are deliberate (docs/differences-from-upstream.md, "Writes and the loop"): a binding that is decided
-again and comes out as it is gets no new lastScheduledTime; the observed generation is that after our own
+again and comes out as it is gets no new lastScheduledTime; and the observed generation is that after our own
 patch, where upstream brings it up to date when its patch comes back, which for a binding that no policy claims
-it does not notice; and a failure ends with the change that had failed, where upstream's condition keeps it.
-Everything else is a difference.
+it does not notice. Everything else is a difference.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from .state import State
 ORDER = "another order of the clusters of an Aggregated division"
 SETTLED = "no new lastScheduledTime where nothing changed"
 OBSERVED = "an unclaimed binding's observed generation up to date"
-ENDED = "a failure ended with the change that had failed"
 REORDERED = "no new lastScheduledTime where nothing but an order of upstream's own changed"
 ON_THE_WAY = "no new lastScheduledTime where nothing changed at first and then nothing fitted"
 FIELDS = ("inputs", "clusters", "applied", "condition", "observed", "term")
@@ -92,9 +90,6 @@ class Comparison:
                 continue
             if name == "observed" and (one, other) == ("older", "current") and not mine.is_claimed:
                 self.allowed_differences[OBSERVED] += 1
-                continue
-            if name == "condition" and theirs.is_retried and mine.fits and _needs_no_scheduling(theirs):
-                self.allowed_differences[ENDED] += 1
                 continue
             if name == "inputs":
                 one, other = json.loads(one), json.loads(other)
@@ -181,13 +176,3 @@ def _is_always_decided(state: State) -> bool:
     strategy = (spec.get("placement") or {}).get("replicaScheduling") or {}
     workload = spec.get("replicas", 0) > 0 or "replicaRequirements" in spec or "components" in spec
     return strategy.get("replicaSchedulingType", "Duplicated") == "Duplicated" or not workload
-
-
-def _needs_no_scheduling(state: State) -> bool:
-    """Return whether upstream finds nothing to schedule: a division by the applied placement, with all replicas."""
-    spec = json.loads(state.inputs)["spec"]
-    return (
-        not _is_always_decided(state)
-        and state.applied == spec.get("placement")
-        and sum(replicas for _, replicas in state.clusters) == spec.get("replicas", 0)
-    )

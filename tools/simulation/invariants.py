@@ -9,7 +9,6 @@ During a run, with facts of the API server alone:
 - ``no harm``: each change of a binding's clusters is what the decision core gives for clusters that were stored at some
   time. A list without its clusters, or an error, never was.
 
-- ``reported``: a status that records a generation of a binding with clusters does not leave a failure.
 - ``no lost key``: a binding that needs scheduling is in the queue of each process, or is being processed.
 
 At rest, some minutes after the last fault:
@@ -168,8 +167,6 @@ class Judge:
                 self._check_fence(write, sent)
                 if write.subresource == "":
                     self._check_harm(write)
-                else:
-                    self._check_reported(write)
             self._checked += 1
 
     def _on_lease(self, write: Write, sent: Sent | None) -> None:
@@ -217,23 +214,6 @@ class Judge:
             for each in (before, *self._lost_contents(write))
         ):
             self.add("no harm", f"{write.key}: {targets_of(before)} -> {after} fits no state of the clusters")
-
-    def _check_reported(self, write: Write) -> None:
-        """Judge a status: one that records a new generation of a binding with clusters reports a success."""
-        if write.before is None or write.after is None or read_binding(write.after) is None:
-            return
-        before, after = (Binding.from_manifest(orjson.loads(raw)) for raw in (write.before, write.after))
-        observed = after.status.scheduler_observed_generation
-        condition = after.status.condition(SCHEDULED_CONDITION) or {}
-        if (
-            observed != before.status.scheduler_observed_generation
-            and observed == after.generation
-            and after.spec.clusters
-            and condition.get("status") != "True"
-        ):
-            self.add(
-                "reported", f"{write.key}: generation {observed} is observed, with the condition {condition}"
-            )
 
     def _fits_a_state(self, before: Any, after: Targets) -> bool:
         """Return whether the clusters are what is decided about a binding for any clusters that were stored."""

@@ -52,5 +52,7 @@ def _needs(binding: Binding, state: State, gates: FeatureGates) -> bool:
     if condition.get("reason") == NO_CLUSTER_FIT:  # it waits for an event, outside the queue
         return False
     if found.type is ScheduleType.AVOID:
+        # A leader that ended between its two patches leaves the condition of an earlier failure
+        # (docs/decisions/0015-results-before-statuses.md).
         return not is_observed
     return condition.get("status") != "True" or not is_observed or not found.is_routine

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.core import schedule
 from karmada_scheduler.estimator.shared_requests import SharedRequests
 from karmada_scheduler.extenders.http_extender import HttpExtender
@@ -16,7 +15,6 @@ from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime.binding_points import BindingPoints
 from karmada_scheduler.framework.runtime.filtering import FilterRunner
 from karmada_scheduler.framework.scheduling_points import FilterContext
-from karmada_scheduler.informer import requeue_rules
 from tools.simulation.planted_bugs import Patches, PlantedBug
 
 
@@ -77,19 +75,6 @@ def _unreadable_cluster_counts_as_gone() -> Patches:
     yield schedule, "_unknown_cluster", lambda *_: None
 
 
-def _failure_of_another_is_ignored() -> Patches:
-    yield requeue_rules, "on_failure_of_another", lambda *_: None
-
-
-def _ended_failure_stays() -> Patches:
-    def fields(base: Any, generation: int, at: str) -> dict[str, Any]:
-        del at
-        is_observed = generation == base.status.scheduler_observed_generation
-        return {} if is_observed else {"schedulerObservedGeneration": generation}
-
-    yield status_writer, "_observed_fields", fields
-
-
 BREADTH_BUGS: Final = tuple(
     PlantedBug(name, frozenset(invariants), patches, profiles)
     for name, invariants, patches, profiles in (
@@ -112,18 +97,6 @@ BREADTH_BUGS: Final = tuple(
             ("no harm",),
             _unreadable_cluster_counts_as_gone,
             ("kinds", "plugins"),
-        ),
-        (
-            "a failure that has ended stays in the status",
-            ("reported",),
-            _ended_failure_stays,
-            ("kinds", "plugins", "extenders"),
-        ),
-        (
-            "the failure of another leader is ignored",
-            ("no lost key", "converged"),
-            _failure_of_another_is_ignored,
-            ("extenders",),
         ),
     )
 )

@@ -143,20 +143,6 @@ def test_ours_may_observe_an_unclaimed_binding_sooner() -> None:
     assert compared(state(claimed=False), late) == (["observed"], [])
 
 
-def test_a_failure_may_end_with_the_change_that_had_failed() -> None:
-    failed = ("False", "Unschedulable", "no capacity")
-    kept = replace(state(placement=AGGREGATED), condition=failed)
-    assert compared(kept, state(placement=AGGREGATED)) == ([], [compare.ENDED])
-    assert compared(state(placement=AGGREGATED), kept)[0] == ["condition"]
-    duplicated = replace(state(), condition=failed)
-    assert compared(duplicated, state())[0] == ["condition"]
-    short = (("m1", 1),)
-    assert compared(
-        replace(state(placement=AGGREGATED, clusters=short), condition=failed),
-        state(placement=AGGREGATED, clusters=short),
-    )[0] == ["condition"]
-
-
 def test_the_plugins_that_refuse_clusters_are_counted_together() -> None:
     one = "0/3 clusters are available: 1 cluster(s) had untolerated taint {k: v:NoSchedule}, 2 cluster(s) did not have region property."
     other = (
