@@ -460,6 +460,25 @@ def test_a_cluster_of_a_binding_is_not_unknown_if_it_is(harness: HandlersHarness
     assert (requests, harness.clusters.unreadable) == ([], {}.keys())
 
 
+@pytest.mark.parametrize("before", ["of another scheduler", "suspended", "unclaimed"])
+def test_a_cluster_of_a_binding_that_becomes_due_is_unknown_if_no_list_had_it(
+    harness: HandlersHarness, before: str
+) -> None:
+    """The binding would leave the cluster, as if that did not exist."""
+    requests: list[None] = []
+    harness.handlers.on_unlisted_cluster(lambda: requests.append(None))
+    found = placed_on("web", "m1", version=3)
+    if before == "of another scheduler":
+        found["spec"]["schedulerName"] = "theirs"
+    elif before == "suspended":
+        found["spec"]["suspension"] = {"scheduling": True}
+    else:
+        del found["metadata"]["labels"]
+    harness.handlers.on_event(RB, "ADDED", found)
+    harness.handlers.on_event(RB, "MODIFIED", placed_on("web", "m1", version=4))
+    assert (len(requests), list(harness.clusters.unreadable)) == (1, ["m1"])
+
+
 def unreadable(name: str = "m1", *, version: int = 1, **metadata: Any) -> dict[str, Any]:
     manifest = manifests.cluster(name, version=version, **metadata)
     manifest["spec"]["taints"] = "none"
