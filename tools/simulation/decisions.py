@@ -17,6 +17,7 @@ from karmada_scheduler.cli.simulate.result import SimulationResult
 from karmada_scheduler.cli.simulate.state import SimulatedBindings
 from karmada_scheduler.cli.simulate.workloads import NONE_GIVEN
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load
+from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.framework import Plugin
 from karmada_scheduler.framework.cycle import no_workload
@@ -99,6 +100,19 @@ class DecisionCore:
         if placement.get("replicaScheduling") == DUPLICATED or not wanted:
             return all(each == wanted for each in after.values())
         return sum(after.values()) == wanted
+
+    def places(self, binding: Binding, clusters: Sequence[Cluster]) -> bool:
+        """Return whether a stored binding has the clusters that are decided, and the decision is no failure."""
+        result = self.decide(binding, clusters)
+        if (
+            result.condition is not None
+            and result.type is not ScheduleType.AVOID
+            and result.condition.status != "True"
+        ):
+            return False
+        return {each.name: each.replicas for each in result.targets} == {
+            each.name: each.replicas for each in binding.spec.clusters
+        }
 
     def problem_of(self, manifest: Any, clusters: Sequence[Cluster]) -> str:
         """Return what differs between a stored binding and the decision about it; "" if nothing does."""

@@ -26,8 +26,9 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -43,6 +44,7 @@ from tools.apiserver_model import BY_NAME, Write
 from tools.simulation.bindings import BINDING_KINDS
 from tools.simulation.decisions import DecisionCore, ReadableClusters, Targets, read_binding, targets_of
 from tools.simulation.flat import growing, sizes_of
+from tools.simulation.former_leaders import FormerLeaders
 from tools.simulation.generate_rounds import BLOCKS
 from tools.simulation.lost_keys import Missed, missed_keys
 from tools.simulation.network import Sent
@@ -89,6 +91,7 @@ class Judge:
         violations: What went wrong so far.
         scheduler_writes: The number of accepted writes of schedulers to bindings.
         measured: How often the sizes of containers were noted.
+        accepted: How often each exception from the invariants was used.
     """
 
     def __init__(self, run: Run) -> None:
@@ -96,6 +99,8 @@ class Judge:
         self.violations: list[Violation] = []
         self.scheduler_writes = 0
         self.measured = 0
+        self.accepted: Counter[str] = Counter()
+        self._former_leaders = FormerLeaders()
         self._checked = 0
         self._terms: list[_Term] = [_Term("", 0.0, 0.0)]
         self._renewed: dict[str, float] = {}
@@ -165,6 +170,7 @@ class Judge:
             elif write.kind.endswith("Binding") and sent is not None:
                 self.scheduler_writes += 1
                 self._check_fence(write, sent)
+                self._former_leaders.on_write(write, sent.identity)
                 if write.subresource == "":
                     self._check_harm(write)
             self._checked += 1
@@ -178,6 +184,9 @@ class Judge:
         self._terms.append(_Term(holder, now, sent.at if sent is not None else now))
         if sent is not None and holder == sent.identity:
             self._renewed[holder] = max(self._renewed.get(holder, 0.0), sent.at)
+            leader = self._run.leader()
+            if leader is not None and leader.application is not None:
+                self._former_leaders.on_lead(holder, leader.application.state.bindings)
 
     def _check_fence(self, write: Write, sent: Sent) -> None:
         holder = self._terms[-1].holder
@@ -209,11 +218,18 @@ class Judge:
         before, after = orjson.loads(write.before), targets_of(orjson.loads(write.after))
         if read_binding(write.before) is None:
             self.add("no harm", f"{write.key}: is unreadable, and was written")
-        elif not self._keeps(targets_of(before), after) and not any(
-            self._fits_a_state(each, after) or self._lacks_unused_clusters(each, after)
-            for each in (before, *self._lost_contents(write))
-        ):
-            self.add("no harm", f"{write.key}: {targets_of(before)} -> {after} fits no state of the clusters")
+        elif not self._keeps(targets_of(before), after) and not self._fits_a_state(before, after):
+            if self._lacks_unused_clusters(before, after):
+                self.accepted["clusters that no binding has are missing"] += 1
+            elif any(
+                self._fits_a_state(each, after) or self._lacks_unused_clusters(each, after)
+                for each in self._lost_contents(write)
+            ):
+                self.accepted["a resourceVersion had another content before a restore"] += 1
+            else:
+                self.add(
+                    "no harm", f"{write.key}: {targets_of(before)} -> {after} fits no state of the clusters"
+                )
 
     def _fits_a_state(self, before: Any, after: Targets) -> bool:
         """Return whether the clusters are what is decided about a binding for any clusters that were stored."""
@@ -292,7 +308,8 @@ class Judge:
             if process.application is None:
                 continue
             before = self._missed.get(process.name, {})
-            missed = self._missed[process.name] = missed_keys(process.application, self._run.setup)
+            is_left = partial(self._former_leaders.is_left, leader=process.identity)
+            missed = self._missed[process.name] = missed_keys(process.application, self._run.setup, is_left)
             for key, version in missed.items():
                 if (
                     before.get(key) == version == self._stored_version(key)
@@ -344,11 +361,26 @@ class Judge:
             if binding.spec.responsible_scheduler not in self._run.setup.names or not is_claimed(binding):
                 continue
             manifest = orjson.loads(raw)
-            if unreadable.intersection(targets_of(manifest)) or self._waits_for_capacity(binding):
+            if unreadable.intersection(targets_of(manifest)):
                 continue
             problems = [self._core.problem_of(manifest, clusters) for clusters in states]
-            if all(problems):
+            if not all(problems):
+                continue
+            if self._waits_for_capacity(binding):
+                self.accepted["a binding waits for capacity"] += 1
+            elif self._has_left_condition(binding, states):
+                self.accepted["a former leader has left a condition"] += 1
+            else:
                 self.add("converged", f"{binding.key.display}: {problems[0]}")
+
+    def _has_left_condition(self, binding: Binding, states: Iterable[Sequence[Cluster]]) -> bool:
+        """Return whether all but the condition is right, and a former leader has left that."""
+        leader = self._run.leader()
+        return (
+            leader is not None
+            and self._former_leaders.is_left(binding, leader.identity)
+            and any(self._core.places(binding, clusters) for clusters in states)
+        )
 
     def _waits_for_capacity(self, binding: Binding) -> bool:
         """Return whether the leader will try a binding again that found too little capacity.

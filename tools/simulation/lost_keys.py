@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -22,15 +22,18 @@ Missed = dict[BindingKey, str]
 """Keys that are not held, with the resourceVersions of their bindings."""
 
 
-def missed_keys(application: Application, setup: Setup) -> Missed:
-    """Return the keys of a process that its queue should hold and does not."""
+def missed_keys(application: Application, setup: Setup, is_left: Callable[[Binding], bool]) -> Missed:
+    """Return the keys of a process that its queue should hold and does not.
+
+    ``is_left`` returns whether a former leader has left the condition of a binding.
+    """
     if not application.is_filled:
         return {}
     state = application.state
     return {
         each.key: each.resource_version
         for each in _not_held(state, setup)
-        if _needs(each, state, setup.gates)
+        if _needs(each, state, setup.gates, is_left)
     }
 
 
@@ -45,7 +48,7 @@ def _not_held(state: State, setup: Setup) -> Iterator[Binding]:
             yield binding
 
 
-def _needs(binding: Binding, state: State, gates: FeatureGates) -> bool:
+def _needs(binding: Binding, state: State, gates: FeatureGates, is_left: Callable[[Binding], bool]) -> bool:
     condition = binding.status.condition(SCHEDULED_CONDITION) or {}
     is_observed = binding.status.scheduler_observed_generation == binding.generation
     found = classify(binding, terminating=state.clusters.terminating, gates=gates)
@@ -55,4 +58,6 @@ def _needs(binding: Binding, state: State, gates: FeatureGates) -> bool:
         # A leader that ended between its two patches leaves the condition of an earlier failure
         # (docs/decisions/0015-results-before-statuses.md).
         return not is_observed
-    return condition.get("status") != "True" or not is_observed or not found.is_routine
+    if not is_observed or not found.is_routine:
+        return True
+    return condition.get("status") != "True" and not is_left(binding)
