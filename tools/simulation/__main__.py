@@ -37,6 +37,7 @@ class Totals:
         actions: How often each action was taken.
         writes: The number of accepted writes of schedulers to bindings.
         requests: The number of requests.
+        accepted: How often each exception from the invariants was used.
     """
 
     runs: int = 0
@@ -45,6 +46,7 @@ class Totals:
     actions: Counter[str] = field(default_factory=Counter)
     writes: int = 0
     requests: int = 0
+    accepted: Counter[str] = field(default_factory=Counter)
 
     def add(self, report: Report) -> None:
         """Add a run."""
@@ -53,6 +55,7 @@ class Totals:
             self.faults[kind] += count
         self.actions.update(report.actions)
         self.writes += report.writes
+        self.accepted.update(report.accepted)
         self.requests += sum(report.requests.values())
         if report.violations:
             self.failed.append((report.plan, report.violations))
@@ -116,6 +119,7 @@ def show(totals: Totals, seconds: float) -> None:
     print(f"{totals.runs} scenarios in {seconds:.0f} s, {len(totals.failed)} failed")
     print(f"{totals.requests} requests, {totals.writes} writes of schedulers to bindings")
     print("faults:", ", ".join(f"{kind} {count}" for kind, count in sorted(totals.faults.items())))
+    print("accepted:", ", ".join(f"{name} {count}" for name, count in sorted(totals.accepted.items())))
     print("actions:", ", ".join(f"{name} {count}" for name, count in sorted(totals.actions.items())))
 
 

@@ -17,6 +17,7 @@ from karmada_scheduler.cli.simulate.result import SimulationResult
 from karmada_scheduler.cli.simulate.state import SimulatedBindings
 from karmada_scheduler.cli.simulate.workloads import NONE_GIVEN
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load
+from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.framework import Plugin
 from karmada_scheduler.framework.cycle import no_workload
@@ -100,14 +101,21 @@ class DecisionCore:
             return all(each == wanted for each in after.values())
         return sum(after.values()) == wanted
 
-    def problem_of(self, manifest: Any, clusters: Sequence[Cluster], *, has_condition: bool = True) -> str:
-        """Return what differs between a stored binding and the decision about it; "" if nothing does.
+    def places(self, binding: Binding, clusters: Sequence[Cluster]) -> bool:
+        """Return whether a stored binding has the clusters that are decided, and the decision is no failure."""
+        result = self.decide(binding, clusters)
+        if (
+            result.condition is not None
+            and result.type is not ScheduleType.AVOID
+            and result.condition.status != "True"
+        ):
+            return False
+        return {each.name: each.replicas for each in result.targets} == {
+            each.name: each.replicas for each in binding.spec.clusters
+        }
 
-        Args:
-            manifest: The stored binding.
-            clusters: What is stored of the fleet.
-            has_condition: Whether the condition has to be the one of the decision.
-        """
+    def problem_of(self, manifest: Any, clusters: Sequence[Cluster]) -> str:
+        """Return what differs between a stored binding and the decision about it; "" if nothing does."""
         binding = Binding.from_manifest(manifest)
         result = self.decide(binding, clusters)
         stored, wanted = targets_of(manifest), {each.name: each.replicas for each in result.targets}
@@ -118,14 +126,9 @@ class DecisionCore:
                 return f"has {stored}, the decision is {wanted}"
         elif binding.spec.scheduling_suspended:
             return ""
-        elif (
-            has_condition
-            and result.condition is not None
-            and (condition.get("status"), condition.get("reason"))
-            != (
-                result.condition.status,
-                result.condition.reason,
-            )
+        elif result.condition is not None and (condition.get("status"), condition.get("reason")) != (
+            result.condition.status,
+            result.condition.reason,
         ):
             return f"has the condition {condition}, the decision gives {result.condition}"
         if not condition:

@@ -26,7 +26,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -44,6 +44,7 @@ from tools.apiserver_model import BY_NAME, Write
 from tools.simulation.bindings import BINDING_KINDS
 from tools.simulation.decisions import DecisionCore, ReadableClusters, Targets, read_binding, targets_of
 from tools.simulation.flat import growing, sizes_of
+from tools.simulation.former_leaders import FormerLeaders
 from tools.simulation.generate_rounds import BLOCKS
 from tools.simulation.lost_keys import Missed, missed_keys
 from tools.simulation.network import Sent
@@ -90,6 +91,7 @@ class Judge:
         violations: What went wrong so far.
         scheduler_writes: The number of accepted writes of schedulers to bindings.
         measured: How often the sizes of containers were noted.
+        accepted: How often each exception from the invariants was used.
     """
 
     def __init__(self, run: Run) -> None:
@@ -97,6 +99,8 @@ class Judge:
         self.violations: list[Violation] = []
         self.scheduler_writes = 0
         self.measured = 0
+        self.accepted: Counter[str] = Counter()
+        self._former_leaders = FormerLeaders()
         self._checked = 0
         self._terms: list[_Term] = [_Term("", 0.0, 0.0)]
         self._renewed: dict[str, float] = {}
@@ -109,7 +113,6 @@ class Judge:
         self._clusters = ReadableClusters()
         self._missed: dict[str, Missed] = {}
         self._lost: set[tuple[str, BindingKey, str]] = set()
-        self._reporters: dict[tuple[str, ...], str] = {}
         self._core = DecisionCore(run.setup)
         self._sizes: dict[str, list[Counter[str]]] = {}
 
@@ -167,30 +170,10 @@ class Judge:
             elif write.kind.endswith("Binding") and sent is not None:
                 self.scheduler_writes += 1
                 self._check_fence(write, sent)
+                self._former_leaders.on_write(write, sent.identity)
                 if write.subresource == "":
                     self._check_harm(write)
-                else:
-                    self._note_reporter(write, sent)
             self._checked += 1
-
-    def _note_reporter(self, write: Write, sent: Sent) -> None:
-        """Note which process has written the condition Scheduled of a binding."""
-        before, after = (None if raw is None else read_binding(raw) for raw in (write.before, write.after))
-        if before is None or after is None:
-            return
-        if before.status.condition(SCHEDULED_CONDITION) != after.status.condition(SCHEDULED_CONDITION):
-            self._reporters[write.kind, *write.key] = sent.identity
-
-    def _is_left(self, binding: Binding, identity: str) -> bool:
-        """Return whether another process than this one has written the condition of a binding.
-
-        A leader that ends between its two patches, or whose last status arrives late, leaves a condition that its
-        successor does not change while nothing is to be scheduled (docs/decisions/0015-results-before-statuses.md).
-        karmada-scheduler does the same.
-        """
-        key = binding.key
-        reporter = self._reporters.get((key.kind, *BY_NAME[key.kind].key(key.namespace, key.name)))
-        return reporter not in (None, identity)
 
     def _on_lease(self, write: Write, sent: Sent | None) -> None:
         spec = orjson.loads(write.after)["spec"] if write.after is not None else {}
@@ -201,6 +184,9 @@ class Judge:
         self._terms.append(_Term(holder, now, sent.at if sent is not None else now))
         if sent is not None and holder == sent.identity:
             self._renewed[holder] = max(self._renewed.get(holder, 0.0), sent.at)
+            leader = self._run.leader()
+            if leader is not None and leader.application is not None:
+                self._former_leaders.on_lead(holder, leader.application.state.bindings)
 
     def _check_fence(self, write: Write, sent: Sent) -> None:
         holder = self._terms[-1].holder
@@ -232,11 +218,18 @@ class Judge:
         before, after = orjson.loads(write.before), targets_of(orjson.loads(write.after))
         if read_binding(write.before) is None:
             self.add("no harm", f"{write.key}: is unreadable, and was written")
-        elif not self._keeps(targets_of(before), after) and not any(
-            self._fits_a_state(each, after) or self._lacks_unused_clusters(each, after)
-            for each in (before, *self._lost_contents(write))
-        ):
-            self.add("no harm", f"{write.key}: {targets_of(before)} -> {after} fits no state of the clusters")
+        elif not self._keeps(targets_of(before), after) and not self._fits_a_state(before, after):
+            if self._lacks_unused_clusters(before, after):
+                self.accepted["clusters that no binding has are missing"] += 1
+            elif any(
+                self._fits_a_state(each, after) or self._lacks_unused_clusters(each, after)
+                for each in self._lost_contents(write)
+            ):
+                self.accepted["a resourceVersion had another content before a restore"] += 1
+            else:
+                self.add(
+                    "no harm", f"{write.key}: {targets_of(before)} -> {after} fits no state of the clusters"
+                )
 
     def _fits_a_state(self, before: Any, after: Targets) -> bool:
         """Return whether the clusters are what is decided about a binding for any clusters that were stored."""
@@ -315,9 +308,8 @@ class Judge:
             if process.application is None:
                 continue
             before = self._missed.get(process.name, {})
-            missed = self._missed[process.name] = missed_keys(
-                process.application, self._run.setup, partial(self._is_left, identity=process.identity)
-            )
+            is_left = partial(self._former_leaders.is_left, leader=process.identity)
+            missed = self._missed[process.name] = missed_keys(process.application, self._run.setup, is_left)
             for key, version in missed.items():
                 if (
                     before.get(key) == version == self._stored_version(key)
@@ -369,14 +361,26 @@ class Judge:
             if binding.spec.responsible_scheduler not in self._run.setup.names or not is_claimed(binding):
                 continue
             manifest = orjson.loads(raw)
-            if unreadable.intersection(targets_of(manifest)) or self._waits_for_capacity(binding):
+            if unreadable.intersection(targets_of(manifest)):
                 continue
             problems = [self._core.problem_of(manifest, clusters) for clusters in states]
-            leader = self._run.leader()
-            if all(problems) and leader is not None and self._is_left(binding, leader.identity):
-                problems = [self._core.problem_of(manifest, each, has_condition=False) for each in states]
-            if all(problems):
+            if not all(problems):
+                continue
+            if self._waits_for_capacity(binding):
+                self.accepted["a binding waits for capacity"] += 1
+            elif self._has_left_condition(binding, states):
+                self.accepted["a former leader has left a condition"] += 1
+            else:
                 self.add("converged", f"{binding.key.display}: {problems[0]}")
+
+    def _has_left_condition(self, binding: Binding, states: Iterable[Sequence[Cluster]]) -> bool:
+        """Return whether all but the condition is right, and a former leader has left that."""
+        leader = self._run.leader()
+        return (
+            leader is not None
+            and self._former_leaders.is_left(binding, leader.identity)
+            and any(self._core.places(binding, clusters) for clusters in states)
+        )
 
     def _waits_for_capacity(self, binding: Binding) -> bool:
         """Return whether the leader will try a binding again that found too little capacity.

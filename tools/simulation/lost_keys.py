@@ -25,10 +25,7 @@ Missed = dict[BindingKey, str]
 def missed_keys(application: Application, setup: Setup, is_left: Callable[[Binding], bool]) -> Missed:
     """Return the keys of a process that its queue should hold and does not.
 
-    Args:
-        application: The process.
-        setup: What it runs with.
-        is_left: Whether another process has written the condition of a binding.
+    ``is_left`` returns whether a former leader has left the condition of a binding.
     """
     if not application.is_filled:
         return {}
@@ -61,5 +58,6 @@ def _needs(binding: Binding, state: State, gates: FeatureGates, is_left: Callabl
         # A leader that ended between its two patches leaves the condition of an earlier failure
         # (docs/decisions/0015-results-before-statuses.md).
         return not is_observed
-    has_failed = condition.get("status") != "True" and not is_left(binding)
-    return has_failed or not is_observed or not found.is_routine
+    if not is_observed or not found.is_routine:
+        return True
+    return condition.get("status") != "True" and not is_left(binding)

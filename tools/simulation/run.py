@@ -54,6 +54,7 @@ class Report:
         actions: How often each action was taken.
         requests: The number of requests by kind.
         writes: The number of accepted writes of schedulers to bindings.
+        accepted: How often each exception from the invariants was used.
         steps: The number of steps of event loops.
     """
 
@@ -65,6 +66,7 @@ class Report:
     actions: Counter[str] = field(default_factory=Counter)
     requests: Counter[str] = field(default_factory=Counter)
     writes: int = 0
+    accepted: Counter[str] = field(default_factory=Counter)
     steps: int = 0
 
 
@@ -136,6 +138,7 @@ class Run:
             actions=self.actions.taken,
             requests=self.requests,
             writes=self.judge.scheduler_writes,
+            accepted=self.judge.accepted,
             steps=self.simulation.steps,
         )
 

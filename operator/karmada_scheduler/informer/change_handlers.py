@@ -54,28 +54,32 @@ class ChangeHandlers:
             listener(old, new)
         if new is None:
             self._requeuer.on_deleted()
-        if new is not None and (
-            old is None or old.spec.clusters != new.spec.clusters or not self._is_ours(old)
-        ):
-            self._check_targets(new)
+        if new is not None:
+            self._check_targets(old, new)
         event = requeue_rules.on_binding(old, new, self._scheduler_names)
         if event is not None and new is not None:
             self._requeuer.enqueue(new, event)
-        elif new is not None and old is not None and log.isEnabledFor(logs.V4) and self._is_ours(new):
+        elif (
+            new is not None
+            and old is not None
+            and log.isEnabledFor(logs.V4)
+            and requeue_rules.is_claimed_and_assigned(new, self._scheduler_names)
+        ):
             kind = new.key.kind[0].lower() + new.key.kind[1:]
             log.log(logs.V4, "Ignore update event of %s %s as specification no change", kind, new.key)
 
-    def _check_targets(self, binding: Binding) -> None:
-        """Request a list if a binding of ours has unknown clusters; also when another scheduler hands it over.
+    def _check_targets(self, old: Binding | None, new: Binding) -> None:
+        """Request a list if a binding of ours has unknown clusters.
 
-        Another scheduler may place a binding on a new cluster before the event of the cluster arrives here. The initial
-        list reads unknown clusters at its end.
+        Another scheduler may place a binding on a new cluster before the event of the cluster arrives here, or hand a
+        binding over. The initial list reads unknown clusters at its end.
         """
-        if self._is_ours(binding) and not self._requeuer.is_deferring:
-            self._cluster_lists.check_targets(binding.spec.clusters)
-
-    def _is_ours(self, binding: Binding) -> bool:
-        return requeue_rules.is_claimed_and_assigned(binding, self._scheduler_names)
+        names = self._scheduler_names
+        if self._requeuer.is_deferring or not requeue_rules.is_assigned_to(new, names):
+            return
+        was_ours = old is not None and requeue_rules.is_assigned_to(old, names)
+        if not was_ours or old is None or old.spec.clusters != new.spec.clusters:
+            self._cluster_lists.check_targets(new.spec.clusters)
 
     def cluster_changed(self, change: Change[Cluster]) -> None:
         """Enqueue the bindings that the change of a cluster concerns; the reconciler does that in slices."""

@@ -442,21 +442,6 @@ def test_a_cluster_of_a_binding_that_no_list_had_is_unknown_until_a_list_shows_t
     assert len(requests) == 1
 
 
-def test_a_cluster_that_no_list_had_is_unknown_when_another_scheduler_hands_over_its_binding(
-    harness: HandlersHarness,
-) -> None:
-    requests: list[None] = []
-    harness.handlers.on_unlisted_cluster(lambda: requests.append(None))
-    harness.listed("Cluster", [manifests.cluster("m2")], "2")
-    theirs = placed_on("web", "m1", "m2", version=3)
-    theirs["spec"]["schedulerName"] = "theirs"
-    harness.handlers.on_event(RB, "ADDED", theirs)
-    assert (requests, harness.clusters.unreadable) == ([], {}.keys())
-    harness.handlers.on_event(RB, "MODIFIED", placed_on("web", "m1", "m2", version=4))
-    assert list(harness.clusters.snapshot().unknown.unreadable) == ["m1"]
-    assert len(requests) == 1
-
-
 @pytest.mark.parametrize("how", ["deleted", "absent at the start", "of another scheduler"])
 def test_a_cluster_of_a_binding_is_not_unknown_if_it_is(harness: HandlersHarness, how: str) -> None:
     requests: list[None] = []
@@ -473,6 +458,25 @@ def test_a_cluster_of_a_binding_is_not_unknown_if_it_is(harness: HandlersHarness
         found["spec"]["schedulerName"] = "theirs"
     harness.handlers.on_event(RB, "MODIFIED", found)
     assert (requests, harness.clusters.unreadable) == ([], {}.keys())
+
+
+@pytest.mark.parametrize("before", ["of another scheduler", "suspended", "unclaimed"])
+def test_a_cluster_of_a_binding_that_becomes_due_is_unknown_if_no_list_had_it(
+    harness: HandlersHarness, before: str
+) -> None:
+    """The binding would leave the cluster, as if that did not exist."""
+    requests: list[None] = []
+    harness.handlers.on_unlisted_cluster(lambda: requests.append(None))
+    found = placed_on("web", "m1", version=3)
+    if before == "of another scheduler":
+        found["spec"]["schedulerName"] = "theirs"
+    elif before == "suspended":
+        found["spec"]["suspension"] = {"scheduling": True}
+    else:
+        del found["metadata"]["labels"]
+    harness.handlers.on_event(RB, "ADDED", found)
+    harness.handlers.on_event(RB, "MODIFIED", placed_on("web", "m1", version=4))
+    assert (len(requests), list(harness.clusters.unreadable)) == (1, ["m1"])
 
 
 def unreadable(name: str = "m1", *, version: int = 1, **metadata: Any) -> dict[str, Any]:

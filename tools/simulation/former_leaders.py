@@ -1,0 +1,79 @@
+"""Conditions that a former leader has left, and that its successor does not write, as karmada-scheduler.
+
+A leader that ends between its two patches leaves a binding without replicas, whose clusters it cleared, without a condition
+(docs/decisions/0015-results-before-statuses.md). Its last failure may arrive after its successor found that there is
+nothing to write. A status enqueues nothing. In both cases the placement and the observed generation are right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
+from tools.apiserver_model import Write
+
+_Id = tuple[BindingKey, str]
+"""A binding and its uid."""
+
+
+class _LastWrite(NamedTuple):
+    """The last write of a binding that changed its clusters or its condition.
+
+    Attributes:
+        identity: The process that wrote it.
+        subresource: ``status`` or "".
+    """
+
+    identity: str
+    subresource: str
+
+
+class FormerLeaders:
+    """The last writers of bindings, and the conditions that each leader had in its cache when it got the Lease."""
+
+    def __init__(self) -> None:
+        """Start without writes."""
+        self._writes: dict[_Id, _LastWrite] = {}
+        self._known: dict[str, Mapping[_Id, Mapping[str, Any] | None]] = {}
+
+    def on_write(self, write: Write, identity: str) -> None:
+        """Note a write of a scheduler to a binding."""
+        if write.before is None or write.after is None:
+            return
+        try:
+            before, after = (Binding.from_manifest(orjson.loads(raw)) for raw in (write.before, write.after))
+        except ManifestError:
+            return
+        if before.spec.clusters != after.spec.clusters or _condition(before) != _condition(after):
+            self._writes[_id(after)] = _LastWrite(identity, write.subresource)
+
+    def on_lead(self, identity: str, bindings: Iterable[Binding]) -> None:
+        """Note what a process had in its cache when it got the Lease for the first time."""
+        if identity not in self._known:
+            self._known[identity] = {_id(each): _condition(each) for each in bindings}
+
+    def is_left(self, binding: Binding, leader: str) -> bool:
+        """Return whether the condition of a binding, or that it has none, is left by a process before ``leader``."""
+        last, known = self._writes.get(_id(binding)), self._known.get(leader)
+        if last is None or known is None or last.identity == leader:
+            return False
+        if binding.status.scheduler_observed_generation != binding.generation:
+            return False
+        condition = _condition(binding)
+        if condition is None:
+            return not last.subresource and not binding.spec.clusters and not binding.spec.replicas
+        is_late = known.get(_id(binding)) != condition
+        return is_late and last.subresource == "status" and condition.get("status") == "False"
+
+
+def _id(binding: Binding) -> _Id:
+    return binding.key, binding.uid
+
+
+def _condition(binding: Binding) -> Mapping[str, Any] | None:
+    return binding.status.condition(SCHEDULED_CONDITION)

@@ -1,0 +1,85 @@
+"""Which conditions count as left by a former leader."""
+
+from __future__ import annotations
+
+import copy
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import pytest
+
+from karmada_scheduler.api.binding import Binding
+from tests import manifests
+from tools.apiserver_model import Write
+from tools.simulation.former_leaders import FormerLeaders
+
+FAILED = {"type": "Scheduled", "status": "False", "reason": "SchedulerError"}
+PLACED = {"type": "Scheduled", "status": "True", "reason": "Success"}
+
+
+def stored(
+    condition: dict[str, Any] | None, *, clusters: int = 1, replicas: int = 2, observed: int | None = None
+) -> dict[str, Any]:
+    manifest = manifests.binding("web", version=3)
+    manifest["spec"]["replicas"] = replicas
+    manifest["spec"]["clusters"] = [{"name": "m1", "replicas": replicas}][:clusters]
+    generation = manifest["metadata"]["generation"]
+    manifest["status"] = {
+        "schedulerObservedGeneration": generation if observed is None else observed,
+        "conditions": [] if condition is None else [condition],
+    }
+    return manifest
+
+
+def written(before: dict[str, Any], after: dict[str, Any], subresource: str) -> Write:
+    return Write(
+        0, 1, datetime.now(UTC), "", "ResourceBinding", ("demo", "web"), subresource,
+        orjson.dumps(before), orjson.dumps(after), None, "", b"",
+    )  # fmt: skip
+
+
+def left(
+    found: dict[str, Any],
+    *,
+    subresource: str = "status",
+    by: str = "old",
+    known: dict[str, Any] | None = None,
+) -> bool:
+    """Return what counts for the process ``new``, which had ``known`` in its cache when it got the Lease."""
+    leaders = FormerLeaders()
+    before = copy.deepcopy(found)
+    before["status"]["conditions"] = [PLACED]
+    if not subresource:
+        before["spec"]["clusters"] = [{"name": "m9", "replicas": 1}]
+    leaders.on_write(written(before, found, subresource), by)
+    leaders.on_lead("new", [Binding.from_manifest(known or before)])
+    return leaders.is_left(Binding.from_manifest(found), "new")
+
+
+@pytest.mark.parametrize(
+    ("how", "is_left"),
+    [
+        pytest.param({}, True, id="late"),
+        pytest.param({"by": "new"}, False, id="by-the-leader-itself"),
+        pytest.param({"known": stored(FAILED)}, False, id="known-to-the-leader"),
+        pytest.param({"subresource": ""}, False, id="by-a-write-of-clusters"),
+    ],
+)
+def test_a_failure_is_left_if_a_former_leader_wrote_it_too_late(
+    how: dict[str, Any], *, is_left: bool
+) -> None:
+    assert left(stored(FAILED), **how) == is_left
+
+
+def test_nothing_is_left_before_the_generation_is_observed() -> None:
+    assert not left(stored(FAILED, observed=0))
+
+
+@pytest.mark.parametrize(
+    ("clusters", "replicas", "is_left"), [(0, 0, True), (1, 0, False), (0, 2, False), (1, 2, False)]
+)
+def test_no_condition_is_left_if_a_former_leader_cleared_clusters_without_replicas(
+    clusters: int, replicas: int, *, is_left: bool
+) -> None:
+    assert left(stored(None, clusters=clusters, replicas=replicas), subresource="") == is_left
