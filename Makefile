@@ -86,6 +86,10 @@ check-why-not: install ## random why-nots: simulate has to confirm every remedy,
 check-claims: binaries ## random policies on a real control plane: claims and bindings are compared with predicted ones (CASES=500 SEED=1 ARGS=--help)
 	@exec $(BIN)/python -m tools.claims_check --cases $(if $(filter file,$(origin CASES)),500,$(CASES)) --seed $(SEED) $(ARGS)
 
+.PHONY: check-plan
+check-plan: binaries ## seven kinds of change on a real control plane: planned, made, and compared (ARGS="--bindings 1000")
+	@exec $(BIN)/python -m tools.plan_check $(ARGS)
+
 .PHONY: record
 record: binaries ## record the decisions of the real karmada-scheduler in a random scenario (SEED=1 OUT=FILE ARGS=--help)
 	@$(BIN)/python -m tools.conformance.record --seed $(SEED) --out $(or $(OUT),tools/conformance/recordings/recording-$(SEED).json.gz) $(ARGS)

@@ -1,0 +1,197 @@
+"""Whether plans come true on a real control plane: ``python -m tools.plan_check --bindings N``.
+
+Each change is planned by a user who may only get and list, then made, and each binding is compared once nothing moves any
+more. Karmada's own controllers derive the bindings; our scheduler decides. Ends with status 1 if a binding differs, or if
+the audit log has a write of the user who plans.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+from karmada_scheduler.cli.main import main as command
+from tools.controlplane import ControlPlane, binaries
+from tools.controlplane.ours import start_scheduler
+from tools.controlplane.workspace import DEFAULT, workspace
+from tools.plan_check.compare import Outcome, happened, has_failed, predicted
+from tools.plan_check.objects import (
+    NAMESPACE,
+    SCHEDULER,
+    Change,
+    Manifest,
+    changes,
+    deployment,
+    members,
+    policies,
+)
+
+_USER: Final = "planner"
+_BINDINGS: Final = f"/apis/work.karmada.io/v1alpha2/namespaces/{NAMESPACE}/resourcebindings"
+_REST_SECONDS: Final = 8.0
+_TIMEOUT_SECONDS: Final = 900.0
+_READ: Final = {
+    "cluster.karmada.io": ["clusters"],
+    "work.karmada.io": ["resourcebindings", "clusterresourcebindings"],
+    "policy.karmada.io": ["propagationpolicies", "clusterpropagationpolicies"],
+    "apps": ["deployments"],
+}
+
+
+class Check:
+    """A control plane with workloads, on which changes are made one after the other.
+
+    Attributes:
+        different: The bindings that differ from a plan, so far.
+    """
+
+    def __init__(self, plane: ControlPlane, count: int) -> None:
+        """Take a control plane that has members and a scheduler.
+
+        Args:
+            plane: The control plane.
+            count: How many Deployments to create.
+        """
+        self.different = 0
+        self._plane, self._count = plane, count
+        self._kubeconfig = _reader(plane)
+
+    def prepare(self) -> None:
+        """Create policies and workloads, and wait until they are placed."""
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        self._plane.client.create(namespace)
+        for each in policies():
+            self._plane.client.apply(each)
+        with ThreadPoolExecutor(max_workers=8) as pool:
+            list(pool.map(self._plane.client.apply, map(deployment, range(self._count))))
+        self._settled(at_least=self._count)
+
+    def check(self, change: Change) -> None:
+        """Plan a change, make it, and compare."""
+        before = self._settled()
+        started = time.monotonic()
+        plan = self._plan(change)
+        planned = time.monotonic() - started
+        change.make(self._plane)
+        after = self._settled(at_least=plan["total"])
+        wanted, found = predicted(plan, before), happened(before, after)
+        wrong = {name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name)}
+        self.different += len(wrong)
+        classes = ", ".join(f"{count} {name}" for name, count in plan["counts"].items() if count)
+        print(
+            f"{change.name}: {classes}; planned in {planned:.1f} s; {len(found)} bindings, {len(wrong)} different"
+        )
+        print(f"  {dict(Counter(each.effect for each in found.values()))}", flush=True)
+        for name in sorted(wrong)[:10]:
+            print(
+                f"  {name}: planned {_shown(wanted.get(name))}, became {_shown(found.get(name))}", flush=True
+            )
+
+    def writes(self) -> int:
+        """Return how many writes of the user who plans the audit log has."""
+        assert self._plane.audit_log is not None
+        entries = map(json.loads, self._plane.audit_log.read_text().splitlines())
+        return sum(
+            each["user"]["username"] == _USER and each["verb"] not in {"get", "list", "watch"}
+            for each in entries
+        )
+
+    def _plan(self, change: Change) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "change.json"
+            path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(change.files)}))
+            files = ["-f", str(path)] if change.files else []
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                status = command(
+                    ["plan", f"--kubeconfig={self._kubeconfig}", *files, *change.flags,
+                     f"--scheduler-name={SCHEDULER}", "-o", "json", "--fail-on", "none"]
+                )  # fmt: skip
+        if status:
+            raise SystemExit(f"plan ended with status {status}")
+        found: dict[str, Any] = json.loads(out.getvalue())
+        return found
+
+    def _settled(self, *, at_least: int = 0) -> dict[str, Manifest]:
+        """Return the bindings by name, once all are scheduled and nothing of that has changed for some seconds."""
+        deadline, last, since = time.monotonic() + _TIMEOUT_SECONDS, "", time.monotonic()
+        while True:
+            self._plane.check()
+            found = {each["metadata"]["name"]: each for each in self._plane.client.list(_BINDINGS)}
+            state = json.dumps([[name, each["spec"], each["status"].get("conditions")] for name, each in found.items()]
+                               if all("status" in each for each in found.values()) else time.monotonic())  # fmt: skip
+            is_done = len(found) >= at_least and all(map(_is_settled, found.values()))
+            if state != last or not is_done:
+                last, since = state, time.monotonic()
+            elif time.monotonic() - since > _REST_SECONDS:
+                return found
+            if time.monotonic() > deadline:
+                waiting = [name for name, each in found.items() if not _is_settled(each)]
+                raise SystemExit(
+                    f"{len(found)} bindings after {_TIMEOUT_SECONDS:.0f} s, not settled: {waiting[:5]}"
+                )
+            time.sleep(1)
+
+
+def _is_settled(binding: Manifest) -> bool:
+    status = binding.get("status") or {}
+    is_observed = status.get("schedulerObservedGeneration") == binding["metadata"]["generation"]
+    return has_failed(binding) or (is_observed and bool(status.get("conditions")))
+
+
+def _shown(outcome: Outcome | None) -> str:
+    return "nothing" if outcome is None else f"{outcome.effect} {outcome.targets}"
+
+
+def _reader(plane: ControlPlane) -> Path:
+    api = "rbac.authorization.k8s.io"
+    rules = [
+        {"apiGroups": [group], "resources": names, "verbs": ["get", "list"]} for group, names in _READ.items()
+    ]
+    role: Mapping[str, Any] = {"apiVersion": f"{api}/v1", "kind": "ClusterRole", "metadata": {"name": _USER}}
+    plane.client.apply({**role, "rules": rules})
+    plane.client.apply(
+        {
+            **role,
+            "kind": "ClusterRoleBinding",
+            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": _USER},
+            "subjects": [{"apiGroup": api, "kind": "User", "name": _USER}],
+        }
+    )
+    return plane.kubeconfig_for(_USER)
+
+
+def main() -> int:
+    """Run the command; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="make check-plan", description=__doc__)
+    parser.add_argument(
+        "--bindings", type=int, default=1000, help="Deployments to create (default: %(default)s)"
+    )
+    parser.add_argument("--folder", type=Path, default=DEFAULT, help="for the control plane's files")
+    options = parser.parse_args()
+    binaries.ensure(quiet=True)
+    with workspace(options.folder.resolve()) as folder, ControlPlane(folder, audit_log=True) as plane:
+        plane.add(*members())
+        start_scheduler(plane, name=SCHEDULER)
+        check = Check(plane, options.bindings)
+        check.prepare()
+        print(f"{options.bindings} bindings are placed", flush=True)
+        for change in changes(options.bindings):
+            check.check(change)
+        writes = check.writes()
+    print(f"{check.different} different, {writes} writes of the user who plans")
+    return 1 if check.different or writes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

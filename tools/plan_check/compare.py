@@ -1,0 +1,73 @@
+"""Compares what a plan says about each binding with what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Manifest = dict[str, Any]
+Targets = dict[str, int]
+
+_STAYS = frozenset(("unchanged", "latent", "deferred", "stuck"))
+"""Classes of bindings that keep their clusters until something else happens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What is stored of a binding, or predicted.
+
+    Attributes:
+        effect: ``unchanged``, ``moved``, ``placed``, ``unplaced``, ``stuck`` or ``deleted``.
+        targets: Replicas by cluster.
+    """
+
+    effect: str
+    targets: Targets
+
+
+def targets_of(binding: Manifest) -> Targets:
+    """Return replicas by cluster."""
+    return {each["name"]: each.get("replicas", 0) for each in binding["spec"].get("clusters") or ()}
+
+
+def has_failed(binding: Manifest) -> bool:
+    """Return whether the last decision failed."""
+    conditions = binding.get("status", {}).get("conditions") or ()
+    return any(each["type"] == "Scheduled" and each["status"] != "True" for each in conditions)
+
+
+def predicted(plan: Mapping[str, Any], before: Mapping[str, Manifest]) -> dict[str, Outcome]:
+    """Return what a plan says, by the name of the binding; what it does not list is unchanged."""
+    found = {name: Outcome("unchanged", targets_of(each)) for name, each in before.items()}
+    for each in plan["bindings"]:
+        effect = each["effect"]
+        if effect == "deleted":
+            found[each["name"]] = Outcome(effect, {})
+        elif effect in _STAYS:
+            kept = found[each["name"]].targets
+            found[each["name"]] = Outcome("stuck" if effect == "stuck" else "unchanged", kept)
+        else:
+            found[each["name"]] = Outcome(
+                effect, {target["name"]: target["replicas"] for target in each["after"]}
+            )
+    return found
+
+
+def happened(before: Mapping[str, Manifest], after: Mapping[str, Manifest]) -> dict[str, Outcome]:
+    """Return what became of each binding."""
+    return {name: _outcome(before.get(name), after.get(name)) for name in before.keys() | after.keys()}
+
+
+def _outcome(before: Manifest | None, after: Manifest | None) -> Outcome:
+    if after is None:
+        return Outcome("deleted", {})
+    old, new = {} if before is None else targets_of(before), targets_of(after)
+    if old == new:
+        was_failing = before is not None and has_failed(before)
+        if before is None and not new:
+            return Outcome("unplaced", new)
+        return Outcome("stuck" if has_failed(after) and not was_failing else "unchanged", new)
+    if not old:
+        return Outcome("placed", new)
+    return Outcome("moved" if new else "unplaced", new)
