@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from karmada_scheduler.api.cluster import READY, Cluster
 from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.explain.amounts import shown
 from karmada_scheduler.web.bindings import BindingState
-from karmada_scheduler.web.state import State
+from karmada_scheduler.web.state import Contents, State
 
 RESOURCES: Final = ("cpu", "memory", "pods")
 """The resources whose shares are shown; the largest share is the dominant one."""
@@ -133,9 +135,9 @@ class Fleet:
 
 def fleet_of(state: State) -> Fleet:
     """Return the fleet."""
-    clusters = tuple(cluster_shown(state, each) for each in state.clusters)
-    rows = state.rows
-    counts = [(each, sum(1 for row in rows if row.state is each)) for each in BindingState]
+    clusters = clusters_of(state.contents)
+    rows = state.contents.rows
+    counts = Counter(row.state for row in rows)
     return Fleet(
         source=state.source,
         at=state.read_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -143,17 +145,23 @@ def fleet_of(state: State) -> Fleet:
         not_ready=sum(1 for each in clusters if not each.is_ready),
         tainted=sum(1 for each in clusters if each.taints),
         bindings=len(rows),
-        states=tuple(StateCount(each, count) for each, count in counts if count),
+        states=tuple(StateCount(each, counts[each]) for each in BindingState if counts[each]),
         problems=tuple(state.problems),
     )
 
 
-def cluster_shown(state: State, cluster: Cluster) -> ClusterShown:
-    """Return one cluster of a state."""
+@lru_cache(maxsize=2)
+def clusters_of(contents: Contents) -> tuple[ClusterShown, ...]:
+    """Return all clusters, in the order in which they were read."""
+    return tuple(cluster_shown(contents, each) for each in contents.clusters)
+
+
+def cluster_shown(contents: Contents, cluster: Cluster) -> ClusterShown:
+    """Return one cluster."""
     resources = tuple(_shares(cluster))
     dominant = max(resources, key=lambda each: each.share, default=None)
     ready = cluster.condition(READY)
-    held = state.on_cluster.get(cluster.name, ())
+    held = contents.on_cluster.get(cluster.name, ())
     return ClusterShown(
         name=cluster.name,
         region=cluster.region,
@@ -167,7 +175,7 @@ def cluster_shown(state: State, cluster: Cluster) -> ClusterShown:
         dominant="" if dominant is None else dominant.name,
         resources=resources,
         replicas=sum(
-            target.replicas for each in held for target in each.spec.clusters if target.name == cluster.name
+            target.replicas for row in held for target in row.placement if target.name == cluster.name
         ),
         bindings=len(held),
     )

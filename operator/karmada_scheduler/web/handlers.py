@@ -23,7 +23,7 @@ from karmada_scheduler.web import charts
 from karmada_scheduler.web.bindings import BindingState, Filter, worst_first
 from karmada_scheduler.web.computing import BusyError, Computer
 from karmada_scheduler.web.decisions import SHOWN, DecisionRow
-from karmada_scheduler.web.fleet import SORTS, Fleet, cluster_shown, fleet_of, sorted_clusters
+from karmada_scheduler.web.fleet import SORTS, ClusterShown, cluster_shown, fleet_of, sorted_clusters
 from karmada_scheduler.web.pages import Pages
 from karmada_scheduler.web.state import State
 from karmada_scheduler.web.world import NoAnswerError, Question, World
@@ -59,7 +59,6 @@ class Handlers:
         self._world = world
         self._computer = computer
         self._pages = pages
-        self._fleet: tuple[State, Fleet] | None = None
 
     def routes(self) -> Mapping[str, Handler | AsyncHandler]:
         """Return the handlers by path."""
@@ -139,14 +138,9 @@ class Handlers:
             "state_number": state.number,
         }
 
-    def _whole_fleet(self, state: State) -> Fleet:
-        if self._fleet is None or self._fleet[0] is not state:
-            self._fleet = (state, fleet_of(state))
-        return self._fleet[1]
-
     async def _fleet_page(self, request: Request) -> Document:
         state = self._world.state
-        fleet = self._whole_fleet(state)
+        fleet = fleet_of(state)
         by = request.query.get("sort", "share")
         if by not in SORTS:
             raise RefusedError(400, f"sort must be one of {', '.join(SORTS)}")
@@ -167,7 +161,7 @@ class Handlers:
     async def _fleet_data(self, _: Request) -> Mapping[str, Any]:
         state = self._world.state
         decisions = await self._world.decisions(state)
-        fields = {"apiVersion": API_VERSION, "kind": "Fleet", **fields_of(self._whole_fleet(state))}
+        fields = {"apiVersion": API_VERSION, "kind": "Fleet", **fields_of(fleet_of(state))}
         fields["causes"] = fields_of(self._world.causes)
         fields["process"] = fields_of(decisions.process)
         return fields
@@ -175,13 +169,15 @@ class Handlers:
     async def _cluster_page(self, request: Request) -> Document:
         state = self._world.state
         cluster = self._cluster_of(state, request)
-        rows = [row for row in state.rows if any(each.name == cluster.name for each in row.placement)]
+        rows = [
+            row for row in state.contents.rows if any(each.name == cluster.name for each in row.placement)
+        ]
         paged, paging = _paged(worst_first(rows), request)
         values = {"cluster": cluster, "rows": paged, "paging": paging, "labels": self._labels(cluster.name)}
         return self._rendered("cluster.html", request, values, data=f"/v1{request.target.partition('?')[0]}")
 
     def _labels(self, name: str) -> Mapping[str, str]:
-        return self._world.state.cluster_by_name[name].labels
+        return self._world.state.contents.cluster_by_name[name].labels
 
     async def _cluster_data(self, request: Request) -> Mapping[str, Any]:
         state = self._world.state
@@ -191,16 +187,16 @@ class Handlers:
             "kind": "FleetCluster",
             **fields_of(shown),
             "labels": dict(self._labels(shown.name)),
-            "holds": [str(each.key) for each in state.on_cluster.get(shown.name, ())],
+            "holds": [str(each) for each in state.contents.on_cluster.get(shown.name, ())],
         }
 
-    def _cluster_of(self, state: State, request: Request) -> Any:
+    def _cluster_of(self, state: State, request: Request) -> ClusterShown:
         name = request.path["cluster"]
-        found = state.cluster_by_name.get(name)
+        found = state.contents.cluster_by_name.get(name)
         if found is None:
-            near = nearest(name, state.cluster_by_name)
+            near = nearest(name, state.contents.cluster_by_name)
             raise RefusedError(404, f"cluster {name} does not exist" + (f". Nearest: {near}" if near else ""))
-        return cluster_shown(state, found)
+        return cluster_shown(state.contents, found)
 
     async def _why_not_cluster(self, request: Request) -> WhyNotCluster:
         state = self._world.state
@@ -229,7 +225,7 @@ class Handlers:
             reason=request.query.get("reason", ""),
             cluster=request.query.get("cluster", "").strip(),
         )
-        return wanted, [row for row in self._world.state.rows if wanted.holds(row)]
+        return wanted, [row for row in self._world.state.contents.rows if wanted.holds(row)]
 
     async def _bindings_page(self, request: Request) -> Document:
         wanted, rows = self._filtered(request)
@@ -239,8 +235,8 @@ class Handlers:
             "wanted": wanted,
             "rows": paged,
             "paging": paging,
-            "all": len(state.rows),
-            "namespaces": sorted({row.namespace for row in state.rows if row.namespace}),
+            "all": len(state.contents.rows),
+            "namespaces": sorted({row.namespace for row in state.contents.rows if row.namespace}),
             "states": [each.value for each in BindingState],
         }
         return self._rendered("bindings.html", request, values, data=f"/v1{request.target}")
@@ -289,8 +285,8 @@ class Handlers:
     def _key_of(self, state: State, request: Request) -> BindingKey:
         namespace, name = request.path.get("namespace", ""), request.path["name"]
         key = BindingKey(RESOURCE_BINDING if namespace else CLUSTER_RESOURCE_BINDING, namespace, name)
-        if key not in state.binding_by_key:
-            near = nearest(str(key), map(str, state.binding_by_key))
+        if key not in state.contents.binding_by_key:
+            near = nearest(str(key), map(str, state.contents.binding_by_key))
             raise RefusedError(404, f"{key.display} does not exist" + (f". Nearest: {near}" if near else ""))
         return key
 
@@ -313,7 +309,7 @@ class Handlers:
             "row": next(
                 (
                     each
-                    for each in self._world.state.rows
+                    for each in self._world.state.contents.rows
                     if each.key == self._key_of(self._world.state, request)
                 ),
                 None,
@@ -333,8 +329,8 @@ class Handlers:
         state = self._world.state
         key = self._key_of(state, request)
         cluster = request.query.get("cluster", "").strip()
-        if cluster and cluster not in state.cluster_by_name:
-            near = nearest(cluster, state.cluster_by_name)
+        if cluster and cluster not in state.contents.cluster_by_name:
+            near = nearest(cluster, state.contents.cluster_by_name)
             raise RefusedError(
                 404, f"cluster {cluster} does not exist" + (f". Nearest: {near}" if near else "")
             )
@@ -360,7 +356,7 @@ class Handlers:
         values = {
             "found": found,
             "groups": [(here, True), (others, False)],
-            "suggested": sorted(self._world.state.cluster_by_name)[:_COMPLETED_NAMES],
+            "suggested": sorted(self._world.state.contents.cluster_by_name)[:_COMPLETED_NAMES],
         }
         return self._rendered(
             "why_not.html", request, values, data=_data_path(request, "/why-not", "/v1/why-not")

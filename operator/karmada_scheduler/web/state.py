@@ -13,25 +13,17 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.web.bindings import BindingRow, row_of
 
 
-@dataclass(frozen=True)
-class State:
-    """Clusters and bindings at one time; a newer reading is another object.
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """Clusters and bindings; a reading without a difference keeps them, with all that was computed from them.
 
     Attributes:
-        number: Grows with every reading that differs from the one before.
-        source: For people: "files", or the URL of the API server.
-        read_at: When the objects were read last; a later reading without a difference moves it.
-        problems: What could not be read, one line each.
         objects: What the commands read, for those who compute answers.
     """
 
-    number: int
-    source: str
-    read_at: datetime
     clusters: Sequence[Cluster]
     bindings: Sequence[Binding]
-    problems: Sequence[str] = ()
-    objects: Any = field(default=None, repr=False, compare=False)
+    objects: Any = field(default=None, repr=False)
 
     @cached_property
     def cluster_by_name(self) -> Mapping[str, Cluster]:
@@ -49,10 +41,29 @@ class State:
         return [row_of(each) for each in self.bindings]
 
     @cached_property
-    def on_cluster(self) -> Mapping[str, Sequence[Binding]]:
+    def on_cluster(self) -> Mapping[str, Sequence[BindingRow]]:
         """The bindings that are on each cluster, in the order in which they were read."""
-        found: dict[str, list[Binding]] = {}
-        for binding in self.bindings:
-            for target in binding.spec.clusters:
-                found.setdefault(target.name, []).append(binding)
+        found: dict[str, list[BindingRow]] = {}
+        for row in self.rows:
+            for target in row.placement:
+                found.setdefault(target.name, []).append(row)
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What was read last.
+
+    Attributes:
+        number: Grows with every reading that differs from the one before.
+        source: For people: "files", or the URL of the API server.
+        read_at: When.
+        contents: The objects.
+        problems: What could not be read, one line each.
+    """
+
+    number: int
+    source: str
+    read_at: datetime
+    contents: Contents
+    problems: Sequence[str] = ()

@@ -18,6 +18,7 @@ from karmada_scheduler.cli.sources import rules
 from karmada_scheduler.cli.sources.objects import NoAnswerError
 from karmada_scheduler.cli.web.reading import Reader
 from karmada_scheduler.cli.web.world import CommandWorld
+from karmada_scheduler.cli.whynot import seconds
 from karmada_scheduler.config import validation
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.process.gc_tuning import freeze
@@ -61,8 +62,11 @@ def add_parser(subparsers: Any) -> None:
         "--refresh",
         type=_refresh,
         default=_REFRESH_SECONDS,
-        metavar="SECONDS",
-        help=f"how often the objects are read again while somebody looks at the page (default {_REFRESH_SECONDS:g})",
+        metavar="TIME",
+        help=f"how often the objects are read again while somebody looks at the page (default {_REFRESH_SECONDS:g}s)",
+    )
+    parser.add_argument(
+        "--timeout", type=seconds, metavar="TIME", help="of a search for changes (default 2s)"
     )
     objects_source.add_arguments(parser)
     rules.add_arguments(parser)
@@ -87,13 +91,10 @@ def _address(text: str) -> str:
 
 
 def _refresh(text: str) -> float:
-    try:
-        seconds = float(text.removesuffix("s"))
-    except ValueError:
-        seconds = 0.0
-    if not 1 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"expected 1 to 3600 seconds, got {text!r}")
-    return seconds
+    found = seconds(text)
+    if not 1 <= found <= 3600:
+        raise argparse.ArgumentTypeError(f"expected 1s to 60m, got {text!r}")
+    return found
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
@@ -133,7 +134,7 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     with _stopped_by_signals(computer), _running(server, reader), world:
         state = reader.state
         _print_error(
-            f"{len(state.clusters):,} clusters and {len(state.bindings):,} bindings from {state.source}"
+            f"{len(state.contents.clusters):,} clusters and {len(state.contents.bindings):,} bindings from {state.source}"
         )
         _print_error(f"The page is on http://{arguments.bind_address}/ until Ctrl-C.")
         computer.serve(world.look_for_causes)

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, gather
-from karmada_scheduler.web.state import State
+from karmada_scheduler.web.fleet import clusters_of
+from karmada_scheduler.web.state import Contents, State
 
 _UNSEEN_SECONDS: Final = 60.0
 """Without a request for this long, nothing is read."""
@@ -62,20 +63,16 @@ class Reader:
         self._use(objects)
 
     def _use(self, objects: Objects) -> None:
-        now = datetime.now(UTC)
         before = self._state
-        if before is not None and _fingerprint(objects) == _fingerprint(before.objects):
-            self._state = replace(before, read_at=now, problems=(*objects.problems, *objects.warnings))
+        problems = (*objects.problems, *objects.warnings)
+        now = datetime.now(UTC)
+        if before is not None and _fingerprint(objects) == _fingerprint(before.contents.objects):
+            self._state = replace(before, read_at=now, problems=problems)
             return
-        self._state = State(
-            number=1 if before is None else before.number + 1,
-            source=objects.source,
-            read_at=now,
-            clusters=tuple(objects.clusters),
-            bindings=tuple(objects.bindings),
-            problems=(*objects.problems, *objects.warnings),
-            objects=objects,
-        )
+        contents = Contents(tuple(objects.clusters), tuple(objects.bindings), objects)
+        clusters_of(contents)  # so that no request waits for it
+        number = 1 if before is None else before.number + 1
+        self._state = State(number, objects.source, now, contents, problems)
 
     def _stamp_of_files(self) -> Hashable:
         found = []

@@ -122,7 +122,7 @@ class CommandWorld:
         return self._inputs.of
 
     def _explain_inputs(self, state: State, key: BindingKey, view: ProcessView | None) -> ExplainInputs:
-        inputs = self._inputs_of(state)(state.binding_by_key[key])
+        inputs = self._inputs_of(state)(state.contents.binding_by_key[key])
         return replace(inputs, process=view, scheduler_names=self._names or inputs.scheduler_names)
 
     def explain(self, state: State, key: BindingKey, view: ProcessView | None) -> Explanation:
@@ -144,7 +144,7 @@ class CommandWorld:
         try:
             with (
                 redirect_stderr(io.StringIO()),
-                asking(arguments, state.objects, self._gates, self._own) as session,
+                asking(arguments, state.contents.objects, self._gates, self._own) as session,
             ):
                 return session.ask(self._gates, key)
         except CommandError as problem:
@@ -156,7 +156,7 @@ class CommandWorld:
         try:
             with (
                 redirect_stderr(io.StringIO()),
-                asking(arguments, state.objects, self._gates, self._own) as session,
+                asking(arguments, state.contents.objects, self._gates, self._own) as session,
             ):
                 return session.ask_cluster(self._gates)
         except CommandError as problem:
@@ -173,7 +173,6 @@ class CommandWorld:
             "replicas": 1,
             "allow": [],
             "as_new": False,
-            "timeout": None,
             "max_runs": 96,
         }
         for name, value in (defaults | given).items():
@@ -196,7 +195,7 @@ class CommandWorld:
         found = (
             await asyncio.to_thread(self._read_decisions, state)
             if self._arguments.process
-            else Decisions(OBJECTS, of_objects(state.rows))
+            else Decisions(OBJECTS, of_objects(state.contents.rows))
         )
         self._decisions = (now, state.number, found)
         return found
@@ -208,14 +207,14 @@ class CommandWorld:
             records = read_decisions(url, 2 * SHOWN)
         except CommandError as problem:
             text = str(problem)
-            return Decisions(OBJECTS, of_objects(state.rows), text, ProcessState(problem=text))
+            return Decisions(OBJECTS, of_objects(state.contents.rows), text, ProcessState(problem=text))
         return Decisions(RECORDS, of_records(records), "", process)
 
     def look_for_causes(self) -> bool:
         """Find the cause of one more unplaced binding, in the main thread; return whether there are more."""
         state = self.state
         if self._scan.number != state.number:
-            unplaced = [row for row in state.rows if row.state in _UNPLACED]
+            unplaced = [row for row in state.contents.rows if row.state in _UNPLACED]
             unplaced.sort(key=lambda row: _UNPLACED.index(row.state))
             self._scan = _Scan(state.number, [row.key for row in unplaced])
         if not self._scan.keys_left():
@@ -243,7 +242,7 @@ class _Inputs:
         with ExitStack() as silence:
             if quiet:  # the same warnings as at the start
                 silence.enter_context(redirect_stderr(io.StringIO()))
-            self.of = self._stack.enter_context(explain_inputs(arguments, state.objects, own))
+            self.of = self._stack.enter_context(explain_inputs(arguments, state.contents.objects, own))
 
     def close(self) -> None:
         """Close the plugins."""
