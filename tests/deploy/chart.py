@@ -45,6 +45,8 @@ EVERYTHING: Final[Values] = {
     "podDisruptionBudget": {"minAvailable": None, "maxUnavailable": "50%"},
     "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
     "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
+    "grafanaDashboard": {"enabled": True, "namespace": "monitoring"},
+    "web": {"enabled": True, "port": 10401, "kubeconfig": {"secretName": "web-kubeconfig"}},
     "networkPolicy": {
         "enabled": True,
         "metricsFrom": [

@@ -172,13 +172,15 @@ def populate(plane: ControlPlane, count: int) -> int:
 
 
 def settled(plane: ControlPlane) -> int:
-    """Return how many bindings have the result of their scheduling in their status."""
+    """Return how many bindings have a condition Scheduled."""
     found = plane.client.get("/apis/work.karmada.io/v1alpha2/resourcebindings")["items"]
     return sum(
         1
         for each in found
         if each["metadata"]["namespace"] in PLACEMENTS
-        and each.get("status", {}).get("schedulerObservedGeneration") == each["metadata"]["generation"]
+        and any(
+            condition["type"] == "Scheduled" for condition in each.get("status", {}).get("conditions", ())
+        )
     )
 
 

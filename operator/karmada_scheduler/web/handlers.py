@@ -75,6 +75,7 @@ class Handlers:
             "/v1/bindings": data(self._bindings_data),
             "/v1/decisions": data(self._decisions_data),
             "/v1/events": self._events,
+            "/healthz": _healthy,
         }
         for name in ("{name}", "{namespace}/{name}"):
             routes[f"/b/{name}"] = page(self._binding_page)
@@ -457,6 +458,10 @@ def _html(body: bytes, status: int = 200) -> Document:
 
 def _json(fields: Mapping[str, Any], status: int = 200) -> Document:
     return Document(orjson.dumps(fields, option=orjson.OPT_INDENT_2) + b"\n", status)
+
+
+async def _healthy(_: Request) -> Document:
+    return Document(b"ok", content_type="text/plain")
 
 
 async def _static(content: bytes, type_: str, _: Request) -> Document:
