@@ -135,7 +135,7 @@ def start_web(plane: ControlPlane, *flags: str, name: str = "web") -> tuple[Proc
         ],
     )
     url = f"http://{address}/"
-    plane.wait_for(lambda: _status(url), f"the page on {url}", until=lambda found: found == 200, timeout=60)
+    plane.wait_for(lambda: _status(url), f"the page on {url}", until=lambda found: found == 200, timeout=120)
     return process, url
 
 

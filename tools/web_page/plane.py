@@ -193,13 +193,13 @@ def shown(folder: Path, *, count: int = 240, say: Callable[[str], object] = prin
             f"/apis/cluster.karmada.io/v1alpha1/clusters/{CORDONED}", {"spec": {"taints": [CORDON]}}
         )
         records = f"127.0.0.1:{free_port()}"
-        start_scheduler(plane, f"--explain-bind-address={records}", name=SCHEDULER)
+        start_scheduler(plane, f"--explain-bind-address={records}", name=SCHEDULER, wait_ready=False)
         created = populate(plane, count)
         plane.wait_for(
             lambda: settled(plane),
             "every binding to be scheduled",
             until=lambda found: found == created,
-            timeout=180,
+            timeout=300,
         )
         say(f"{created} workloads are scheduled")
         _, url = start_web(plane, f"--from=http://{records}")

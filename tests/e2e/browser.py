@@ -1,0 +1,77 @@
+"""A real Chromium that notes everything a page must not do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, Request
+
+from tools.web_page.screenshots import browser, chromium
+
+_SERIOUS = {"serious", "critical"}
+_WATCH = """
+addEventListener("securitypolicyviolation", (event) => {
+  console.error(`CSP ${event.violatedDirective} ${event.blockedURI}`);
+});
+"""
+
+
+@contextmanager
+def started() -> Iterator[Browser]:
+    """Start the browser; skip where there is none."""
+    if not chromium():
+        pytest.skip("there is no Chromium: `make chromium` installs Debian's")
+    with browser() as found:
+        yield found
+
+
+class Visitor:
+    """A reader in a tab of their own."""
+
+    def __init__(self, started: Browser, base: str, *, javascript: bool = True, width: int = 1200) -> None:
+        """Open a tab."""
+        self._base = base.rstrip("/")
+        self._context = started.new_context(
+            java_script_enabled=javascript, viewport={"width": width, "height": 900}
+        )
+        self.page: Page = self._context.new_page()
+        self.faults: list[str] = []
+        self.requests: list[str] = []
+        if javascript:
+            self.page.add_init_script(_WATCH)
+        self.page.on(
+            "console",
+            lambda message: message.type in {"error", "warning"} and self.faults.append(message.text),
+        )
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("request", self._requested)
+
+    def _requested(self, request: Request) -> None:
+        self.requests.append(request.url)
+        if urlsplit(request.url).netloc != urlsplit(self._base).netloc:
+            self.faults.append(f"a foreign request: {request.url}")
+
+    def visit(self, path: str) -> Page:
+        """Open a path."""
+        answer = self.page.goto(self._base + path)
+        assert answer is not None
+        if answer.status >= 400:
+            self.faults = [each for each in self.faults if "Failed to load resource" not in each]
+        return self.page
+
+    def serious(self) -> list[str]:
+        """Return what axe calls serious on this page, and where."""
+        found = Axe().run(self.page).response["violations"]
+        return [
+            f"{each['id']}: {[node['target'] for node in each['nodes']][:3]}"
+            for each in found
+            if each["impact"] in _SERIOUS
+        ]
+
+    def close(self) -> None:
+        """Close the tab."""
+        self._context.close()
