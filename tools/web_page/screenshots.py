@@ -30,6 +30,8 @@ VIEWS: Final[Mapping[str, str]] = {
 DARK: Final = ("fleet", "binding")
 NARROW: Final = ("fleet", "binding")
 _WIDTH: Final = 1200
+_TALLEST: Final = 2200
+_MILLISECONDS: Final = 180_000
 
 
 def chromium() -> str:
@@ -70,9 +72,10 @@ def _take(started: Browser, url: str, file: Path, *, scheme: str = "light", widt
         color_scheme="dark" if scheme == "dark" else "light",
         reduced_motion="reduce",
     )
-    page.goto(url)
-    page.evaluate("document.fonts.ready")
-    page.screenshot(path=file, full_page=True)
+    page.goto(url, timeout=_MILLISECONDS)
+    height = page.evaluate("document.documentElement.scrollHeight")
+    page.set_viewport_size({"width": width, "height": min(height, _TALLEST)})
+    page.screenshot(path=file, timeout=_MILLISECONDS)
     page.close()
 
 
