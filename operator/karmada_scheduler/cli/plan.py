@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from datetime import UTC, datetime
 from pathlib import Path
@@ -175,8 +175,31 @@ def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> 
         _print_error(problem)
     if not before.clusters:
         raise NoAnswerError("There is no cluster, so nothing is decided.")
+    return made(arguments, sources, before, changes.objects, own), problems
+
+
+def made(
+    arguments: argparse.Namespace,
+    sources: Sources,
+    before: Objects,
+    changes: Sequence[Mapping[str, Any]],
+    own: Sequence[Registration] = (),
+) -> Plan:
+    """Return the plan of a change.
+
+    Args:
+        arguments: With all flags of the command; they are a part of the change.
+        sources: What was read.
+        before: The same as manifests.
+        changes: Further objects of the change.
+        own: The plugins of a main program of the user's own.
+
+    Raises:
+        NoAnswerError: There is no answer.
+        ChangeError: The change cannot be applied.
+    """
     draft = Draft(before)
-    for manifest in changes.objects:
+    for manifest in changes:
         draft.put(manifest)
     _apply(draft, arguments)
     if sources.source.startswith(("http://", "https://")) and not arguments.workloads:
@@ -187,7 +210,7 @@ def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> 
         if not draft.shown and not rule_changes:
             raise NoAnswerError("there is no change: use -f, --delete, --without, --cordon, ... (see --help)")
         rules = configurations.rules(configurations.current)
-        plan = make_plan(
+        return make_plan(
             PlanInputs(
                 before,
                 draft,
@@ -207,23 +230,27 @@ def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> 
                 progress=_progress(),
             )
         )
-    return plan, problems
 
 
 def _gathered(arguments: argparse.Namespace) -> tuple[Sources, Objects]:
     """Read the objects as they are, with the templates of ``--workloads``."""
     sources = gather(arguments, (), all_bindings=True)
-    found = Objects(
+    found = as_manifests(sources)
+    if arguments.workloads and "-" not in arguments.workloads:
+        templates = read(arguments.workloads, lambda manifest: (as_workload(manifest), manifest)[1])
+        found.templates = {template_key(each): each for each in templates.objects}
+    return sources, found
+
+
+def as_manifests(sources: Sources) -> Objects:
+    """Return what was read as a plan reads it."""
+    return Objects(
         {each.name: sources.manifests[each.name] for each in sources.clusters},
         {each.key: sources.manifests[each.key] for each in sources.bindings},
         None
         if sources.policies is None
         else {policy_key(each): with_defaults(each) for each in sources.policies},
     )
-    if arguments.workloads and "-" not in arguments.workloads:
-        templates = read(arguments.workloads, lambda manifest: (as_workload(manifest), manifest)[1])
-        found.templates = {template_key(each): each for each in templates.objects}
-    return sources, found
 
 
 def _read_templates(arguments: argparse.Namespace, draft: Draft, before: Objects) -> Sequence[str]:

@@ -241,7 +241,9 @@ class Session:
         """Return the answer about one binding, and whether it is good."""
         found = self.ask(gates, key)
         text = _written(
-            self.arguments, why_not_fields(found), lambda style: why_not_text(with_printable_texts(found), style)
+            self.arguments,
+            why_not_fields(found),
+            lambda style: why_not_text(with_printable_texts(found), style),
         )
         return text, found.holds or bool(found.remedies)
 

@@ -12,13 +12,16 @@ import orjson
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
 from karmada_scheduler.explain.model import API_VERSION, Explanation
 from karmada_scheduler.explain.names import nearest
+from karmada_scheduler.plan.model import Effect, Plan
 from karmada_scheduler.process.read_only_server import AsyncHandler, Document, Handler, Request, Response
 from karmada_scheduler.views.fields import (
     explanation_fields,
     fields_of,
+    plan_fields,
     why_not_cluster_fields,
     why_not_fields,
 )
+from karmada_scheduler.views.plan_markdown import plan_markdown
 from karmada_scheduler.web import charts
 from karmada_scheduler.web.bindings import BindingState, Filter, worst_first
 from karmada_scheduler.web.computing import BusyError, Computer
@@ -26,7 +29,7 @@ from karmada_scheduler.web.decisions import SHOWN, DecisionRow
 from karmada_scheduler.web.fleet import SORTS, ClusterShown, cluster_shown, fleet_of, sorted_clusters
 from karmada_scheduler.web.pages import Pages
 from karmada_scheduler.web.state import State
-from karmada_scheduler.web.world import NoAnswerError, Question, World
+from karmada_scheduler.web.world import Change, NoAnswerError, Question, World
 from karmada_scheduler.whynot.model import WhyNot
 from karmada_scheduler.whynot.reverse import WhyNotCluster
 
@@ -69,6 +72,8 @@ class Handlers:
             "/clusters/{cluster}/why-not": page(self._why_not_cluster_page),
             "/bindings": page(self._bindings_page),
             "/decisions": page(self._decisions_page),
+            "/plan": page(self._plan_page),
+            "/v1/plan": data(self._plan_data),
             "/v1/fleet": data(self._fleet_data),
             "/v1/clusters/{cluster}": data(self._cluster_data),
             "/v1/clusters/{cluster}/why-not": data(self._why_not_cluster_data),
@@ -366,6 +371,42 @@ class Handlers:
     async def _why_not_data(self, request: Request) -> Mapping[str, Any]:
         return why_not_fields(await self._why_not(request))
 
+    async def _plan(self, request: Request) -> Plan | None:
+        """Return the plan that is asked for, None without a question."""
+        change = _change(request)
+        if change == Change():
+            return None
+        state = self._world.state
+        return await self._computer.answer(
+            (state.number, "plan", change), lambda: self._world.plan(state, change)
+        )
+
+    async def _plan_page(self, request: Request) -> Document:
+        problem, plan = "", None
+        try:
+            plan = await self._plan(request)
+        except NoAnswerError as error:
+            problem = str(error)
+        classes = [(each, plan.of(each)) for each in _SHOWN_FIRST] if plan is not None else []
+        loads = plan.capacity[0].clusters if plan is not None and plan.capacity else ()
+        values = {
+            "plan": plan,
+            "problem": problem,
+            "classes": [(effect, found) for effect, found in classes if found],
+            "loads": loads[:ROWS],
+            "most": max((max(each.before, each.after) for each in loads), default=0),
+            "markdown": "" if plan is None else plan_markdown(plan),
+            "suggested": sorted(self._world.state.contents.cluster_by_name)[:_COMPLETED_NAMES],
+        }
+        data = f"/v1{request.target}" if plan is not None else ""
+        return self._rendered("plan.html", request, values, data=data)
+
+    async def _plan_data(self, request: Request) -> Mapping[str, Any]:
+        plan = await self._plan(request)
+        if plan is None:
+            raise RefusedError(400, "name a change: policy, without, cordon, uncordon, room or scale")
+        return plan_fields(plan)
+
     def _rendered(self, name: str, request: Request, values: Mapping[str, Any], *, data: str) -> Document:
         return _html(self._pages.render(name, {**self._common(request, data=data), **values}))
 
@@ -394,6 +435,24 @@ class Handlers:
                 yield b":\n\n"
             quiet += 1
             await asyncio.sleep(1)
+
+
+_CHANGES: Final = ("without", "cordon", "uncordon", "room", "scale")
+_SHOWN_FIRST: Final = (
+    Effect.STUCK,
+    Effect.UNPLACED,
+    Effect.MOVED,
+    Effect.PLACED,
+    Effect.LATENT,
+    Effect.DEFERRED,
+    Effect.DELETED,
+)
+
+
+def _change(request: Request) -> Change:
+    """Return the change of a request: the text of a policy, and flags as the command has them."""
+    flags = [f"--{name}={value}" for name in _CHANGES if (value := request.query.get(name, "").strip())]
+    return Change(request.query.get("policy", "").replace("\r", "").strip(), tuple(flags))
 
 
 def _data_path(request: Request, before: str, after: str) -> str:

@@ -18,6 +18,7 @@ from karmada_scheduler.explain.funnel import LOST_BY
 from karmada_scheduler.explain.model import Target
 from karmada_scheduler.views.fields import fields_of
 from karmada_scheduler.views.layout import Style
+from karmada_scheduler.views.plan_words import moves, summary
 from karmada_scheduler.views.text import asked_text, provenance_text
 from karmada_scheduler.views.why_not import (
     boundary,
@@ -112,6 +113,8 @@ class Pages:
             "described": described,
             "none_found": none_found,
             "title_of": title_text,
+            "summary": summary,
+            "moves": moves,
         }
         self._environment.globals |= {
             "static": self.static_path,

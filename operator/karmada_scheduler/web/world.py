@@ -9,6 +9,7 @@ from typing import Protocol
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.explain.model import Explanation
 from karmada_scheduler.explain.process_view import ProcessView
+from karmada_scheduler.plan.model import Plan
 from karmada_scheduler.web.decisions import Decisions
 from karmada_scheduler.web.state import State
 from karmada_scheduler.whynot.model import WhyNot
@@ -63,6 +64,19 @@ class CauseScan:
     groups: Sequence[CauseCount] = field(default_factory=tuple)
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change to plan.
+
+    Attributes:
+        text: Policies or other objects, as YAML; "" for none.
+        flags: Further parts, as the command has them: ``--without=eu-west-3``.
+    """
+
+    text: str = ""
+    flags: tuple[str, ...] = ()
+
+
 class World(Protocol):
     """The objects and the answers about them."""
 
@@ -85,6 +99,9 @@ class World(Protocol):
 
     def why_not_cluster(self, state: State, cluster: str) -> WhyNotCluster:
         """Return which bindings a cluster does not have; runs in the main thread. Raises NoAnswerError."""
+
+    def plan(self, state: State, change: Change) -> Plan:
+        """Return what a change would do; runs in the main thread. Raises NoAnswerError."""
 
     async def process_view(self, key: BindingKey) -> ProcessView | None:
         """Return what the running scheduler says about a binding; None if none was named."""

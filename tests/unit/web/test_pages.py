@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -28,6 +29,9 @@ PAGES = (
     "/why-not/shop/checkout-deployment?cluster=us-east-1",
     "/why-not/pay/billing-deployment",
     "/b/shop/nothing",
+    "/plan",
+    "/plan?without=ap-south-1",
+    "/plan?cordon=nothing",
 )
 
 
@@ -66,10 +70,10 @@ async def test_the_json_of_a_binding_is_what_explain_prints(
     for name in ("checkout", "billing"):
         namespace = {"checkout": "shop", "billing": "pay"}[name]
         served = (await site.get(f"/v1/explain/{namespace}/{name}-deployment")).fields
-        printed = _printed(capsys, site, "explain", f"--namespace={namespace}", f"{name}-deployment")
+        printed = _printed(capsys, site, "explain", f"--namespace={namespace}", f"{name}-deployment", PATIENT)
         for found in (served, printed):
             found["provenance"].pop("at")
-            found.pop("remedies")  # the page asks why-not for them
+            (found["remedySearch"] or {}).pop("seconds", None)
         assert served == printed
 
 
@@ -95,6 +99,40 @@ async def test_the_json_of_a_cluster_s_question_is_what_the_command_prints(
     for found in (served, printed):
         found["provenance"].pop("at")
     assert served == printed
+
+
+async def test_the_json_of_a_plan_is_what_the_command_prints(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    served = (await site.get("/v1/plan?without=eu-west-1")).fields
+    printed = _printed(capsys, site, "plan", "--without=eu-west-1")
+    for found in (served, printed):
+        found["provenance"].pop("at")
+    assert served == printed
+    text = (await site.get("/plan?without=eu-west-1")).page.text
+    assert "Cluster/eu-west-1" in text
+
+
+async def test_a_policy_is_planned_as_it_was_pasted(site: Site) -> None:
+    policy = {
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": {"name": "checkout", "namespace": "shop"},
+        "spec": {
+            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "checkout"}],
+            "placement": {"clusterAffinity": {"clusterNames": ["eu-west-2"]}},
+        },
+    }
+    answer = await site.get(f"/plan?policy={quote(json.dumps(policy))}")
+    assert (answer.status, "PropagationPolicy/shop/checkout" in answer.page.text) == (200, True)
+
+
+async def test_a_change_that_cannot_be_made_is_said_next_to_the_form(site: Site) -> None:
+    for change in ("policy=%7B", "without=nothing", "scale=x"):
+        answer = await site.get(f"/plan?{change}")
+        assert (answer.status, "No plan" in answer.page.text) == (200, True), change
+        assert (await site.get(f"/v1/plan?{change}")).status == 422
+    assert (await site.get("/v1/plan")).status == 400
 
 
 async def test_why_not_has_verified_changes_and_their_patches(site: Site) -> None:
@@ -152,7 +190,9 @@ async def test_a_page_has_one_heading_labels_captions_and_distinct_ids(site: Sit
             assert attributes["scope"] in {"col", "row"}
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize(
+    "path", ["/", "/bindings", "/decisions", "/b/pay/billing-deployment", "/clusters/us-east-1"]
+)
 async def test_every_link_of_a_page_leads_somewhere(site: Site, path: str) -> None:
     page = (await site.get(path)).page
     base = path.partition("?")[0]

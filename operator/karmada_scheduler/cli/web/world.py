@@ -13,7 +13,9 @@ from dataclasses import replace
 from typing import Any, Final, Self
 
 from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.cli.sources.inputs import InputsOf, explain_inputs
+from karmada_scheduler.cli import plan
+from karmada_scheduler.cli.sources.change_files import read_change_text
+from karmada_scheduler.cli.sources.inputs import Explaining, explaining
 from karmada_scheduler.cli.sources.objects import NoAnswerError as CommandError
 from karmada_scheduler.cli.sources.process import (
     gates_of,
@@ -22,6 +24,7 @@ from karmada_scheduler.cli.sources.process import (
     read_process,
     read_state,
 )
+from karmada_scheduler.cli.sources.remedies import with_remedies
 from karmada_scheduler.cli.web.reading import Reader
 from karmada_scheduler.cli.whynot import asking
 from karmada_scheduler.config import features
@@ -32,6 +35,8 @@ from karmada_scheduler.explain.model import Explanation
 from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.plan.change import ChangeError
+from karmada_scheduler.plan.model import Plan
 from karmada_scheduler.web.bindings import BindingState
 from karmada_scheduler.web.decisions import (
     OBJECTS,
@@ -44,13 +49,16 @@ from karmada_scheduler.web.decisions import (
     process_state,
 )
 from karmada_scheduler.web.state import State
-from karmada_scheduler.web.world import CauseCount, CauseScan, NoAnswerError, Question
+from karmada_scheduler.web.world import CauseCount, CauseScan, Change, NoAnswerError, Question
 from karmada_scheduler.whynot.model import WhyNot
 from karmada_scheduler.whynot.reverse import WhyNotCluster
 
 _UNPLACED: Final = (BindingState.STUCK, BindingState.NOT_PLACED, BindingState.PENDING)
 _SCAN_SECONDS: Final = 1.0
 """CPU time for the causes of unplaced bindings, per reading of the objects."""
+
+_REMEDY_SECONDS: Final = 1.0
+"""The time of the search for changes that place a binding, as in ``explain``."""
 
 _SCANNED_NAMES: Final = 20
 _CLUSTER_SECONDS: Final = 5.0
@@ -90,7 +98,7 @@ class CommandWorld:
 
     def __enter__(self) -> Self:
         """Build the plugins once, so that their warnings are printed and their errors end the command."""
-        self._inputs_of(self.state)
+        self._using(self.state)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -112,23 +120,26 @@ class CommandWorld:
         """Note that somebody reads."""
         self._reader.seen()
 
-    def _inputs_of(self, state: State) -> InputsOf:
-        """Return what makes the inputs of explanations; plugins and caches are shared as long as the objects are the same."""
+    def _using(self, state: State) -> Explaining:
+        """Return what explains; plugins and caches are shared as long as the objects are the same."""
         if self._inputs is None or self._inputs.number != state.number:
             if self._inputs is not None:
                 self._inputs.close()
             self._inputs = _Inputs(self._arguments, state, self._own, quiet=not self._is_first)
             self._is_first = False
-        return self._inputs.of
+        return self._inputs.using
 
     def _explain_inputs(self, state: State, key: BindingKey, view: ProcessView | None) -> ExplainInputs:
-        inputs = self._inputs_of(state)(state.contents.binding_by_key[key])
+        inputs = self._using(state).inputs_of(state.contents.binding_by_key[key])
         return replace(inputs, process=view, scheduler_names=self._names or inputs.scheduler_names)
 
     def explain(self, state: State, key: BindingKey, view: ProcessView | None) -> Explanation:
         """Explain a binding."""
         try:
-            return explain(self._explain_inputs(state, key, view), source=state.source)
+            inputs = self._explain_inputs(state, key, view)
+            found = explain(inputs, source=state.source)
+            seconds = self._arguments.timeout or _REMEDY_SECONDS
+            return with_remedies(found, inputs, self._using(state), seconds)
         except CommandError as problem:
             raise NoAnswerError(str(problem)) from problem
 
@@ -160,6 +171,35 @@ class CommandWorld:
             ):
                 return session.ask_cluster(self._gates)
         except CommandError as problem:
+            raise NoAnswerError(str(problem)) from problem
+
+    def plan(self, state: State, change: Change) -> Plan:
+        """Return what a change would do."""
+        parser = argparse.ArgumentParser(exit_on_error=False)
+        plan.add_parser(parser.add_subparsers())
+        given = self._arguments
+        arguments = parser.parse_args(["plan", *change.flags])
+        arguments.kubeconfig, arguments.context = given.kubeconfig, given.context
+        arguments.current_feature_gates = list(given.feature_gates)
+        arguments.current_plugins = list(given.plugins or ())
+        arguments.current_config = [str(given.config)] if given.config else []
+        arguments.current_plugin_dir = [str(each) for each in given.plugin_dir]
+        arguments.scheduler_name = given.scheduler_name
+        arguments.enable_empty_workload_propagation = given.enable_empty_workload_propagation
+        objects = state.contents.objects
+        try:
+            changes = read_change_text(change.text, "default") if change.text.strip() else None
+            if changes is not None and changes.problems:
+                raise NoAnswerError("; ".join(map(str, changes.problems)))
+            with redirect_stderr(io.StringIO()):
+                return plan.made(
+                    arguments,
+                    objects,
+                    plan.as_manifests(objects),
+                    changes.objects if changes is not None else (),
+                    self._own,
+                )
+        except (CommandError, ChangeError) as problem:
             raise NoAnswerError(str(problem)) from problem
 
     def _question(self, **given: Any) -> argparse.Namespace:
@@ -242,7 +282,7 @@ class _Inputs:
         with ExitStack() as silence:
             if quiet:  # the same warnings as at the start
                 silence.enter_context(redirect_stderr(io.StringIO()))
-            self.of = self._stack.enter_context(explain_inputs(arguments, state.contents.objects, own))
+            self.using = self._stack.enter_context(explaining(arguments, state.contents.objects, own))
 
     def close(self) -> None:
         """Close the plugins."""
