@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, Request
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Request
 
 from tools.web_page.screenshots import browser, chromium
 
@@ -43,12 +43,16 @@ class Visitor:
         self.requests: list[str] = []
         if javascript:
             self.page.add_init_script(_WATCH)
-        self.page.on(
-            "console",
-            lambda message: message.type in {"error", "warning"} and self.faults.append(message.text),
-        )
-        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("console", self._said)
+        self.page.on("pageerror", self._failed)
         self.page.on("request", self._requested)
+
+    def _said(self, message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            self.faults.append(message.text)
+
+    def _failed(self, error: Error) -> None:
+        self.faults.append(str(error))
 
     def _requested(self, request: Request) -> None:
         self.requests.append(request.url)

@@ -185,7 +185,7 @@ def settled(plane: ControlPlane) -> int:
 
 
 @contextmanager
-def shown(folder: Path, *, count: int = 240, say: Callable[[str], object] = print) -> Iterator[Shown]:
+def shown(folder: Path, *, count: int = 240, say: Callable[[str], None] = print) -> Iterator[Shown]:
     """Run a control plane, our scheduler, and the page with a role that can only read."""
     with ControlPlane(folder, say=say) as plane:
         plane.add(*members())

@@ -26,6 +26,7 @@ VIEWS: Final[Mapping[str, str]] = {
     "binding": "/b/shop/shop-web-001-deployment",
     "binding-not-placed": "/b/pay/pay-web-001-deployment",
     "why-not": "/why-not/shop/shop-web-001-deployment?cluster=us-west-2",
+    "plan": "/plan?without=us-east-4",
 }
 DARK: Final = ("fleet", "binding")
 NARROW: Final = ("fleet", "binding")

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import uvloop
 
+from karmada_scheduler.cli.explain import seconds
 from karmada_scheduler.cli.sources import objects as objects_source
 from karmada_scheduler.cli.sources import rules
 from karmada_scheduler.cli.sources.objects import NoAnswerError
 from karmada_scheduler.cli.web.reading import Reader
 from karmada_scheduler.cli.web.world import CommandWorld
-from karmada_scheduler.cli.whynot import seconds
 from karmada_scheduler.config import validation
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.process.gc_tuning import freeze
