@@ -23,13 +23,13 @@ from karmada_scheduler.views.fields import (
 )
 from karmada_scheduler.views.plan_markdown import plan_markdown
 from karmada_scheduler.web import charts
+from karmada_scheduler.web.answers import Answers, Change, NoAnswerError, Question
 from karmada_scheduler.web.bindings import BindingState, Filter, worst_first
 from karmada_scheduler.web.computing import BusyError, Computer
 from karmada_scheduler.web.decisions import SHOWN, DecisionRow
 from karmada_scheduler.web.fleet import SORTS, ClusterShown, cluster_shown, fleet_of, sorted_clusters
 from karmada_scheduler.web.pages import Pages
 from karmada_scheduler.web.state import State
-from karmada_scheduler.web.world import Change, NoAnswerError, Question, World
 from karmada_scheduler.whynot.model import WhyNot
 from karmada_scheduler.whynot.reverse import WhyNotCluster
 
@@ -57,9 +57,9 @@ class RefusedError(Exception):
 class Handlers:
     """All paths."""
 
-    def __init__(self, world: World, computer: Computer, pages: Pages) -> None:
-        """Answer from a world; what needs decisions runs in the computer."""
-        self._world = world
+    def __init__(self, answers: Answers, computer: Computer, pages: Pages) -> None:
+        """Answer from a answers; what needs decisions runs in the computer."""
+        self._answers = answers
         self._computer = computer
         self._pages = pages
 
@@ -99,7 +99,7 @@ class Handlers:
 
     def _page(self, handler: Page) -> AsyncHandler:
         async def handle(request: Request) -> Document:
-            self._world.seen()
+            self._answers.seen()
             try:
                 return await handler(request)
             except RefusedError as refused:
@@ -114,7 +114,7 @@ class Handlers:
 
     def _data(self, handler: Callable[[Request], Awaitable[Mapping[str, Any]]]) -> AsyncHandler:
         async def handle(request: Request) -> Document:
-            self._world.seen()
+            self._answers.seen()
             try:
                 return _json(await handler(request))
             except RefusedError as refused:
@@ -133,7 +133,7 @@ class Handlers:
             request: The request.
             data: The path of the same as JSON; "" if there is none.
         """
-        state = self._world.state
+        state = self._answers.state
         return {
             "path": request.target.partition("?")[0],
             "given": dict(request.query),
@@ -145,35 +145,35 @@ class Handlers:
         }
 
     async def _fleet_page(self, request: Request) -> Document:
-        state = self._world.state
+        state = self._answers.state
         fleet = fleet_of(state)
         by = request.query.get("sort", "share")
         if by not in SORTS:
             raise RefusedError(400, f"sort must be one of {', '.join(SORTS)}")
         rows = sorted_clusters(fleet.clusters, by)
-        decisions = await self._world.decisions(state)
+        decisions = await self._answers.decisions(state)
         paged, paging = _paged(rows, request)
         values = {
             "fleet": fleet,
             "rows": paged,
             "paging": paging,
             "sort": by,
-            "causes": self._world.causes,
+            "causes": self._answers.causes,
             "process": decisions.process,
             "trouble": [each for each in fleet.states if each.state is not BindingState.PLACED],
         }
         return self._rendered("fleet.html", request, values, data="/v1/fleet")
 
     async def _fleet_data(self, _: Request) -> Mapping[str, Any]:
-        state = self._world.state
-        decisions = await self._world.decisions(state)
+        state = self._answers.state
+        decisions = await self._answers.decisions(state)
         fields = {"apiVersion": API_VERSION, "kind": "Fleet", **fields_of(fleet_of(state))}
-        fields["causes"] = fields_of(self._world.causes)
+        fields["causes"] = fields_of(self._answers.causes)
         fields["process"] = fields_of(decisions.process)
         return fields
 
     async def _cluster_page(self, request: Request) -> Document:
-        state = self._world.state
+        state = self._answers.state
         cluster = self._cluster_of(state, request)
         rows = [
             row for row in state.contents.rows if any(each.name == cluster.name for each in row.placement)
@@ -183,10 +183,10 @@ class Handlers:
         return self._rendered("cluster.html", request, values, data=f"/v1{request.target.partition('?')[0]}")
 
     def _labels(self, name: str) -> Mapping[str, str]:
-        return self._world.state.contents.cluster_by_name[name].labels
+        return self._answers.state.contents.cluster_by_name[name].labels
 
     async def _cluster_data(self, request: Request) -> Mapping[str, Any]:
-        state = self._world.state
+        state = self._answers.state
         shown = self._cluster_of(state, request)
         return {
             "apiVersion": API_VERSION,
@@ -205,11 +205,11 @@ class Handlers:
         return cluster_shown(state.contents, found)
 
     async def _why_not_cluster(self, request: Request) -> WhyNotCluster:
-        state = self._world.state
+        state = self._answers.state
         cluster = self._cluster_of(state, request).name
         return await self._computer.answer(
             (state.number, "why-not cluster", cluster),
-            lambda: self._world.why_not_cluster(state, cluster),
+            lambda: self._answers.why_not_cluster(state, cluster),
         )
 
     async def _why_not_cluster_page(self, request: Request) -> Document:
@@ -231,12 +231,12 @@ class Handlers:
             reason=request.query.get("reason", ""),
             cluster=request.query.get("cluster", "").strip(),
         )
-        return wanted, [row for row in self._world.state.contents.rows if wanted.holds(row)]
+        return wanted, [row for row in self._answers.state.contents.rows if wanted.holds(row)]
 
     async def _bindings_page(self, request: Request) -> Document:
         wanted, rows = self._filtered(request)
         paged, paging = _paged(worst_first(rows), request)
-        state = self._world.state
+        state = self._answers.state
         values = {
             "wanted": wanted,
             "rows": paged,
@@ -258,7 +258,7 @@ class Handlers:
         }
 
     async def _decisions_page(self, request: Request) -> Document:
-        decisions = await self._world.decisions(self._world.state)
+        decisions = await self._answers.decisions(self._answers.state)
         rows = [row for row in decisions.rows if _is_wanted(row, request)][:SHOWN]
         values = {
             "decisions": decisions,
@@ -269,7 +269,7 @@ class Handlers:
         return self._rendered("decisions.html", request, values, data=f"/v1{request.target}")
 
     async def _decisions_data(self, request: Request) -> Mapping[str, Any]:
-        decisions = await self._world.decisions(self._world.state)
+        decisions = await self._answers.decisions(self._answers.state)
         rows = [row for row in decisions.rows if _is_wanted(row, request)][:SHOWN]
         return {
             "apiVersion": API_VERSION,
@@ -280,12 +280,12 @@ class Handlers:
         }
 
     async def _explanation(self, request: Request) -> Explanation:
-        state = self._world.state
+        state = self._answers.state
         key = self._key_of(state, request)
-        view = await self._world.process_view(key)
+        view = await self._answers.process_view(key)
         return await self._computer.answer(
             (state.number, "explain", key, _fingerprint(view)),
-            lambda: self._world.explain(state, key, view),
+            lambda: self._answers.explain(state, key, view),
         )
 
     def _key_of(self, state: State, request: Request) -> BindingKey:
@@ -315,8 +315,8 @@ class Handlers:
             "row": next(
                 (
                     each
-                    for each in self._world.state.contents.rows
-                    if each.key == self._key_of(self._world.state, request)
+                    for each in self._answers.state.contents.rows
+                    if each.key == self._key_of(self._answers.state, request)
                 ),
                 None,
             ),
@@ -332,7 +332,7 @@ class Handlers:
         return explanation_fields(await self._explanation(request))
 
     async def _why_not(self, request: Request) -> WhyNot:
-        state = self._world.state
+        state = self._answers.state
         key = self._key_of(state, request)
         cluster = request.query.get("cluster", "").strip()
         if cluster and cluster not in state.contents.cluster_by_name:
@@ -348,7 +348,7 @@ class Handlers:
         )
         return await self._computer.answer(
             (state.number, "why-not", key, question),
-            lambda: self._world.why_not(state, key, question),
+            lambda: self._answers.why_not(state, key, question),
         )
 
     async def _why_not_page(self, request: Request) -> Document:
@@ -362,7 +362,7 @@ class Handlers:
         values = {
             "found": found,
             "groups": [(here, True), (others, False)],
-            "suggested": sorted(self._world.state.contents.cluster_by_name)[:_COMPLETED_NAMES],
+            "suggested": sorted(self._answers.state.contents.cluster_by_name)[:_COMPLETED_NAMES],
         }
         return self._rendered(
             "why_not.html", request, values, data=_data_path(request, "/why-not", "/v1/why-not")
@@ -376,9 +376,9 @@ class Handlers:
         change = _change(request)
         if change == Change():
             return None
-        state = self._world.state
+        state = self._answers.state
         return await self._computer.answer(
-            (state.number, "plan", change), lambda: self._world.plan(state, change)
+            (state.number, "plan", change), lambda: self._answers.plan(state, change)
         )
 
     async def _plan_page(self, request: Request) -> Document:
@@ -396,7 +396,7 @@ class Handlers:
             "loads": loads[:ROWS],
             "most": max((max(each.before, each.after) for each in loads), default=0),
             "markdown": "" if plan is None else plan_markdown(plan),
-            "suggested": sorted(self._world.state.contents.cluster_by_name)[:_COMPLETED_NAMES],
+            "suggested": sorted(self._answers.state.contents.cluster_by_name)[:_COMPLETED_NAMES],
         }
         data = f"/v1{request.target}" if plan is not None else ""
         return self._rendered("plan.html", request, values, data=data)
@@ -404,7 +404,7 @@ class Handlers:
     async def _plan_data(self, request: Request) -> Mapping[str, Any]:
         plan = await self._plan(request)
         if plan is None:
-            raise RefusedError(400, "name a change: policy, without, cordon, uncordon, room or scale")
+            raise RefusedError(400, "name a change: policy, without, cordon, uncordon or scale")
         return plan_fields(plan)
 
     def _rendered(self, name: str, request: Request, values: Mapping[str, Any], *, data: str) -> Document:
@@ -418,11 +418,11 @@ class Handlers:
         yield b"retry: 2000\n\n"
         seen, quiet = None, 0
         for _ in range(_STREAM_SECONDS):
-            self._world.seen()
-            decisions = await self._world.decisions(self._world.state)
+            self._answers.seen()
+            decisions = await self._answers.decisions(self._answers.state)
             now = (
-                self._world.state.number,
-                self._world.causes.looked_at,
+                self._answers.state.number,
+                self._answers.causes.looked_at,
                 decisions.rows[:1],
                 decisions.process,
             )
@@ -437,7 +437,7 @@ class Handlers:
             await asyncio.sleep(1)
 
 
-_CHANGES: Final = ("without", "cordon", "uncordon", "room", "scale")
+_CHANGES: Final = ("without", "cordon", "uncordon", "scale")
 _SHOWN_FIRST: Final = (
     Effect.STUCK,
     Effect.UNPLACED,

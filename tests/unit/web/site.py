@@ -15,8 +15,8 @@ from typing import Any, Self, TypeVar
 import aiohttp
 
 from karmada_scheduler.cli import web
+from karmada_scheduler.cli.web.answers import CommandAnswers
 from karmada_scheduler.cli.web.reading import Reader
-from karmada_scheduler.cli.web.world import CommandWorld
 from karmada_scheduler.process.read_only_server import Access, Limits, ReadOnlyServer
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder
 from karmada_scheduler.web.computing import Computer
@@ -109,8 +109,8 @@ class Site:
         self.port = free_port()
         self.reader = Reader(self.arguments)
         self.reader.read()
-        self.world = CommandWorld(self.arguments, self.reader, ())
-        handlers = Handlers(self.world, Inline(), Pages())
+        self.answers = CommandAnswers(self.arguments, self.reader, ())
+        handlers = Handlers(self.answers, Inline(), Pages())
         self.server = ReadOnlyServer(
             f"127.0.0.1:{self.port}",
             handlers.routes(),
@@ -121,7 +121,7 @@ class Site:
         self._stack = ExitStack()
 
     async def __aenter__(self) -> Self:
-        self._stack.enter_context(self.world)
+        self._stack.enter_context(self.answers)
         await self.server.start()
         return self
 

@@ -298,7 +298,7 @@ async def test_files_that_have_not_changed_are_not_read_again(site: Site) -> Non
 
 
 async def test_causes_of_unplaced_bindings_are_counted_in_idle_moments(site: Site) -> None:
-    while site.world.look_for_causes():
+    while site.answers.look_for_causes():
         pass
     found = (await site.get("/v1/fleet")).fields["causes"]
     assert (found["lookedAt"], found["of"]) == (2, 2)

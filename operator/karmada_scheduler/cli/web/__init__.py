@@ -17,8 +17,8 @@ from karmada_scheduler.cli.explain import seconds
 from karmada_scheduler.cli.sources import objects as objects_source
 from karmada_scheduler.cli.sources import rules
 from karmada_scheduler.cli.sources.objects import NoAnswerError
+from karmada_scheduler.cli.web.answers import CommandAnswers
 from karmada_scheduler.cli.web.reading import Reader
-from karmada_scheduler.cli.web.world import CommandWorld
 from karmada_scheduler.config import validation
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.process.gc_tuning import freeze
@@ -117,10 +117,10 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
 def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     reader = Reader(arguments)
     reader.read()
-    world = CommandWorld(arguments, reader, own)
+    answers = CommandAnswers(arguments, reader, own)
     freeze()
     computer, pages = Computer(), Pages()
-    handlers = Handlers(world, computer, pages)
+    handlers = Handlers(answers, computer, pages)
     server = ReadOnlyServer(
         arguments.bind_address,
         handlers.routes(),
@@ -131,13 +131,13 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
         name="web",
         problem_page=handlers.problem_page,
     )
-    with _stopped_by_signals(computer), _running(server, reader), world:
+    with _stopped_by_signals(computer), _running(server, reader), answers:
         state = reader.state
         _print_error(
             f"{len(state.contents.clusters):,} clusters and {len(state.contents.bindings):,} bindings from {state.source}"
         )
         _print_error(f"The page is on http://{arguments.bind_address}/ until Ctrl-C.")
-        computer.serve(world.look_for_causes)
+        computer.serve(answers.look_for_causes)
 
 
 @contextmanager

@@ -37,6 +37,7 @@ from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.plan.change import ChangeError
 from karmada_scheduler.plan.model import Plan
+from karmada_scheduler.web.answers import CauseCount, CauseScan, Change, NoAnswerError, Question
 from karmada_scheduler.web.bindings import BindingState
 from karmada_scheduler.web.decisions import (
     OBJECTS,
@@ -49,7 +50,6 @@ from karmada_scheduler.web.decisions import (
     process_state,
 )
 from karmada_scheduler.web.state import State
-from karmada_scheduler.web.world import CauseCount, CauseScan, Change, NoAnswerError, Question
 from karmada_scheduler.whynot.model import WhyNot
 from karmada_scheduler.whynot.reverse import WhyNotCluster
 
@@ -67,8 +67,8 @@ _CLUSTER_SECONDS: Final = 5.0
 _DECISIONS_SECONDS: Final = 1.0
 
 
-class CommandWorld:
-    """Implements ``web.world.World`` over the objects of a reader. ``explain`` and ``why_not`` run in the main thread."""
+class CommandAnswers:
+    """Implements ``web.answers.Answers`` over the objects of a reader. ``explain`` and ``why_not`` run in the main thread."""
 
     def __init__(self, arguments: argparse.Namespace, reader: Reader, own: Sequence[Registration]) -> None:
         """Take the flags, and ask the running scheduler for its gates if it is named.

@@ -77,7 +77,7 @@ class Change:
     flags: tuple[str, ...] = ()
 
 
-class World(Protocol):
+class Answers(Protocol):
     """The objects and the answers about them."""
 
     @property
