@@ -132,12 +132,18 @@ def test_the_state_of_a_process_needs_no_field() -> None:
 
 
 async def test_answers_are_computed_in_the_thread_that_serves_and_are_kept() -> None:
-    computer, seen = Computer(), []
+    computer = Computer()
+    seen: list[int] = []
+
+    def job() -> int:
+        seen.append(threading.get_ident())
+        return 7
+
     thread = threading.Thread(target=computer.serve)
     thread.start()
     try:
         for _ in range(2):
-            assert await computer.answer("key", lambda: seen.append(threading.get_ident()) or 7) == 7
+            assert await computer.answer("key", job) == 7
         assert seen == [thread.ident]
         with pytest.raises(ZeroDivisionError):
             await computer.answer("other", lambda: 1 // 0)

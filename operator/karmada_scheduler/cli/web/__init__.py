@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import uvloop
 
-from karmada_scheduler.cli.explain import seconds
 from karmada_scheduler.cli.sources import objects as objects_source
 from karmada_scheduler.cli.sources import rules
 from karmada_scheduler.cli.sources.objects import NoAnswerError
+from karmada_scheduler.cli.sources.times import seconds
 from karmada_scheduler.cli.web.answers import CommandAnswers
 from karmada_scheduler.cli.web.reading import Reader
 from karmada_scheduler.config import validation
