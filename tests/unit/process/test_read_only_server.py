@@ -25,7 +25,7 @@ class Served:
             f"127.0.0.1:{self.port}",
             {
                 "/v1/echo/{name}": self._echo,
-                "/v1/failing": lambda _: 1 // 0,  # type: ignore[dict-item, return-value]
+                "/v1/failing": lambda _: 1 // 0,  # type: ignore[dict-item]
                 "/v1/large": lambda _: Response(self._endless()),
                 "/v1/stream": lambda _: Response(self._endless(0.01), is_stream=True),
             },
