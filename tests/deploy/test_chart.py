@@ -285,5 +285,5 @@ def test_the_alerts_use_metrics_that_exist() -> None:
     ]
     assert len(expressions) == 15
     for expression in expressions:
-        for name in re.findall(r"([a-z_]+)\{", expression):
+        for name in re.findall(r"([a-z0-9_]+)\{", expression):
             assert re.sub(r"_(total|bucket|count|sum)$", "", name) in served, expression

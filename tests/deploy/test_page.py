@@ -17,7 +17,7 @@ from karmada_scheduler.cli import web
 from karmada_scheduler.metrics.metrics import Metrics
 from tests.deploy.chart import CHART, PAGE, Object, objects, one
 
-_NAME = re.compile(r"\b([a-z][a-z_]+)\{")
+_NAME = re.compile(r"\b([a-z][a-z0-9_]+)\{")
 _DASHBOARD: dict[str, Any] = json.loads((CHART / "files" / "dashboard.json").read_text())
 
 

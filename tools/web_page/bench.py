@@ -1,5 +1,6 @@
 """Latency and size of the pages of generated fleets: ``make bench-web``
 
+The first page after the start has limits, which are printed with the figures; the exit status is 1 if one is exceeded.
 Each page is requested from the process over HTTP, first right after its start, then again. Time is that of the whole
 request; CPU time is that of the process meanwhile, which other work on the machine does not change.
 """
@@ -29,6 +30,9 @@ PAGES: Final[Mapping[str, str]] = {
     "cluster": "/clusters/member-0001",
     "binding": "/b/team-01/app-00001-deployment",
 }
+LIMITS: Final[Mapping[int, tuple[float, float]]] = {1000: (300, 200), 5000: (1500, 1000)}
+"""Milliseconds and kB of the first page, by number of clusters."""
+
 _BINDINGS_PER_CLUSTER: Final = 2
 
 
@@ -42,6 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args(arguments)
     found = {str(count): measured(count, options.rounds) for count in options.clusters}
+    is_within = True
     for count, pages in found.items():
         print(f"{int(count):,} clusters")
         print(f"  {'page':<10} {'first ms':>9} {'again ms':>9} {'cpu ms':>7} {'kB':>6} {'kB gzip':>8}")
@@ -50,9 +55,16 @@ def main(arguments: list[str] | None = None) -> int:
                 f"  {name:<10} {row['firstMs']:>9.0f} {row['againMs']:>9.0f} {row['cpuMs']:>7.0f} "
                 f"{row['bytes'] / 1000:>6.0f} {row['gzipBytes'] / 1000:>8.1f}"
             )
+        if limits := LIMITS.get(int(count)):
+            first = pages["fleet"]
+            holds = first["firstMs"] <= limits[0] and first["bytes"] <= 1000 * limits[1]
+            is_within = is_within and holds
+            print(
+                f"  first page: at most {limits[0]:,.0f} ms and {limits[1]:,.0f} kB: {'yes' if holds else 'NO'}"
+            )
     if options.out:
         options.out.write_text(json.dumps(found, indent=1) + "\n")
-    return 0
+    return 0 if is_within else 1
 
 
 def measured(clusters: int, rounds: int) -> dict[str, dict[str, float]]:
