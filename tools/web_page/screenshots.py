@@ -21,7 +21,7 @@ VIEWS: Final[Mapping[str, str]] = {
     "fleet": "/",
     "bindings": "/bindings?state=not+placed",
     "decisions": "/decisions",
-    "cluster": "/clusters/eu-west-2",
+    "cluster": "/clusters/us-east-3",
     "cluster-why-not": "/clusters/us-west-5/why-not",
     "binding": "/b/shop/shop-web-001-deployment",
     "binding-not-placed": "/b/pay/pay-web-001-deployment",
@@ -31,7 +31,8 @@ VIEWS: Final[Mapping[str, str]] = {
 DARK: Final = ("fleet", "binding")
 NARROW: Final = ("fleet", "binding")
 _WIDTH: Final = 1200
-_TALLEST: Final = 2200
+_TALLEST: Final[Mapping[str, int]] = {"binding": 2200, "binding-not-placed": 1700}
+_TALL: Final = 1400
 _MILLISECONDS: Final = 180_000
 
 
@@ -64,7 +65,7 @@ def take(url: str, folder: Path) -> None:
         for name in DARK:
             _take(started, f"{url.rstrip('/')}{VIEWS[name]}", folder / f"{name}-dark.png", scheme="dark")
         for name in NARROW:
-            _take(started, f"{url.rstrip('/')}{VIEWS[name]}", folder / f"{name}-narrow.png", width=360)
+            _take(started, f"{url.rstrip('/')}{VIEWS[name]}", folder / f"{name}-narrow.png", width=320)
 
 
 def _take(started: Browser, url: str, file: Path, *, scheme: str = "light", width: int = _WIDTH) -> None:
@@ -75,7 +76,9 @@ def _take(started: Browser, url: str, file: Path, *, scheme: str = "light", widt
     )
     page.goto(url, timeout=_MILLISECONDS)
     height = page.evaluate("document.documentElement.scrollHeight")
-    page.set_viewport_size({"width": width, "height": min(height, _TALLEST)})
+    page.set_viewport_size(
+        {"width": width, "height": min(height, _TALLEST.get(file.stem.removesuffix("-dark"), _TALL))}
+    )
     page.screenshot(path=file, timeout=_MILLISECONDS)
     page.close()
 

@@ -141,8 +141,12 @@ class Handlers:
             "source": state.source,
             "read_at": state.read_at,
             "problems": list(state.problems),
-            "state_number": state.number,
+            "stamp": self._stamp(),
         }
+
+    def _stamp(self) -> str:
+        """Return what differs after every change of the objects and causes, for those who wait for one."""
+        return f"{self._answers.state.number}-{hash(self._answers.causes) & 0xFFFFFFFF:x}"
 
     async def _fleet_page(self, request: Request) -> Document:
         state = self._answers.state
@@ -410,25 +414,25 @@ class Handlers:
     def _rendered(self, name: str, request: Request, values: Mapping[str, Any], *, data: str) -> Document:
         return _html(self._pages.render(name, {**self._common(request, data=data), **values}))
 
-    def _events(self, _: Request) -> Response:
-        """Return a stream with an event whenever the objects or the decisions changed, once a second at most."""
-        return Response(self._event_parts(), content_type="text/event-stream", is_stream=True)
+    def _events(self, request: Request) -> Response:
+        """Return a stream with an event whenever the objects or the decisions changed, once a second at most.
 
-    async def _event_parts(self) -> AsyncIterator[bytes]:
+        ``since`` is the stamp of the page that is shown; another one now is a change.
+        """
+        parts = self._event_parts(request.query.get("since", ""))
+        return Response(parts, content_type="text/event-stream", is_stream=True)
+
+    async def _event_parts(self, since: str) -> AsyncIterator[bytes]:
         yield b"retry: 2000\n\n"
-        seen, quiet = None, 0
+        decisions = await self._answers.decisions(self._answers.state)
+        seen = (since or self._stamp(), decisions.rows[:1], decisions.process)
+        quiet = 0
         for _ in range(_STREAM_SECONDS):
             self._answers.seen()
             decisions = await self._answers.decisions(self._answers.state)
-            now = (
-                self._answers.state.number,
-                self._answers.causes.looked_at,
-                decisions.rows[:1],
-                decisions.process,
-            )
+            now = (self._stamp(), decisions.rows[:1], decisions.process)
             if now != seen:
-                if seen is not None:
-                    yield b"id: %d\nevent: changed\ndata: changed\n\n" % now[0]
+                yield b"id: %s\nevent: changed\ndata: changed\n\n" % now[0].encode()
                 seen, quiet = now, 0
             elif quiet == _KEEPALIVE:
                 quiet = 0

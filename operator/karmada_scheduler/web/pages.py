@@ -104,6 +104,7 @@ class Pages:
             "number": number,
             "share": share,
             "placement": placement,
+            "pair": lambda target: (target.name, target.replicas),
             "fold": fold,
             "listed": listed,
             "provenance": provenance_text,

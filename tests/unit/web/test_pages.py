@@ -303,3 +303,18 @@ async def test_causes_of_unplaced_bindings_are_counted_in_idle_moments(site: Sit
     found = (await site.get("/v1/fleet")).fields["causes"]
     assert (found["lookedAt"], found["of"]) == (2, 2)
     assert {each["code"]: each["count"] for each in found["groups"]} == {"ClusterUnknown": 1, "RegionTie": 1}
+
+
+async def test_causes_stay_on_the_page_until_those_of_the_next_reading_are_found(site: Site) -> None:
+    while site.answers.look_for_causes():
+        pass
+    before = site.answers.causes
+    from tests.unit.web.site import write
+
+    write(site.files[1], [checkout().replicas(9), billing().replicas(7, cpu="250m", memory="512Mi")])
+    site.reader.read()
+    assert site.answers.look_for_causes()
+    assert site.answers.causes is before
+    assert not site.answers.look_for_causes()
+    assert site.answers.causes is not before
+    assert site.answers.causes.looked_at == 2

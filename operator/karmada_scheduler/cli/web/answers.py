@@ -93,6 +93,7 @@ class CommandAnswers:
             raise CommandError(f"--feature-gates: {error}") from error
         self._inputs: _Inputs | None = None
         self._scan = _Scan()
+        self._causes = self._scan.result
         self._decisions: tuple[float, int, Decisions] | None = None
         self._is_first = True
 
@@ -113,8 +114,8 @@ class CommandAnswers:
 
     @property
     def causes(self) -> CauseScan:
-        """Why bindings are not placed, as far as there was time."""
-        return self._scan.result
+        """Why bindings are not placed, as far as there was time; those of the last reading until the next are found."""
+        return self._causes
 
     def seen(self) -> None:
         """Note that somebody reads."""
@@ -258,6 +259,7 @@ class CommandAnswers:
             unplaced.sort(key=lambda row: _UNPLACED.index(row.state))
             self._scan = _Scan(state.number, [row.key for row in unplaced])
         if not self._scan.keys_left():
+            self._causes = self._scan.result
             return False
         key = self._scan.take()
         began = time.thread_time()
@@ -268,7 +270,10 @@ class CommandAnswers:
         except CommandError:
             pass  # the page about the binding says it
         self._scan.add(key, code, time.thread_time() - began)
-        return bool(self._scan.keys_left())
+        is_more = bool(self._scan.keys_left())
+        if not is_more or not self._causes.groups:
+            self._causes = self._scan.result
+        return is_more
 
 
 class _Inputs:

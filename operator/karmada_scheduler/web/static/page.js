@@ -54,7 +54,7 @@ async function refreshOnce() {
 }
 
 if (document.querySelector(LIVE)) {
-  const events = new EventSource("/v1/events");
+  const events = new EventSource(`/v1/events?since=${encodeURIComponent(document.body.dataset.stamp)}`);
   events.addEventListener("changed", refreshOnce);
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden && isWanted) refreshOnce();
