@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import aiohttp
 import pytest
 
 from karmada_scheduler.cli import main
@@ -318,3 +320,19 @@ async def test_causes_stay_on_the_page_until_those_of_the_next_reading_are_found
     assert not site.answers.look_for_causes()
     assert site.answers.causes is not before
     assert site.answers.causes.looked_at == 2
+
+
+async def _stamp(site: Site) -> str:
+    [found] = (await site.get("/")).page.attributes("body", "data-stamp")
+    return found
+
+
+async def test_a_page_from_before_a_change_is_refreshed_as_soon_as_it_listens(site: Site) -> None:
+    stamp = await _stamp(site)
+    assert await _stamp(site) == stamp
+    while site.answers.look_for_causes():
+        pass
+    url = f"http://127.0.0.1:{site.port}/v1/events?since={stamp}"
+    async with asyncio.timeout(20), aiohttp.ClientSession() as session, session.get(url) as found:
+        lines = [await found.content.readline() for _ in range(4)]
+    assert lines[3] == b"event: changed\n"
