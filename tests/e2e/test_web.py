@@ -226,11 +226,26 @@ def test_the_answer_is_that_of_the_scheduler_that_decided(
 def test_hostile_texts_of_objects_are_shown_and_do_nothing(
     visit: Visit, site: Site, controlplane: ControlPlane
 ) -> None:
-    lost = Workload(controlplane, site.namespace, "lost")
-    annotations = {"propagationpolicy.karmada.io/name": HOSTILE}
-    controlplane.client.patch(lost.binding_path, {"metadata": {"annotations": annotations}})
+    controlplane.client.create(
+        {
+            "apiVersion": "work.karmada.io/v1alpha2",
+            "kind": "ResourceBinding",
+            "metadata": {
+                "name": "hostile",
+                "namespace": site.namespace,
+                "annotations": {"propagationpolicy.karmada.io/name": HOSTILE},
+            },
+            "spec": {
+                "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": HOSTILE},
+                "schedulerName": "nobody",
+                "placement": labelled("sim"),
+            },
+        }
+    )
     visitor = visit()
-    page = visitor.visit(f"/b/{site.namespace}/lost-deployment")
+    page = visitor.visit(f"/bindings?namespace={site.namespace}&q=hostile")
+    page.get_by_role("link", name="hostile").wait_for()
+    page = visitor.visit(f"/b/{site.namespace}/hostile")
     page.get_by_text(HOSTILE).first.wait_for()
     assert page.locator("img[onerror]").count() == 0
     for path, status in (("/bindings?q=", 200), ("/b/", 404), ("/clusters/", 404), ("/plan?scale=", 200)):

@@ -336,3 +336,18 @@ async def test_a_page_from_before_a_change_is_refreshed_as_soon_as_it_listens(si
     async with asyncio.timeout(20), aiohttp.ClientSession() as session, session.get(url) as found:
         lines = [await found.content.readline() for _ in range(4)]
     assert lines[3] == b"event: changed\n"
+
+
+async def test_parts_that_are_empty_at_first_can_be_filled_without_a_reload(site: Site) -> None:
+    """The script replaces the parts that are there; one that appears later needs a place from the start."""
+
+    async def live(path: str) -> set[str]:
+        page = (await site.get(path)).page
+        return {attributes["id"] for _, attributes in page.elements if "data-live" in attributes}
+
+    assert await live("/bindings?q=none-like-that") == await live("/bindings") >= {"bindings", "problems"}
+    before = await live("/")
+    while site.answers.look_for_causes():
+        pass
+    assert await live("/") == before >= {"causes"}
+    assert {"causes", "funnel"} <= await live("/b/shop/checkout-deployment")
