@@ -191,7 +191,8 @@ chromium: ## install the browser for tests and screenshots of the page
 promtool: ## install Prometheus's checker of rules for tests of the chart
 	@command -v promtool >/dev/null || $(call debian,prometheus)
 
-debian = { apt-get install --yes --quiet=2 --no-install-recommends $(1) >/dev/null \
+debian = { install() { apt-get install --yes --quiet=2 --no-install-recommends $(1) >/dev/null; }; \
+  install 2>/dev/null || { apt-get --quiet=2 update && install; } \
   || echo "$(1) cannot be installed with apt-get; tests that need it are skipped" >&2; }
 
 .PHONY: screenshots
