@@ -139,8 +139,8 @@ def _views(namespace: str) -> dict[str, int]:
     """Return the paths of all views, and the status of each."""
     return {
         "/": 200,
-        "/bindings": 200,
-        "/decisions": 200,
+        "/bindings?q=-00": 200,
+        "/decisions?q=-00": 200,
         "/clusters/sim-a1": 200,
         "/clusters/sim-a1/why-not": 200,
         f"/b/{namespace}/web-deployment": 200,
