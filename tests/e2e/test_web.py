@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import quote, urljoin
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Locator, Page
 
 from tests.e2e.browser import Visitor, started
 from tests.e2e.conftest import running
@@ -179,6 +180,15 @@ def test_every_view_works_without_javascript(visit: Visit, site: Site) -> None:
     assert "real1 has none of the 6 replicas" in page.locator("h1").inner_text()
 
 
+def _press_until_focused(page: Page, target: Locator) -> None:
+    """Press Tab until an element has the focus."""
+    for _ in range(60):
+        if target.evaluate("each => each === document.activeElement"):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{target} is not reached with Tab")
+
+
 def test_a_question_is_asked_with_the_keyboard_alone(visit: Visit, site: Site) -> None:
     page = visit().visit("/")
     page.keyboard.press("Tab")
@@ -189,15 +199,17 @@ def test_a_question_is_asked_with_the_keyboard_alone(visit: Visit, site: Site) -
     page.keyboard.type(f"{site.namespace}/lost")
     page.keyboard.press("Enter")
     page.wait_for_url("**/bindings?**")
-    link = page.get_by_role("link", name="lost-deployment")
-    for _ in range(60):
-        if link.evaluate("each => each === document.activeElement"):
-            break
-        page.keyboard.press("Tab")
+    _press_until_focused(page, page.get_by_role("link", name="lost-deployment"))
     page.keyboard.press("Enter")
     page.wait_for_url("**/b/**")
     assert page.locator("h1").inner_text() == "lost-deployment"
     assert "sim-z9" in page.locator("main").inner_text()
+    box = page.get_by_label("Why not on cluster")
+    _press_until_focused(page, box)
+    page.keyboard.type("real1")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/why-not/**")
+    assert "real1" in page.locator("h1").inner_text()
 
 
 def test_a_new_binding_appears_without_a_reload(visit: Visit, site: Site, controlplane: ControlPlane) -> None:
@@ -262,3 +274,16 @@ def test_nothing_but_this_machine_s_names_are_answered(site: Site) -> None:
         urllib.request.urlopen(request, timeout=SECONDS)
     with refused.value:
         assert refused.value.code == 403
+
+
+def test_the_page_has_only_read(site: Site, controlplane: ControlPlane) -> None:
+    """By the audit log of the API server, of all tests before this one."""
+    assert controlplane.audit_log is not None
+    user = "system:karmada:web"
+    requests = [
+        entry
+        for line in controlplane.audit_log.read_text().splitlines()
+        if f'"{user}"' in line and (entry := json.loads(line))["user"]["username"] == user
+    ]
+    assert {entry["verb"] for entry in requests} == {"list"}
+    assert [entry["requestURI"] for entry in requests if entry["responseStatus"]["code"] != 200] == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -263,7 +263,7 @@ class Handlers:
 
     async def _decisions_page(self, request: Request) -> Document:
         decisions = await self._answers.decisions(self._answers.state)
-        rows = [row for row in decisions.rows if _is_wanted(row, request)][:SHOWN]
+        rows = self._wanted(decisions.rows, request)
         values = {
             "decisions": decisions,
             "rows": rows,
@@ -272,9 +272,22 @@ class Handlers:
         }
         return self._rendered("decisions.html", request, values, data=f"/v1{request.target}")
 
+    def _wanted(self, rows: Iterable[DecisionRow], request: Request) -> list[DecisionRow]:
+        """Return the rows to show; the policy of a binding is that of now, because records have none."""
+        found = [row for row in rows if _is_wanted(row, request)]
+        if policy := request.query.get("policy", "").strip():
+            wanted = Filter(policy=policy)
+            keys = {
+                (row.kind, row.namespace, row.name)
+                for row in self._answers.state.contents.rows
+                if wanted.holds(row)
+            }
+            found = [row for row in found if (row.kind, row.namespace, row.name) in keys]
+        return found[:SHOWN]
+
     async def _decisions_data(self, request: Request) -> Mapping[str, Any]:
         decisions = await self._answers.decisions(self._answers.state)
-        rows = [row for row in decisions.rows if _is_wanted(row, request)][:SHOWN]
+        rows = self._wanted(decisions.rows, request)
         return {
             "apiVersion": API_VERSION,
             "kind": "DecisionList",

@@ -351,3 +351,18 @@ async def test_parts_that_are_empty_at_first_can_be_filled_without_a_reload(site
         pass
     assert await live("/") == before >= {"causes"}
     assert {"causes", "funnel"} <= await live("/b/shop/checkout-deployment")
+
+
+async def test_decisions_are_filtered_by_policy(tmp_path: Path) -> None:
+    moment = "2026-11-22T10:00:00Z"
+    bindings = [checkout().last_scheduled(moment), billing().last_scheduled(moment)]
+    async with Site(tmp_path, bindings=bindings) as site:
+
+        async def names(query: str) -> set[str]:
+            items = (await site.get(f"/v1/decisions{query}")).fields["items"]
+            return {each["name"] for each in items}
+
+        assert await names("") == {"checkout-deployment", "billing-deployment"}
+        assert await names("?policy=checkout") == {"checkout-deployment"}
+        assert await names("?policy=pay/billing") == {"billing-deployment"}
+        assert await names("?policy=none-like-that") == set()
