@@ -184,6 +184,7 @@ def made(
     before: Objects,
     changes: Sequence[Mapping[str, Any]],
     own: Sequence[Registration] = (),
+    on_problem: Callable[[str], object] | None = None,
 ) -> Plan:
     """Return the plan of a change.
 
@@ -193,6 +194,7 @@ def made(
         before: The same as manifests.
         changes: Further objects of the change.
         own: The plugins of a main program of the user's own.
+        on_problem: Called with what could not be read, although the plan is made; by default it is printed.
 
     Raises:
         NoAnswerError: There is no answer.
@@ -204,7 +206,7 @@ def made(
     _apply(draft, arguments)
     if sources.source.startswith(("http://", "https://")) and not arguments.workloads:
         for problem in _read_templates(arguments, draft, before):
-            _print_error(problem)
+            (on_problem or _print_error)(problem)
     with planned.configurations_of(arguments, sources.workloads, own) as configurations:
         rule_changes = configurations.shown()
         if not draft.shown and not rule_changes:
