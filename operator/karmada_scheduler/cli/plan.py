@@ -175,7 +175,10 @@ def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> 
         _print_error(problem)
     if not before.clusters:
         raise NoAnswerError("There is no cluster, so nothing is decided.")
-    return made(arguments, sources, before, changes.objects, own), problems
+    plan, unread = made(arguments, sources, before, changes.objects, own)
+    for problem in unread:
+        _print_error(problem)
+    return plan, problems
 
 
 def made(
@@ -184,9 +187,8 @@ def made(
     before: Objects,
     changes: Sequence[Mapping[str, Any]],
     own: Sequence[Registration] = (),
-    on_problem: Callable[[str], object] | None = None,
-) -> Plan:
-    """Return the plan of a change.
+) -> tuple[Plan, Sequence[str]]:
+    """Return the plan of a change, and which templates could not be read.
 
     Args:
         arguments: With all flags of the command; they are a part of the change.
@@ -194,25 +196,24 @@ def made(
         before: The same as manifests.
         changes: Further objects of the change.
         own: The plugins of a main program of the user's own.
-        on_problem: Called with what could not be read, although the plan is made; by default it is printed.
 
     Raises:
         NoAnswerError: There is no answer.
         ChangeError: The change cannot be applied.
     """
+    unread: Sequence[str] = ()
     draft = Draft(before)
     for manifest in changes:
         draft.put(manifest)
     _apply(draft, arguments)
     if sources.source.startswith(("http://", "https://")) and not arguments.workloads:
-        for problem in _read_templates(arguments, draft, before):
-            (on_problem or _print_error)(problem)
+        unread = _read_templates(arguments, draft, before)
     with planned.configurations_of(arguments, sources.workloads, own) as configurations:
         rule_changes = configurations.shown()
         if not draft.shown and not rule_changes:
             raise NoAnswerError("there is no change: use -f, --delete, --without, --cordon, ... (see --help)")
         rules = configurations.rules(configurations.current)
-        return make_plan(
+        plan = make_plan(
             PlanInputs(
                 before,
                 draft,
@@ -232,6 +233,7 @@ def made(
                 progress=_progress(),
             )
         )
+    return plan, unread
 
 
 def _gathered(arguments: argparse.Namespace) -> tuple[Sources, Objects]:

@@ -192,15 +192,13 @@ class CommandAnswers:
             changes = read_change_text(change.text, "default") if change.text.strip() else None
             if changes is not None and changes.problems:
                 raise NoAnswerError("; ".join(map(str, changes.problems)))
-            unread: list[str] = []
             with redirect_stderr(io.StringIO()):
-                found = plan.made(
+                found, unread = plan.made(
                     arguments,
                     objects,
                     plan.as_manifests(objects),
                     changes.objects if changes is not None else (),
                     self._own,
-                    unread.append,
                 )
             notes = [
                 f"Not read, so bindings that a policy would add may be missing: {each}" for each in unread
