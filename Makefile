@@ -182,8 +182,29 @@ bench-why-not: install ## latency of why-not at 100, 1,000 and 5,000 clusters (A
 bench-start: install ## a cold start with 100,000 bindings and 5,000 clusters, replayed (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.start $(ARGS)
 
+# Debian's packages; where they cannot be installed, the tests that need them are skipped and say so.
+.PHONY: chromium
+chromium: ## install the browser for tests and screenshots of the page
+	@command -v chromium chromium-browser google-chrome >/dev/null || $(call debian,chromium)
+
+.PHONY: promtool
+promtool: ## install Prometheus's checker of rules for tests of the chart
+	@command -v promtool >/dev/null || $(call debian,prometheus)
+
+debian = { install() { apt-get install --yes --quiet=2 --no-install-recommends $(1) >/dev/null; }; \
+  install 2>/dev/null || { apt-get --quiet=2 update && install; } \
+  || echo "$(1) cannot be installed with apt-get; tests that need it are skipped" >&2; }
+
+.PHONY: screenshots
+screenshots: binaries chromium ## screenshots of every view of the page in docs/web, from a real control plane (ARGS="--url http://...")
+	@$(BIN)/python -m tools.web_page.screenshots $(ARGS)
+
+.PHONY: bench-web
+bench-web: install ## latency and size of the pages at 1,000 and 5,000 clusters (ARGS=--help)
+	@exec $(BIN)/python -m tools.web_page.bench $(ARGS)
+
 .PHONY: test
-test: binaries ## every test, those on the real control plane included
+test: binaries chromium promtool ## every test, those on the real control plane included
 	@$(BIN)/python -m tests.deploy programs --all
 	$(BIN)/pytest -q
 

@@ -53,7 +53,18 @@ EVERYTHING: Final[Values] = {
         "extraEgress": [{"ports": [{"port": 8443, "protocol": "TCP"}]}],
     },
 }
-"""Every value that a template uses."""
+"""Every value that a template of the scheduler uses."""
+
+PAGE: Final[Values] = {
+    **EVERYTHING,
+    "grafanaDashboard": {"enabled": True, "namespace": "monitoring", "labels": {"team": "platform"}},
+    "web": {
+        "enabled": True,
+        "port": 10401,
+        "kubeconfig": {"secretName": "web-kubeconfig", "key": "web.config"},
+    },
+}
+"""With the page and the dashboard."""
 
 
 class HelmError(RuntimeError):

@@ -69,6 +69,7 @@ def host(plane: ControlPlane) -> Iterator[Member]:
     member.start(plane.check)
     labels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
     member.client.apply({**NAMESPACE, "metadata": {"name": "karmada-system", "labels": labels}})
+    member.client.apply({**NAMESPACE, "metadata": {"name": "monitoring"}})  # of the dashboard
     for path in sorted(programs.monitoring_crds().glob("*_servicemonitors.yaml")) + sorted(
         programs.monitoring_crds().glob("*_prometheusrules.yaml")
     ):

@@ -16,6 +16,7 @@ from karmada_scheduler.metrics.metrics import Metrics
 from tests.deploy.chart import (
     CHART,
     EVERYTHING,
+    PAGE,
     HelmError,
     Object,
     Values,
@@ -33,7 +34,9 @@ def _pod(found: list[Object]) -> Object:
 
 
 @pytest.mark.parametrize(
-    "values", [{}, {"side": "karmada"}, EVERYTHING], ids=["default", "karmada", "everything"]
+    "values",
+    [{}, {"side": "karmada"}, EVERYTHING, PAGE],
+    ids=["default", "karmada", "everything", "page"],
 )
 def test_helm_lint_finds_nothing(values: Values) -> None:
     answer = helm("lint", "--strict", str(CHART), "--values=-", stdin=json.dumps(dict(values)))
@@ -252,6 +255,7 @@ def test_a_service_account_can_be_the_subject() -> None:
         ({"extraArgs": ["-v=4"]}, "set logging.verbosity instead"),
         ({"extraArgs": ["--explain-bind-address=127.0.0.1:1"]}, "set explain.enabled instead"),
         ({"explain": {"memory": "much"}}, "/explain/memory"),
+        ({"web": {"enabled": True}}, "web.kubeconfig.secretName is empty: name a Secret"),
         ({"side": "both"}, "/side"),
         ({"replicas": -1}, "/replicas"),
         ({"replicas": "2"}, "/replicas"),
@@ -279,7 +283,7 @@ def test_the_alerts_use_metrics_that_exist() -> None:
         for group in one(objects(EVERYTHING), "PrometheusRule")["spec"]["groups"]
         for rule in group["rules"]
     ]
-    assert len(expressions) == 11
+    assert len(expressions) == 15
     for expression in expressions:
-        for name in re.findall(r"([a-z_]+)\{", expression):
+        for name in re.findall(r"([a-z0-9_]+)\{", expression):
             assert re.sub(r"_(total|bucket|count|sum)$", "", name) in served, expression

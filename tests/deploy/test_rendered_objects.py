@@ -6,14 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.deploy.chart import CHART, EVERYTHING, ROOT, Object, Values, helm, objects, one, render
+from tests.deploy.chart import CHART, EVERYTHING, PAGE, ROOT, Object, Values, helm, objects, one, render
 from tools.controlplane import ControlPlane
 from tools.controlplane.api import ApiError
 from tools.controlplane.members import Member
 
 pytestmark = pytest.mark.e2e
 EXAMPLES = sorted((ROOT / "manifests" / "examples" / "host").glob("*.yaml"))
-SETTINGS = {"": {}, "everything": EVERYTHING, "in its place": {"schedulerName": "default-scheduler"}}
+SETTINGS = {
+    "": {},
+    "everything": EVERYTHING,
+    "page": PAGE,
+    "in its place": {"schedulerName": "default-scheduler"},
+}
 
 
 def _dry_run(plane: ControlPlane, text: str, kubeconfig: Path) -> int:

@@ -24,7 +24,8 @@ from tools.controlplane.ours import start_scheduler as start
 HERE = Path(__file__).parent
 StartScheduler = Callable[..., Scheduler]
 StartEither = Callable[..., None]
-_running: list[Scheduler] = []
+running: list[Scheduler] = []
+"""The end of their logs is shown with a failure."""
 _numbers = itertools.count(1)
 
 
@@ -40,7 +41,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """Show the end of our schedulers' logs with a failure."""
     report = yield
     if report.failed and HERE in item.path.parents:
-        for scheduler in _running:
+        for scheduler in running:
             process = scheduler.process
             report.sections.append((f"end of {process.log}", process.log_tail(60)))
     return report
@@ -106,15 +107,15 @@ def start_scheduler(controlplane: ControlPlane) -> Iterator[StartScheduler]:
             name=name,
             lease=lease or f"{name}-{number}",
             process_name=options.pop("process_name", f"{name}-{number}"),
-            started=_running.append,
+            started=running.append,
             **options,
         )
 
     yield start_one
-    for scheduler in _running:
+    for scheduler in running:
         scheduler.process.stop()
         controlplane.forget(scheduler.process)
-    _running.clear()
+    running.clear()
 
 
 @pytest.fixture(params=["karmada-scheduler", "ours"])

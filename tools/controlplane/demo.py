@@ -22,8 +22,8 @@ from .controlplane import ControlPlane
 from .demo_findings import Claim, brief, claims, look, shown
 from .demo_objects import CASES, DEFAULT, MINE, NAMESPACE
 from .fleet import real_members, simulated_members
-from .ours import start_scheduler
-from .processes import ProcessDiedError
+from .ours import start_scheduler, start_web
+from .processes import ProcessDiedError, free_port
 from .waiting import WaitTimeoutError
 from .workspace import DEFAULT as WORKSPACES
 from .workspace import WorkspaceError, workspace
@@ -104,7 +104,8 @@ def run(folder: Path, *, keep: bool) -> int:
         say("2 real members (with API servers of their own) and 6 simulated ones have joined")
         karmada.start_karmada_scheduler(DEFAULT, leader_elect=True)
         say(f"karmada-scheduler, Karmada's own, is running as {DEFAULT}")
-        start_scheduler(karmada, name=MINE)
+        records = f"127.0.0.1:{free_port()}"
+        start_scheduler(karmada, f"--explain-bind-address={records}", name=MINE)
         say(f"karmada-pyscheduler, this project's, is running as {MINE}")
         karmada.client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         for case in CASES:
@@ -120,7 +121,7 @@ def run(folder: Path, *, keep: bool) -> int:
         outcome = claims(karmada)
         _conclude(karmada, outcome)
         if keep:
-            _keep(karmada)
+            _keep(karmada, records)
     return 0 if _all_hold(outcome) else 1
 
 
@@ -143,13 +144,15 @@ def _conclude(karmada: ControlPlane, outcome: Sequence[Claim]) -> None:
     )
 
 
-def _keep(karmada: ControlPlane) -> None:
+def _keep(karmada: ControlPlane, records: str) -> None:
     kubectl = karmada.binaries.path("kubectl")
+    _, url = start_web(karmada, f"--from=http://{records}")
     print(
         f"\nIt stays until Ctrl-C. In another terminal:\n\n  export KUBECONFIG={karmada.kubeconfig}\n"
         f"  {kubectl} -n {NAMESPACE} get resourcebindings\n"
         f"  {kubectl} -n {NAMESPACE} scale deployment web-my --replicas=30\n"
-        f"  {kubectl} --kubeconfig={karmada.members['real1'].kubeconfig} -n {NAMESPACE} get deployments\n",
+        f"  {kubectl} --kubeconfig={karmada.members['real1'].kubeconfig} -n {NAMESPACE} get deployments\n\n"
+        f"The page: {url}\n",
         flush=True,
     )
     while True:

@@ -6,8 +6,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import requests
+import yaml
 
 from . import karmada
 from .controlplane import ControlPlane
@@ -100,3 +102,44 @@ def start_scheduler(
             timeout=30,
         )
     return scheduler
+
+
+WEB_RULES: Final = Path(__file__).parents[2] / "charts" / "karmada-pyscheduler" / "files" / "web-rules.yaml"
+
+
+def start_web(plane: ControlPlane, *flags: str, name: str = "web") -> tuple[Process, str]:
+    """Start the page with an identity that may read and nothing else; return the process and the URL.
+
+    Args:
+        plane: The control plane to show.
+        flags: Further flags.
+        name: Of the process and its user.
+    """
+    user = f"system:karmada:{name}"
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": user}}
+    plane.client.apply({**role, "kind": "ClusterRole", "rules": yaml.safe_load(WEB_RULES.read_text())})
+    subjects = [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}]
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user}
+    plane.client.apply({**role, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": subjects})
+    address = f"127.0.0.1:{free_port()}"
+    process = plane.spawn(
+        name,
+        [
+            sys.executable,
+            "-m",
+            "karmada_scheduler",
+            "web",
+            f"--kubeconfig={plane.kubeconfig_for(user)}",
+            f"--bind-address={address}",
+            *flags,
+        ],
+    )
+    url = f"http://{address}/"
+    plane.wait_for(lambda: _status(url), f"the page on {url}", until=lambda found: found == 200, timeout=120)
+    return process, url
+
+
+def _status(url: str) -> int:
+    with requests.Session() as session:
+        session.trust_env = False
+        return session.get(url, timeout=10).status_code

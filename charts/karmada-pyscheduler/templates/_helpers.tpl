@@ -125,3 +125,37 @@ kind: KarmadaSchedulerConfiguration
   {{- end }}
 {{- end }}
 {{- end -}}
+
+{{- define "pyscheduler.webSelector" -}}
+app.kubernetes.io/name: {{ include "pyscheduler.name" . }}-web
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "pyscheduler.webArgs" -}}
+- web
+- --kubeconfig=/etc/karmada/config/{{ .Values.web.kubeconfig.key }}
+- --bind-address=127.0.0.1:{{ .Values.web.port }}
+- --scheduler-name={{ .Values.schedulerName }}
+- --plugins={{ join "," .Values.plugins }}
+{{- with .Values.featureGates }}
+- --feature-gates={{ range $index, $gate := keys . | sortAlpha }}{{ if $index }},{{ end }}{{ $gate }}={{ get $.Values.featureGates $gate }}{{ end }}
+{{- end }}
+{{- if include "pyscheduler.configMap" . }}
+- --config=/etc/karmada/scheduler/{{ .Values.config.key }}
+{{- end }}
+{{- if include "pyscheduler.pluginConfigMap" . }}
+- --plugin-dir=/etc/karmada/plugins
+{{- end }}
+{{- end -}}
+
+{{- define "pyscheduler.webSubjects" -}}
+{{- range default (list (dict "kind" "User" "name" (printf "system:karmada:%s:web" .Values.schedulerName))) .Values.web.subjects }}
+- kind: {{ .kind }}
+  name: {{ .name | quote }}
+  {{- if eq .kind "ServiceAccount" }}
+  namespace: {{ .namespace }}
+  {{- else }}
+  apiGroup: rbac.authorization.k8s.io
+  {{- end }}
+{{- end }}
+{{- end -}}

@@ -41,6 +41,9 @@ Each text names the problem and the values to set instead.
 {{- if and (or .Values.estimator.tls.secretName .Values.estimator.tls.insecureSkipVerify) (not .Values.estimator.enabled) -}}
 {{- fail "estimator.tls is given and estimator.enabled is false: set estimator.enabled to true, or leave estimator.tls out." -}}
 {{- end -}}
+{{- if and .Values.web.enabled (not .Values.web.kubeconfig.secretName) -}}
+{{- fail "web.enabled is true and web.kubeconfig.secretName is empty: name a Secret with a kubeconfig that can only read (docs/web.md has the commands)." -}}
+{{- end -}}
 {{- if eq (int .Values.ports.metrics) (int .Values.ports.health) -}}
 {{- fail (printf "ports.metrics and ports.health are both %d: give them different ports." (int .Values.ports.metrics)) -}}
 {{- end -}}

@@ -27,7 +27,7 @@ from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.metrics.explain import UNLOGGED
-from karmada_scheduler.process.read_only_server import ReadOnlyServer
+from karmada_scheduler.process.read_only_server import Access, ReadOnlyServer
 from karmada_scheduler.scheduler.unplaced import GATED, WAITING
 
 log = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ class Explain:
                     queue_state=self._queue_state,
                     cluster_times=self.clusters.times,
                 ).routes(),
-                allowed_hosts=frozenset(chosen.allowed_hosts),
+                access=Access(hosts=frozenset(chosen.allowed_hosts)),
                 on_response=lambda status: metrics.requests.labels(str(status)).inc(),
                 on_error=metrics.errors.labels("serve").inc,
             )

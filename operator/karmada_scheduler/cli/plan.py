@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from datetime import UTC, datetime
 from pathlib import Path
@@ -175,13 +175,39 @@ def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> 
         _print_error(problem)
     if not before.clusters:
         raise NoAnswerError("There is no cluster, so nothing is decided.")
+    plan, unread = made(arguments, sources, before, changes.objects, own)
+    for problem in unread:
+        _print_error(problem)
+    return plan, problems
+
+
+def made(
+    arguments: argparse.Namespace,
+    sources: Sources,
+    before: Objects,
+    changes: Sequence[Mapping[str, Any]],
+    own: Sequence[Registration] = (),
+) -> tuple[Plan, Sequence[str]]:
+    """Return the plan of a change, and which templates could not be read.
+
+    Args:
+        arguments: With all flags of the command; they are a part of the change.
+        sources: What was read.
+        before: The same as manifests.
+        changes: Further objects of the change.
+        own: The plugins of a main program of the user's own.
+
+    Raises:
+        NoAnswerError: There is no answer.
+        ChangeError: The change cannot be applied.
+    """
+    unread: Sequence[str] = ()
     draft = Draft(before)
-    for manifest in changes.objects:
+    for manifest in changes:
         draft.put(manifest)
     _apply(draft, arguments)
     if sources.source.startswith(("http://", "https://")) and not arguments.workloads:
-        for problem in _read_templates(arguments, draft, before):
-            _print_error(problem)
+        unread = _read_templates(arguments, draft, before)
     with planned.configurations_of(arguments, sources.workloads, own) as configurations:
         rule_changes = configurations.shown()
         if not draft.shown and not rule_changes:
@@ -207,23 +233,28 @@ def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> 
                 progress=_progress(),
             )
         )
-    return plan, problems
+    return plan, unread
 
 
 def _gathered(arguments: argparse.Namespace) -> tuple[Sources, Objects]:
     """Read the objects as they are, with the templates of ``--workloads``."""
     sources = gather(arguments, (), all_bindings=True)
-    found = Objects(
+    found = as_manifests(sources)
+    if arguments.workloads and "-" not in arguments.workloads:
+        templates = read(arguments.workloads, lambda manifest: (as_workload(manifest), manifest)[1])
+        found.templates = {template_key(each): each for each in templates.objects}
+    return sources, found
+
+
+def as_manifests(sources: Sources) -> Objects:
+    """Return what was read as a plan reads it."""
+    return Objects(
         {each.name: sources.manifests[each.name] for each in sources.clusters},
         {each.key: sources.manifests[each.key] for each in sources.bindings},
         None
         if sources.policies is None
         else {policy_key(each): with_defaults(each) for each in sources.policies},
     )
-    if arguments.workloads and "-" not in arguments.workloads:
-        templates = read(arguments.workloads, lambda manifest: (as_workload(manifest), manifest)[1])
-        found.templates = {template_key(each): each for each in templates.objects}
-    return sources, found
 
 
 def _read_templates(arguments: argparse.Namespace, draft: Draft, before: Objects) -> Sequence[str]:

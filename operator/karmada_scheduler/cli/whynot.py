@@ -48,9 +48,9 @@ from karmada_scheduler.whynot.answer import Question, answer, remedy_of_configur
 from karmada_scheduler.whynot.blockers import Step, blocker_of
 from karmada_scheduler.whynot.edits import ObjectRef
 from karmada_scheduler.whynot.goals import Goal, IsPlaced, OffCluster, OnCluster, is_placed
-from karmada_scheduler.whynot.model import Remedy
+from karmada_scheduler.whynot.model import Remedy, WhyNot
 from karmada_scheduler.whynot.objects import ObjectSet, Outcome
-from karmada_scheduler.whynot.reverse import why_not_cluster
+from karmada_scheduler.whynot.reverse import WhyNotCluster, why_not_cluster
 from karmada_scheduler.whynot.search import Bounds
 
 ANSWERED: Final = 0
@@ -164,23 +164,38 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
         _print_error(problem)
     cluster = arguments.of_cluster or arguments.cluster
     _check_cluster(cluster, objects)
-    scheduler = SimulatedScheduler(gates, arguments, objects.workloads)
-    try:
-        with (
-            rules.configured(arguments, gates, own, handle_for=scheduler.handle_for) as frameworks,
-            _without_collection(),
-        ):
-            scheduler.use(frameworks)
-            session = _Session(arguments, objects, scheduler, frameworks, own)
-            if arguments.of_cluster:
-                text, is_good = session.of_cluster(gates)
-            else:
-                text, is_good = session.of_binding(gates, objects.find(keys).key)
-    except ConfigError as unusable:
-        raise NoAnswerError("\n".join(str(each) for each in unusable.problems)) from unusable
+    with asking(arguments, objects, gates, own) as session, _without_collection():
+        if arguments.of_cluster:
+            text, is_good = session.of_cluster(gates)
+        else:
+            text, is_good = session.of_binding(gates, objects.find(keys).key)
     if objects.problems:
         return text, NO_ANSWER
     return text, ANSWERED if is_good else NONE_FOUND
+
+
+@contextmanager
+def asking(
+    arguments: argparse.Namespace, objects: Objects, gates: FeatureGates, own: Sequence[Registration]
+) -> Iterator[Session]:
+    """Provide what answers questions about objects.
+
+    Args:
+        arguments: With all flags of the command.
+        objects: What was read.
+        gates: The feature gates of the flags.
+        own: The plugins of a main program of the user's own.
+
+    Raises:
+        NoAnswerError: The configuration or a plugin cannot be used.
+    """
+    scheduler = SimulatedScheduler(gates, arguments, objects.workloads)
+    try:
+        with rules.configured(arguments, gates, own, handle_for=scheduler.handle_for) as frameworks:
+            scheduler.use(frameworks)
+            yield Session(arguments, objects, scheduler, frameworks, own)
+    except ConfigError as unusable:
+        raise NoAnswerError("\n".join(str(each) for each in unusable.problems)) from unusable
 
 
 def _check_question(arguments: argparse.Namespace) -> None:
@@ -213,7 +228,7 @@ def _check_cluster(cluster: str, objects: Objects) -> None:
 
 
 @dataclass(frozen=True)
-class _Session:
+class Session:
     """The objects and rules of one call of the command."""
 
     arguments: argparse.Namespace
@@ -224,6 +239,16 @@ class _Session:
 
     def of_binding(self, gates: FeatureGates, key: BindingKey) -> tuple[str, bool]:
         """Return the answer about one binding, and whether it is good."""
+        found = self.ask(gates, key)
+        text = _written(
+            self.arguments,
+            why_not_fields(found),
+            lambda style: why_not_text(with_printable_texts(found), style),
+        )
+        return text, found.holds or bool(found.remedies)
+
+    def ask(self, gates: FeatureGates, key: BindingKey) -> WhyNot:
+        """Return the answer about one binding."""
         arguments, objects = self.arguments, self.objects
         editable = self._editable(gates, key, self.scheduler)
         binding = editable.bindings[editable.ref][1]
@@ -240,7 +265,7 @@ class _Session:
                 of_binding=arguments.off or not arguments.cluster,
             )
 
-        found = answer(
+        return answer(
             editable,
             Question(arguments.cluster, _goal(arguments)),
             Bounds(arguments.timeout or _SEARCH_SECONDS, arguments.max_runs),
@@ -249,10 +274,6 @@ class _Session:
             notes=self._notes(),
             more=lambda root: self._by_configuration(editable, root) if arguments.allow else (),
         )
-        text = _written(
-            arguments, why_not_fields(found), lambda style: why_not_text(with_printable_texts(found), style)
-        )
-        return text, found.holds or bool(found.remedies)
 
     def _notes(self) -> list[str]:
         """Return what limits the answer.
@@ -312,10 +333,18 @@ class _Session:
 
     def of_cluster(self, gates: FeatureGates) -> tuple[str, bool]:
         """Return the answer about all bindings that a cluster does not have; it is always good."""
+        found = self.ask_cluster(gates)
+        fields = why_not_cluster_fields(found)
+        return _written(
+            self.arguments, fields, lambda style: why_not_cluster_text(with_printable_texts(found), style)
+        ), True
+
+    def ask_cluster(self, gates: FeatureGates) -> WhyNotCluster:
+        """Return which bindings a cluster does not have."""
         snapshot, bindings = Snapshot.of(self.objects.clusters), self.objects.bindings
         self.scheduler.show(snapshot, bindings)
         end = time.monotonic() + (self.arguments.timeout or _CLUSTER_SECONDS)
-        found = why_not_cluster(
+        return why_not_cluster(
             self.arguments.of_cluster,
             bindings,
             lambda binding: Situation(self._inputs(binding, snapshot, gates)),
@@ -323,10 +352,6 @@ class _Session:
             provenance=self._provenance(self._inputs(None, snapshot, gates)),
             may_go_on=lambda: time.monotonic() < end,
         )
-        fields = why_not_cluster_fields(found)
-        return _written(
-            self.arguments, fields, lambda style: why_not_cluster_text(with_printable_texts(found), style)
-        ), True
 
     def _provenance(self, inputs: ExplainInputs) -> Provenance:
         now = at(inputs.now) if inputs.now is not None else ""

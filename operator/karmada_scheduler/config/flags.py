@@ -188,7 +188,7 @@ def _normalise(arguments: Sequence[str], bools: frozenset[str]) -> list[str]:
     return result
 
 
-COMMANDS: Final = ("explain", "plan", "plugins", "simulate", "why-not", "version", "help")
+COMMANDS: Final = ("explain", "plan", "plugins", "simulate", "web", "why-not", "version", "help")
 """The commands that can be given instead of flags."""
 
 _ABOUT_COMMANDS: Final = (

@@ -131,11 +131,12 @@ def head_of(inputs: ExplainInputs) -> BindingHead:
         binding.generation,
         binding.spec.replicas,
         {name: shown(name, amount) for name, amount in request.items()},
-        _policy(binding.annotations),
+        policy_of(binding.annotations),
     )
 
 
-def _policy(annotations: Mapping[str, str]) -> PolicyRef | None:
+def policy_of(annotations: Mapping[str, str]) -> PolicyRef | None:
+    """Return the policy that the annotations of a binding name, None without one."""
     for kind, prefix in _POLICY_ANNOTATIONS:
         if name := annotations.get(f"{prefix}/name"):
             return PolicyRef(kind, annotations.get(f"{prefix}/namespace", ""), name)

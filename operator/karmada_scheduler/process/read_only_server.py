@@ -1,11 +1,11 @@
-"""An HTTP server that is read by people and tools, not by the platform: GET only, one machine, bounded in everything.
+"""An HTTP server that is read by people and tools, not by the platform: no request has an effect, everything is bounded.
 
 Its address is a loopback address. ``kubectl port-forward`` reaches it, so the right to forward ports of a Pod is the right to
 read. A page of another origin cannot read it: the ``Host`` header must be a name of this machine, which a page behind a
 rebound DNS name does not send, and no response permits another origin.
 
-The server runs in the supervisor's event loop. Responses are written in parts, with pauses, so that a reader that is slow
-or reads nothing costs a connection for some seconds and no more.
+The scheduler runs it in the supervisor's event loop, and ``karmada-pyscheduler web`` in a thread of its own. Responses are
+written in parts, with pauses, so that a reader that is slow or reads nothing costs a connection for some seconds and no more.
 """
 
 from __future__ import annotations
@@ -25,10 +25,6 @@ log = logging.getLogger(__name__)
 MAX_CONNECTIONS: Final = 32
 MAX_STREAMS: Final = 16
 """Connections, and those of them whose response does not end by itself."""
-
-_RATE: Final = 20.0
-_BURST: Final = 40.0
-"""Requests per second, and above that at once, of all readers together."""
 
 _WRITE_SECONDS: Final = 10.0
 """How long a reader may take for a part of a response."""
@@ -51,6 +47,10 @@ _HEADERS: Final = {
 _LOCAL: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
+_COMPRESSED_BYTES: Final = 1024
+"""Bodies of at least this size are compressed if the reader accepts it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """A request.
@@ -58,10 +58,12 @@ class Request:
     Attributes:
         path: The values of the variable parts of the path.
         query: The parameters; of one that is repeated, the last.
+        target: Path and parameters as they were sent.
     """
 
     path: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
+    target: str = "/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +83,67 @@ class Response:
     is_stream: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A response that is complete; it is compressed for readers that accept that.
+
+    Attributes:
+        headers: Besides those of every response.
+    """
+
+    body: bytes
+    status: int = 200
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
 Handler = Callable[[Request], Response]
+AsyncHandler = Callable[[Request], Awaitable[Response | Document]]
+ProblemPage = Callable[[int, str], bytes]
+"""Returns the HTML of a refusal, from the status and one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many requests are answered, of all readers together.
+
+    Attributes:
+        rate: Requests per second.
+        burst: Requests above that at once.
+    """
+
+    rate: float = 20.0
+    burst: float = 40.0
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may read.
+
+    Attributes:
+        hosts: The names in ``Host`` besides those of this machine, in lower case.
+        flag: The flag that adds a name.
+        authorize: Returns None if a request may be answered, else status and reason; called with the value of its
+            ``Authorization`` header. None on a loopback address.
+    """
+
+    hosts: frozenset[str] = frozenset()
+    flag: str = "--explain-allowed-host"
+    authorize: Callable[[str], Awaitable[tuple[int, str] | None]] | None = None
 
 
 class _TokenBucket:
     """Limits requests."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
+        self._limits = limits
         self._clock = clock
-        self._tokens = _BURST
+        self._tokens = limits.burst
         self._at = clock()
 
     def take(self) -> bool:
         now = self._clock()
-        self._tokens = min(_BURST, self._tokens + (now - self._at) * _RATE)
+        self._tokens = min(self._limits.burst, self._tokens + (now - self._at) * self._limits.rate)
         self._at = now
         if self._tokens < 1:
             return False
@@ -108,9 +157,12 @@ class ReadOnlyServer:
     def __init__(
         self,
         address: str,
-        routes: Mapping[str, Handler],
+        routes: Mapping[str, Handler | AsyncHandler],
         *,
-        allowed_hosts: frozenset[str] = frozenset(),
+        access: Access = Access(),
+        limits: Limits = Limits(),
+        name: str = "explain",
+        problem_page: ProblemPage | None = None,
         on_response: Callable[[int], None] = lambda _: None,
         on_error: Callable[[], None] = lambda: None,
     ) -> None:
@@ -119,13 +171,20 @@ class ReadOnlyServer:
         Args:
             address: ``host:port``.
             routes: Handlers by path; ``{name}`` in a path stands for one part of it.
-            allowed_hosts: The names in ``Host`` besides those of this machine, in lower case.
+            access: Who may read.
+            limits: How many requests are answered.
+            name: Of the server, for its log line.
+            problem_page: Makes the pages of refusals for browsers; None for JSON only.
             on_response: Gets the status of each response.
             on_error: Called when a handler fails.
         """
         self._address = address
         self._routes = routes
-        self._hosts = _LOCAL | allowed_hosts
+        self._access = access
+        self._limits = limits
+        self._name = name
+        self._problem_page = problem_page
+        self._hosts = _LOCAL | access.hosts
         self._on_response = on_response
         self._on_error = on_error
         self._streams: set[asyncio.Task[object]] = set()
@@ -136,7 +195,7 @@ class ReadOnlyServer:
 
     async def start(self) -> None:
         """Listen; ListenError has the address that is in use or not local."""
-        self._bucket = _TokenBucket(asyncio.get_running_loop().time)
+        self._bucket = _TokenBucket(self._limits, asyncio.get_running_loop().time)
         app = web.Application(middlewares=[self._checked])
         for path, handler in self._routes.items():
             app.router.add_get(path, self._handle(handler), allow_head=False)
@@ -151,7 +210,7 @@ class ReadOnlyServer:
         except OSError as error:
             raise ListenError(f"cannot listen on {self._address}: {error.strerror or error}") from error
         self._sweeper = asyncio.create_task(self._sweep(), name="close idle readers")
-        log.info("Starting explain server on %s", self._address)
+        log.info("Starting %s server on %s", self._name, self._address)
 
     async def stop(self) -> None:
         """Close the listener and its connections."""
@@ -169,15 +228,15 @@ class ReadOnlyServer:
         """Refuse requests that must not be answered, and count responses."""
         self._busy.add(request.protocol)
         try:
-            response = self._refusal(request) or await handler(request)
+            response = self._refusal(request) or await self._unauthorized(request) or await handler(request)
         except web.HTTPException as refusal:
-            response = _problem(refusal.status, refusal.reason)
+            response = self._problem(request, refusal.status, refusal.reason)
             if "Allow" in refusal.headers:
                 response.headers["Allow"] = refusal.headers["Allow"]
         except Exception:
             self._on_error()
             log.exception("Cannot answer %s", request.path[:200])
-            response = _problem(500, "internal error")
+            response = self._problem(request, 500, "internal error")
         finally:
             self._busy.discard(request.protocol)
         self._on_response(response.status)
@@ -187,7 +246,7 @@ class ReadOnlyServer:
         assert self._bucket is not None  # made at the start
         name = _without_port(request.headers.get("Host", ""))
         if name not in self._hosts:
-            return _problem(403, "the Host header is not a name of this machine; see --explain-allowed-host")
+            return _problem(403, f"the Host header is not a name of this machine; see {self._access.flag}")
         if request.method == "GET" and (
             request.content_length or "Transfer-Encoding" in request.headers or "Upgrade" in request.headers
         ):
@@ -201,9 +260,27 @@ class ReadOnlyServer:
             return _problem(503, "too many connections", close=True)
         return None
 
-    def _handle(self, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def _unauthorized(self, request: web.Request) -> web.Response | None:
+        if self._access.authorize is None:
+            return None
+        refused = await self._access.authorize(request.headers.get("Authorization", ""))
+        return None if refused is None else self._problem(request, *refused)
+
+    def _problem(self, request: web.Request, status: int, text: str) -> web.Response:
+        if self._problem_page is None or "text/html" not in request.headers.get("Accept", ""):
+            return _problem(status, text)
+        return web.Response(
+            body=self._problem_page(status, text), status=status, content_type="text/html", charset="utf-8"
+        )
+
+    def _handle(
+        self, handler: Handler | AsyncHandler
+    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
-            answer = handler(Request(request.match_info, dict(request.query)))
+            found = handler(Request(request.match_info, dict(request.query), request.path_qs))
+            answer = found if isinstance(found, Response) else await found
+            if isinstance(answer, Document):
+                return _whole(answer)
             if not answer.is_stream:
                 return await _send(request, answer)
             if len(self._streams) >= MAX_STREAMS:
@@ -250,8 +327,23 @@ async def _send(request: web.Request, answer: Response) -> web.StreamResponse:
     return response
 
 
+def _whole(answer: Document) -> web.Response:
+    response = web.Response(
+        body=answer.body,
+        status=answer.status,
+        content_type=answer.content_type,
+        charset="utf-8",
+        headers=answer.headers,
+    )
+    if len(answer.body) >= _COMPRESSED_BYTES:
+        response.enable_compression()
+    return response
+
+
 async def _add_headers(_: web.BaseRequest, response: web.StreamResponse) -> None:
-    response.headers.update(_HEADERS)
+    for name, value in _HEADERS.items():
+        response.headers.setdefault(name, value)
+    response.headers["Server"] = _HEADERS["Server"]
 
 
 def _problem(status: int, text: str, *, close: bool = False) -> web.Response:

@@ -39,7 +39,7 @@ def explanation_text(explanation: Explanation, style: Style, *, quiet: bool = Fa
 def _head(explanation: Explanation, style: Style) -> Iterator[str]:
     binding = explanation.binding
     name = f"{binding.namespace}/{binding.name}" if binding.namespace else binding.name
-    parts = [name, _asked(explanation)]
+    parts = [name, asked_text(explanation)]
     if binding.policy is not None:
         parts.append(f"policy {binding.policy}")
     yield from style.wrap_parts(parts, indent="  ")
@@ -58,7 +58,8 @@ def _head(explanation: Explanation, style: Style) -> Iterator[str]:
     yield from style.wrap(provenance_text(explanation), indent="  ")
 
 
-def _asked(explanation: Explanation) -> str:
+def asked_text(explanation: Explanation) -> str:
+    """Return what the binding asks for: replicas and the request of each."""
     binding = explanation.binding
     if not binding.replicas and not binding.request:
         return "no replicas"

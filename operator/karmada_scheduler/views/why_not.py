@@ -14,7 +14,7 @@ from karmada_scheduler.whynot.reverse import WhyNotCluster
 _CLUSTERS: Final = 4
 _TRIED: Final = 8
 _NAMES: Final = 3
-_VERIFIED: Final = "Each was verified by deciding again; none of their parts can be left out."
+VERIFIED: Final = "Each was verified by deciding again; none of their parts can be left out."
 
 
 def why_not_text(found: WhyNot, style: Style) -> str:
@@ -24,18 +24,20 @@ def why_not_text(found: WhyNot, style: Style) -> str:
 
 
 def _head(found: WhyNot, style: Style) -> Iterator[str]:
-    yield from style.wrap(_first_line(found, style), indent="  ")
+    yield from style.wrap(first_line(found, style), indent="  ")
     for number, cause in enumerate(found.causes):
-        yield from style.wrap(f"{_label(number, cause):<9}{cause.code}: {cause.text}", indent=" " * 9)
+        yield from style.wrap(f"{cause_label(number, cause):<9}{cause.code}: {cause.text}", indent=" " * 9)
 
 
-def _label(number: int, cause: Cause) -> str:
+def cause_label(number: int, cause: Cause) -> str:
+    """Return what stands before a cause: why the goal does not hold, or what else holds it back."""
     if number == 0:
         return "WHY"
     return "AND NOW" if cause.stage is Stage.TRIGGER else "AND"
 
 
-def _first_line(found: WhyNot, style: Style) -> str:
+def first_line(found: WhyNot, style: Style) -> str:
+    """Return the answer in one sentence."""
     asked = (
         f"the {found.binding.replicas} replicas of {found.binding}"
         if found.binding.replicas
@@ -73,7 +75,7 @@ def _answers(found: WhyNot, style: Style) -> Iterator[list[str]]:
     if found.holds:
         return
     if not found.remedies:
-        yield style.wrap(_none_found(found), indent="  ")
+        yield style.wrap(none_found(found), indent="  ")
         return
     is_here = {
         id(each): each.uses_cluster or found.goal.type is not GoalType.ON_CLUSTER for each in found.remedies
@@ -83,18 +85,19 @@ def _answers(found: WhyNot, style: Style) -> Iterator[list[str]]:
     lines: list[str] = []
     number = 1
     for title, remedies in (
-        (_title(found), here),
+        (title_text(found), here),
         (f"Changes that place the binding without {found.cluster}", others),
     ):
         if remedies:
-            lines += style.wrap(f"{title}. {_VERIFIED}" if not lines else f"{title}:")
+            lines += style.wrap(f"{title}. {VERIFIED}" if not lines else f"{title}:")
         for remedy in remedies:
             lines += _remedy(number, remedy, style)
             number += 1
     yield lines
 
 
-def _title(found: WhyNot) -> str:
+def title_text(found: WhyNot) -> str:
+    """Return the title of the changes that reach the goal."""
     match found.goal.type:
         case GoalType.PLACED:
             return "Changes that place it"
@@ -104,7 +107,8 @@ def _title(found: WhyNot) -> str:
             return f"Changes that put replicas on {found.cluster}"
 
 
-def _none_found(found: WhyNot) -> str:
+def none_found(found: WhyNot) -> str:
+    """Return that no change was found, and how far the search went."""
     facts = found.search
     if facts.complete:
         return (
@@ -125,7 +129,7 @@ def _remedy(number: int, remedy: Remedy, style: Style) -> Iterator[str]:
         lead = f"  {number:<3}" if index == 0 else "     "
         joined = "" if index == 0 else "and "
         yield from style.wrap(
-            f"{lead}{edit.side.value:<10} {joined}{_described(edit)}{_boundary(edit)}", indent=indent
+            f"{lead}{edit.side.value:<10} {joined}{described(edit)}{boundary(edit)}", indent=indent
         )
     facts = [f"moves {remedy.moves}"]
     if remedy.touches.bindings > 1:
@@ -137,13 +141,15 @@ def _remedy(number: int, remedy: Remedy, style: Style) -> Iterator[str]:
     )
 
 
-def _boundary(edit: EditShown) -> str:
+def boundary(edit: EditShown) -> str:
+    """Return what is not enough; "" for an edit without an amount."""
     if edit.minimal is None:
         return ""
     return f"; {edit.minimal.fails_at}{edit.minimal.unit} is not enough"
 
 
-def _described(edit: EditShown) -> str:
+def described(edit: EditShown) -> str:
+    """Return an edit, with its cluster."""
     if edit.side in {Side.CLUSTER, Side.COMPETITOR} and edit.object.kind == "Cluster":
         return f"{edit.object.name}: {edit.text}"
     return edit.text
@@ -162,7 +168,7 @@ def _end(found: WhyNot, style: Style) -> Iterator[str]:
     if found.holds:
         return
     if found.ineffective:
-        tried = [_described(edit) for each in found.ineffective for edit in each.edits]
+        tried = [described(edit) for each in found.ineffective for edit in each.edits]
         listed = style.fold(tried, limit=_TRIED, separator="; ")
         yield from style.wrap(f"Without effect (tried): {listed}.", indent="  ")
     for note in found.notes:

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from karmada_scheduler.process import read_only_server as module
-from karmada_scheduler.process.read_only_server import ReadOnlyServer, Request, Response
+from karmada_scheduler.process.read_only_server import Access, Limits, ReadOnlyServer, Request, Response
 from karmada_scheduler.process.server import ListenError
 from tools.controlplane.processes import free_port
 
@@ -25,11 +25,11 @@ class Served:
             f"127.0.0.1:{self.port}",
             {
                 "/v1/echo/{name}": self._echo,
-                "/v1/failing": lambda _: 1 // 0,  # type: ignore[dict-item, return-value]
+                "/v1/failing": lambda _: 1 // 0,  # type: ignore[dict-item]
                 "/v1/large": lambda _: Response(self._endless()),
                 "/v1/stream": lambda _: Response(self._endless(0.01), is_stream=True),
             },
-            allowed_hosts=frozenset({"records.example"}),
+            access=Access(hosts=frozenset({"records.example"})),
             on_response=self.statuses.append,
             on_error=self._error,
         )
@@ -158,9 +158,10 @@ async def test_an_error_of_a_handler_is_counted_and_not_shown(served: Served) ->
 
 async def test_requests_above_the_rate_are_refused(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     assert served.server._bucket is not None
-    monkeypatch.setattr(module, "_RATE", 0.0)
-    statuses = [(await served.get("/v1/echo/web"))[0] for _ in range(int(module._BURST) + 2)]
-    assert statuses == [200] * int(module._BURST) + [429, 429]
+    monkeypatch.setattr(served.server._bucket, "_limits", Limits(rate=0.0))
+    burst = int(Limits().burst)
+    statuses = [(await served.get("/v1/echo/web"))[0] for _ in range(burst + 2)]
+    assert statuses == [200] * burst + [429, 429]
     assert served.statuses == statuses
 
 

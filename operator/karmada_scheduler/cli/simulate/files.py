@@ -89,6 +89,19 @@ def read(paths: Sequence[str], parse: Callable[[Mapping[str, Any]], T]) -> Conte
     return contents
 
 
+def read_text(place: str, text: str, parse: Callable[[Mapping[str, Any]], T]) -> Contents[T]:
+    """Read all objects of a text; unusable ones become problems.
+
+    Args:
+        place: What the text is, for problems.
+        text: YAML or JSON.
+        parse: Makes an object of a manifest; raises ManifestError.
+    """
+    contents: Contents[T] = Contents([], [])
+    _read_into(contents, set(), place, text, parse)
+    return contents
+
+
 def _text(path: str) -> str:
     content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     if content.startswith(_GZIP):

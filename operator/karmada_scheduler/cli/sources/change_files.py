@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from karmada_scheduler.api.manifest import read_mapping, read_required_text
-from karmada_scheduler.cli.simulate.files import Contents, read
+from karmada_scheduler.cli.simulate.files import Contents, read, read_text
 from karmada_scheduler.cli.sources.objects import NoAnswerError
 from karmada_scheduler.plan.change import with_namespace
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
+
+
+def read_change_text(text: str, namespace: str) -> Contents[Mapping[str, Any]]:
+    """Read the objects of a text, such as a policy that somebody pasted.
+
+    Args:
+        text: YAML or JSON.
+        namespace: Of objects that name none.
+    """
+    return read_text("the policy", text, _parse_into(namespace))
 
 
 def read_changes(paths: Iterable[str], namespace: str) -> Contents[Mapping[str, Any]]:
@@ -24,14 +34,17 @@ def read_changes(paths: Iterable[str], namespace: str) -> Contents[Mapping[str, 
     Raises:
         NoAnswerError: A directory has no manifests.
     """
+    return read(list(_files(paths)), _parse_into(namespace))
 
+
+def _parse_into(namespace: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
     def parse(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
         read_required_text(manifest, "kind", "")
         read_required_text(read_mapping(manifest, "metadata", ""), "name", "metadata")
         read_mapping(manifest, "spec", "")
         return with_namespace(manifest, namespace)
 
-    return read(list(_files(paths)), parse)
+    return parse
 
 
 def _files(paths: Iterable[str]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from karmada_scheduler.explain.process_view import ProcessView
 
 _TIMEOUT_SECONDS: Final = 5.0
 _MAX_BYTES: Final = 64 * 2**20
+_OK: Final = 200
 _NOT_FOUND: Final = 404
 
 
@@ -72,6 +73,36 @@ def read_configuration(url: str) -> ProcessConfiguration:
         {str(name): bool(value) for name, value in gates.items()},
         frozenset(str(name) for name in names if name),
     )
+
+
+def read_state(url: str) -> Mapping[str, Any]:
+    """Return the state of a process: its queue, its configuration, whether it leads.
+
+    Raises:
+        NoAnswerError: It cannot be read.
+    """
+    return _read(url, "/v1/state")[1]
+
+
+def read_decisions(url: str, limit: int) -> Sequence[Mapping[str, Any]]:
+    """Return the last records of a process, the oldest first.
+
+    Raises:
+        NoAnswerError: It cannot be read, or it does not lead.
+    """
+    status, found = _read(url, f"/v1/decisions?limit={limit}")
+    items = found.get("items")
+    if status != _OK or not isinstance(items, list):
+        error = found.get("error") or {}
+        raise NoAnswerError(str(error.get("message") or f"{url} has answered with status {status}"))
+    return [each for each in items if isinstance(each, Mapping)]
+
+
+def _read(url: str, path: str) -> tuple[int, Mapping[str, Any]]:
+    try:
+        return _get(url, path)
+    except (OSError, ValueError) as problem:
+        raise NoAnswerError(f"{url} cannot be read: {problem}") from problem
 
 
 def gates_of(url: str, of_process: Mapping[str, bool], given: Sequence[str]) -> list[str]:

@@ -1,0 +1,200 @@
+"""``karmada-pyscheduler web``: a page in the browser about a control plane, or about files. Nothing is written."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, Final
+
+import uvloop
+
+from karmada_scheduler.cli.sources import objects as objects_source
+from karmada_scheduler.cli.sources import rules
+from karmada_scheduler.cli.sources.objects import NoAnswerError
+from karmada_scheduler.cli.sources.times import seconds
+from karmada_scheduler.cli.web.answers import CommandAnswers
+from karmada_scheduler.cli.web.reading import Reader
+from karmada_scheduler.config import validation
+from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.process.gc_tuning import freeze
+from karmada_scheduler.process.read_only_server import Access, Limits, ReadOnlyServer
+from karmada_scheduler.process.server import ListenError
+from karmada_scheduler.web.computing import Computer
+from karmada_scheduler.web.handlers import Handlers
+from karmada_scheduler.web.pages import Pages
+
+ENDED: Final = 0
+NOT_STARTED: Final = 2
+
+_DEFAULT_ADDRESS: Final = "127.0.0.1:10354"
+_REFRESH_SECONDS: Final = 10.0
+_LIMITS: Final = Limits(rate=100.0, burst=300.0)
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command to the command line."""
+    parser = subparsers.add_parser(
+        "web",
+        help="a page in the browser: the fleet, decisions, why a binding is where it is, and why not elsewhere",
+        description="Serve a page on this machine that shows what 'explain' and 'why-not' print. Nothing is written.",
+        epilog="It runs until Ctrl-C. Exit status: 0 it was ended, 2 it could not be started.",
+    )
+    parser.add_argument(
+        "--bind-address",
+        type=_address,
+        default=_DEFAULT_ADDRESS,
+        metavar="HOST:PORT",
+        help=f"loopback address and port (default {_DEFAULT_ADDRESS}); kubectl port-forward reaches it in a Pod",
+    )
+    parser.add_argument(
+        "--allowed-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name in the Host header besides those of this machine; may be repeated",
+    )
+    parser.add_argument(
+        "--refresh",
+        type=_refresh,
+        default=_REFRESH_SECONDS,
+        metavar="TIME",
+        help=f"how often the objects are read again while somebody looks at the page (default {_REFRESH_SECONDS:g}s)",
+    )
+    parser.add_argument(
+        "--timeout", type=seconds, metavar="TIME", help="of a search for changes (default 2s)"
+    )
+    objects_source.add_arguments(parser)
+    rules.add_arguments(parser)
+    parser.add_argument(
+        "--from",
+        dest="process",
+        default="",
+        metavar="URL",
+        help="the running scheduler, for its records and its queue: http://localhost:10353 after kubectl port-forward "
+        "(it needs --explain-bind-address); its feature gates are used",
+    )
+
+
+def _address(text: str) -> str:
+    try:
+        found = validation.loopback_address(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    if not found:
+        raise argparse.ArgumentTypeError(f"expected an address such as {_DEFAULT_ADDRESS}, got {text!r}")
+    return found
+
+
+def _refresh(text: str) -> float:
+    found = seconds(text)
+    if not 1 <= found <= 3600:
+        raise argparse.ArgumentTypeError(f"expected 1s to 60m, got {text!r}")
+    return found
+
+
+def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
+    """Run the command until a signal; return its exit status.
+
+    Args:
+        arguments: As parsed.
+        own: The plugins of a main program of the user's own.
+    """
+    try:
+        with redirect_stdout(sys.stderr):  # plugins may print
+            _serve(arguments, own)
+    except (NoAnswerError, ListenError) as error:
+        for line in str(error).splitlines():
+            _print_error(f"Error: {line}")
+        return NOT_STARTED
+    return ENDED
+
+
+def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
+    reader = Reader(arguments)
+    reader.read()
+    answers = CommandAnswers(arguments, reader, own)
+    freeze()
+    computer, pages = Computer(), Pages()
+    handlers = Handlers(answers, computer, pages)
+    server = ReadOnlyServer(
+        arguments.bind_address,
+        handlers.routes(),
+        access=Access(
+            hosts=frozenset(name.lower() for name in arguments.allowed_host), flag="--allowed-host"
+        ),
+        limits=_LIMITS,
+        name="web",
+        problem_page=handlers.problem_page,
+    )
+    with _stopped_by_signals(computer), _running(server, reader), answers:
+        state = reader.state
+        _print_error(
+            f"{len(state.contents.clusters):,} clusters and {len(state.contents.bindings):,} bindings from {state.source}"
+        )
+        _print_error(f"The page is on http://{arguments.bind_address}/ until Ctrl-C.")
+        computer.serve(answers.look_for_causes)
+
+
+@contextmanager
+def _stopped_by_signals(computer: Computer) -> Iterator[None]:
+    before = {
+        number: signal.signal(number, lambda *_: computer.stop())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _running(server: ReadOnlyServer, reader: Reader) -> Iterator[None]:
+    """Run the server and the reader in a thread with an event loop of their own.
+
+    Raises:
+        ListenError: The address is in use.
+    """
+    started: Future[None] = Future()
+    loop = uvloop.new_event_loop()
+
+    async def start() -> None:
+        try:
+            await server.start()
+        except BaseException as error:
+            started.set_exception(error)
+            raise
+        started.set_result(None)
+        try:
+            await reader.keep_reading()
+        finally:
+            await server.stop()
+
+    task = loop.create_task(start())
+
+    def run_loop() -> None:
+        try:
+            loop.run_until_complete(task)
+        except BaseException:  # noqa: BLE001, S110 (cancelled, or reported by the future)
+            pass
+        finally:
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+
+    thread = threading.Thread(target=run_loop, name="web server", daemon=True)
+    thread.start()
+    started.result()
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(task.cancel)
+        thread.join(5)
+
+
+def _print_error(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)

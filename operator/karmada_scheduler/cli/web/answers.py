@@ -1,0 +1,330 @@
+"""The answers of the page, by the code of the commands ``explain`` and ``why-not``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import copy
+import io
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, redirect_stderr
+from dataclasses import replace
+from typing import Any, Final, Self
+
+from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.cli import plan
+from karmada_scheduler.cli.sources.change_files import read_change_text
+from karmada_scheduler.cli.sources.inputs import Explaining, explaining
+from karmada_scheduler.cli.sources.objects import NoAnswerError as CommandError
+from karmada_scheduler.cli.sources.process import (
+    gates_of,
+    read_configuration,
+    read_decisions,
+    read_process,
+    read_state,
+)
+from karmada_scheduler.cli.sources.remedies import with_remedies
+from karmada_scheduler.cli.web.reading import Reader
+from karmada_scheduler.cli.whynot import asking
+from karmada_scheduler.config import features
+from karmada_scheduler.explain.causes import causes_of_binding
+from karmada_scheduler.explain.explain import explain
+from karmada_scheduler.explain.inputs import ExplainInputs
+from karmada_scheduler.explain.model import Explanation
+from karmada_scheduler.explain.process_view import ProcessView
+from karmada_scheduler.explain.situation import Situation
+from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.plan.change import ChangeError
+from karmada_scheduler.plan.model import Plan
+from karmada_scheduler.web.answers import CauseCount, CauseScan, Change, NoAnswerError, Question
+from karmada_scheduler.web.bindings import BindingState
+from karmada_scheduler.web.decisions import (
+    OBJECTS,
+    RECORDS,
+    SHOWN,
+    Decisions,
+    ProcessState,
+    of_objects,
+    of_records,
+    process_state,
+)
+from karmada_scheduler.web.state import State
+from karmada_scheduler.whynot.model import WhyNot
+from karmada_scheduler.whynot.reverse import WhyNotCluster
+
+_UNPLACED: Final = (BindingState.STUCK, BindingState.NOT_PLACED, BindingState.PENDING)
+_SCAN_SECONDS: Final = 1.0
+"""CPU time for the causes of unplaced bindings, per reading of the objects."""
+
+_REMEDY_SECONDS: Final = 1.0
+"""The time of the search for changes that place a binding, as in ``explain``."""
+
+_SCANNED_NAMES: Final = 20
+_CLUSTER_SECONDS: Final = 5.0
+"""The time for the question which bindings a cluster does not have."""
+
+_DECISIONS_SECONDS: Final = 1.0
+
+
+class CommandAnswers:
+    """Implements ``web.answers.Answers`` over the objects of a reader. ``explain`` and ``why_not`` run in the main thread."""
+
+    def __init__(self, arguments: argparse.Namespace, reader: Reader, own: Sequence[Registration]) -> None:
+        """Take the flags, and ask the running scheduler for its gates if it is named.
+
+        Raises:
+            NoAnswerError: The flags cannot be used.
+        """
+        self._arguments = arguments
+        self._reader = reader
+        self._own = own
+        self._names: frozenset[str] = frozenset()
+        if arguments.process:
+            configuration = read_configuration(arguments.process)
+            arguments.feature_gates = gates_of(
+                arguments.process, configuration.gates, arguments.feature_gates
+            )
+            if not arguments.scheduler_name and not arguments.config:
+                self._names = configuration.scheduler_names
+        try:
+            self._gates = features.parse(arguments.feature_gates)
+        except ValueError as error:
+            raise CommandError(f"--feature-gates: {error}") from error
+        self._inputs: _Inputs | None = None
+        self._scan = _Scan()
+        self._causes = self._scan.result
+        self._decisions: tuple[float, int, Decisions] | None = None
+        self._is_first = True
+
+    def __enter__(self) -> Self:
+        """Build the plugins once, so that their warnings are printed and their errors end the command."""
+        self._using(self.state)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the plugins."""
+        if self._inputs is not None:
+            self._inputs.close()
+
+    @property
+    def state(self) -> State:
+        """The objects as they were read last."""
+        return self._reader.state
+
+    @property
+    def causes(self) -> CauseScan:
+        """Why bindings are not placed, as far as there was time; those of the last reading until the next are found."""
+        return self._causes
+
+    def seen(self) -> None:
+        """Note that somebody reads."""
+        self._reader.seen()
+
+    def _using(self, state: State) -> Explaining:
+        """Return what explains; plugins and caches are shared as long as the objects are the same."""
+        if self._inputs is None or self._inputs.number != state.number:
+            if self._inputs is not None:
+                self._inputs.close()
+            self._inputs = _Inputs(self._arguments, state, self._own, quiet=not self._is_first)
+            self._is_first = False
+        return self._inputs.using
+
+    def _explain_inputs(self, state: State, key: BindingKey, view: ProcessView | None) -> ExplainInputs:
+        inputs = self._using(state).inputs_of(state.contents.binding_by_key[key])
+        return replace(inputs, process=view, scheduler_names=self._names or inputs.scheduler_names)
+
+    def explain(self, state: State, key: BindingKey, view: ProcessView | None) -> Explanation:
+        """Explain a binding."""
+        try:
+            inputs = self._explain_inputs(state, key, view)
+            found = explain(inputs, source=state.source)
+            seconds = self._arguments.timeout or _REMEDY_SECONDS
+            return with_remedies(found, inputs, self._using(state), seconds)
+        except CommandError as problem:
+            raise NoAnswerError(str(problem)) from problem
+
+    def why_not(self, state: State, key: BindingKey, question: Question) -> WhyNot:
+        """Answer a question about a binding."""
+        arguments = self._question(
+            cluster=question.cluster,
+            placed=not question.cluster,
+            off=question.off,
+            replicas=question.replicas,
+            as_new=question.as_new,
+        )
+        try:
+            with (
+                redirect_stderr(io.StringIO()),
+                asking(arguments, state.contents.objects, self._gates, self._own) as session,
+            ):
+                return session.ask(self._gates, key)
+        except CommandError as problem:
+            raise NoAnswerError(str(problem)) from problem
+
+    def why_not_cluster(self, state: State, cluster: str) -> WhyNotCluster:
+        """Return which bindings a cluster does not have."""
+        arguments = self._question(of_cluster=cluster, timeout=_CLUSTER_SECONDS)
+        try:
+            with (
+                redirect_stderr(io.StringIO()),
+                asking(arguments, state.contents.objects, self._gates, self._own) as session,
+            ):
+                return session.ask_cluster(self._gates)
+        except CommandError as problem:
+            raise NoAnswerError(str(problem)) from problem
+
+    def plan(self, state: State, change: Change) -> Plan:
+        """Return what a change would do."""
+        parser = argparse.ArgumentParser(exit_on_error=False)
+        plan.add_parser(parser.add_subparsers())
+        given = self._arguments
+        arguments = parser.parse_args(["plan", *change.flags])
+        arguments.kubeconfig, arguments.context = given.kubeconfig, given.context
+        arguments.current_feature_gates = list(given.feature_gates)
+        arguments.current_plugins = list(given.plugins or ())
+        arguments.current_config = [str(given.config)] if given.config else []
+        arguments.current_plugin_dir = [str(each) for each in given.plugin_dir]
+        arguments.scheduler_name = given.scheduler_name
+        arguments.enable_empty_workload_propagation = given.enable_empty_workload_propagation
+        objects = state.contents.objects
+        try:
+            changes = read_change_text(change.text, "default") if change.text.strip() else None
+            if changes is not None and changes.problems:
+                raise NoAnswerError("; ".join(map(str, changes.problems)))
+            with redirect_stderr(io.StringIO()):
+                found, unread = plan.made(
+                    arguments,
+                    objects,
+                    plan.as_manifests(objects),
+                    changes.objects if changes is not None else (),
+                    self._own,
+                )
+            notes = [
+                f"Not read, so bindings that a policy would add may be missing: {each}" for each in unread
+            ]
+            return replace(found, notes=(*found.notes, *notes))
+        except (CommandError, ChangeError) as problem:
+            raise NoAnswerError(str(problem)) from problem
+
+    def _question(self, **given: Any) -> argparse.Namespace:
+        """Return the flags of ``why-not`` with its defaults."""
+        arguments = copy.copy(self._arguments)
+        defaults = {
+            "cluster": "",
+            "of_cluster": "",
+            "placed": False,
+            "off": False,
+            "replicas": 1,
+            "allow": [],
+            "as_new": False,
+            "max_runs": 96,
+        }
+        for name, value in (defaults | given).items():
+            setattr(arguments, name, value)
+        return arguments
+
+    async def process_view(self, key: BindingKey) -> ProcessView | None:
+        """Return what the running scheduler says about a binding; None if none was named."""
+        if not self._arguments.process:
+            return None
+        return await asyncio.to_thread(read_process, self._arguments.process, key)
+
+    async def decisions(self, state: State) -> Decisions:
+        """Return the last decisions; the running scheduler is asked once a second at most."""
+        now = time.monotonic()
+        if self._decisions is not None:
+            at, number, kept = self._decisions
+            if number == state.number and (not self._arguments.process or now - at < _DECISIONS_SECONDS):
+                return kept
+        found = (
+            await asyncio.to_thread(self._read_decisions, state)
+            if self._arguments.process
+            else Decisions(OBJECTS, of_objects(state.contents.rows))
+        )
+        self._decisions = (now, state.number, found)
+        return found
+
+    def _read_decisions(self, state: State) -> Decisions:
+        url = self._arguments.process
+        try:
+            process = process_state(read_state(url))
+            records = read_decisions(url, 2 * SHOWN)
+        except CommandError as problem:
+            text = str(problem)
+            return Decisions(OBJECTS, of_objects(state.contents.rows), text, ProcessState(problem=text))
+        return Decisions(RECORDS, of_records(records), "", process)
+
+    def look_for_causes(self) -> bool:
+        """Find the cause of one more unplaced binding, in the main thread; return whether there are more."""
+        state = self.state
+        if self._scan.number != state.number:
+            unplaced = [row for row in state.contents.rows if row.state in _UNPLACED]
+            unplaced.sort(key=lambda row: _UNPLACED.index(row.state))
+            self._scan = _Scan(state.number, [row.key for row in unplaced])
+        if not self._scan.keys_left():
+            self._causes = self._scan.result
+            return False
+        key = self._scan.take()
+        began = time.thread_time()
+        code = ""
+        try:
+            causes = causes_of_binding(Situation(self._explain_inputs(state, key, None)))
+            code = causes[0].code if causes else ""
+        except CommandError:
+            pass  # the page about the binding says it
+        self._scan.add(key, code, time.thread_time() - began)
+        is_more = bool(self._scan.keys_left())
+        if not is_more or not self._causes.groups:
+            self._causes = self._scan.result
+        return is_more
+
+
+class _Inputs:
+    """The inputs of explanations about one state."""
+
+    def __init__(
+        self, arguments: argparse.Namespace, state: State, own: Sequence[Registration], *, quiet: bool
+    ) -> None:
+        self.number = state.number
+        self._stack = ExitStack()
+        with ExitStack() as silence:
+            if quiet:  # the same warnings as at the start
+                silence.enter_context(redirect_stderr(io.StringIO()))
+            self.using = self._stack.enter_context(explaining(arguments, state.contents.objects, own))
+
+    def close(self) -> None:
+        """Close the plugins."""
+        self._stack.close()
+
+
+class _Scan:
+    """The causes of unplaced bindings, one after the other until the time is over."""
+
+    def __init__(self, number: int = 0, keys: Sequence[BindingKey] = ()) -> None:
+        self.number = number
+        self._keys = keys
+        self._taken = 0
+        self._seconds = 0.0
+        self._found: dict[str, list[BindingKey]] = {}
+        self.result = CauseScan(0, len(keys))
+
+    def keys_left(self) -> int:
+        """Return how many bindings are looked at after this one; 0 if the time is over."""
+        return 0 if self._seconds >= _SCAN_SECONDS else len(self._keys) - self._taken
+
+    def take(self) -> BindingKey:
+        """Return the next binding."""
+        self._taken += 1
+        return self._keys[self._taken - 1]
+
+    def add(self, key: BindingKey, code: str, seconds: float) -> None:
+        """Count a cause, and the time that it took."""
+        self._seconds += seconds
+        self._found.setdefault(code, []).append(key)
+        groups = sorted(self._found.items(), key=lambda item: (-len(item[1]), item[0]))
+        self.result = CauseScan(
+            self._taken,
+            len(self._keys),
+            tuple(CauseCount(code, len(keys), tuple(keys[:_SCANNED_NAMES])) for code, keys in groups if code),
+        )

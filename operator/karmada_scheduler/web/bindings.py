@@ -1,0 +1,151 @@
+"""Bindings as rows: the state that the object itself shows, without deciding anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
+from karmada_scheduler.explain.explain import policy_of
+from karmada_scheduler.explain.model import PolicyRef, Target
+
+
+class BindingState(Enum):
+    """What the object shows, the worst first; the value is what people read."""
+
+    STUCK = "stuck"
+    """It has clusters, and its last decision failed."""
+    NOT_PLACED = "not placed"
+    """It has none, and its last decision failed."""
+    PENDING = "pending"
+    """It has none, and no decision was reported."""
+    SUSPENDED = "suspended"
+    NO_PLACEMENT = "no placement"
+    """It follows other bindings, or no policy gave it a placement."""
+    BEING_DELETED = "being deleted"
+    PLACED = "placed"
+
+
+@dataclass(frozen=True, slots=True)
+class BindingRow:
+    """One binding.
+
+    Attributes:
+        workload: Kind and name of the workload.
+        replicas: What it wants in all; 0 for a workload without replicas.
+        placement: What it has.
+        reason: The reason of the condition Scheduled; "" without one.
+        message: The message of that condition.
+        is_due: Whether its generation was not scheduled yet.
+        last_scheduled: In the format of the API; "" if it never was.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    workload: str
+    replicas: int
+    placement: tuple[Target, ...]
+    state: BindingState
+    reason: str
+    message: str
+    is_due: bool
+    policy: PolicyRef | None
+    scheduler: str
+    last_scheduled: str
+
+    def __str__(self) -> str:
+        """``namespace/name``, or the name without a namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def key(self) -> BindingKey:
+        """Its key."""
+        return BindingKey(self.kind, self.namespace, self.name)
+
+
+def row_of(binding: Binding) -> BindingRow:
+    """Return the row of a binding."""
+    condition = binding.status.condition(SCHEDULED_CONDITION) or {}
+    spec, status = binding.spec, binding.status
+    last = status.last_scheduled_time
+    return BindingRow(
+        kind=binding.key.kind,
+        namespace=binding.key.namespace,
+        name=binding.key.name,
+        workload=f"{spec.resource.kind} {spec.resource.name}".strip(),
+        replicas=spec.replicas,
+        placement=tuple(Target(each.name, each.replicas) for each in sorted(spec.clusters)),
+        state=_state(binding, str(condition.get("status") or "")),
+        reason=str(condition.get("reason") or ""),
+        message=str(condition.get("message") or ""),
+        is_due=status.scheduler_observed_generation != binding.generation,
+        policy=policy_of(binding.annotations),
+        scheduler=spec.responsible_scheduler,
+        last_scheduled="" if last is None else last.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+
+
+def _state(binding: Binding, scheduled: str) -> BindingState:
+    spec = binding.spec
+    if binding.deleting:
+        return BindingState.BEING_DELETED
+    if spec.placement is None:
+        return BindingState.NO_PLACEMENT
+    if spec.scheduling_suspended:
+        return BindingState.SUSPENDED
+    if spec.clusters:
+        return BindingState.STUCK if scheduled == "False" else BindingState.PLACED
+    if scheduled == "False":
+        return BindingState.NOT_PLACED
+    return BindingState.PLACED if scheduled == "True" else BindingState.PENDING
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which bindings to show; "" is any.
+
+    Attributes:
+        text: A part of the name, the namespace or the workload.
+        policy: The name of a policy, with or without its namespace.
+        reason: The reason of the condition.
+        cluster: A cluster that it is on.
+    """
+
+    text: str = ""
+    namespace: str = ""
+    policy: str = ""
+    state: str = ""
+    reason: str = ""
+    cluster: str = ""
+
+    def holds(self, row: BindingRow) -> bool:
+        """Return whether a row is shown."""
+        policy = row.policy
+        return (
+            (not self.text or self.text.lower() in f"{row} {row.workload}".lower())
+            and (not self.namespace or row.namespace == self.namespace)
+            and (not self.state or row.state.value == self.state)
+            and (not self.reason or row.reason == self.reason)
+            and (not self.cluster or any(each.name == self.cluster for each in row.placement))
+            and (
+                not self.policy
+                or (policy is not None and self.policy in {policy.name, f"{policy.namespace}/{policy.name}"})
+            )
+        )
+
+
+_ORDER = {state: number for number, state in enumerate(BindingState)}
+
+
+def worst_first(rows: Iterable[BindingRow]) -> list[BindingRow]:
+    """Return rows by state, then by namespace and name."""
+    return sorted(rows, key=lambda row: (_ORDER[row.state], row.namespace, row.name))
+
+
+def newest_first(rows: Iterable[BindingRow]) -> list[BindingRow]:
+    """Return rows by the time of the last scheduling; those that never were scheduled are left out."""
+    scheduled = [row for row in rows if row.last_scheduled]
+    return sorted(scheduled, key=lambda row: (row.last_scheduled, row.namespace, row.name), reverse=True)

@@ -1,0 +1,316 @@
+"""The page over a real control plane, in a real browser: every view, without faults, for everybody."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote, urljoin
+
+import pytest
+import yaml
+from playwright.sync_api import Browser, Locator, Page
+
+from tests.e2e.browser import Visitor, started
+from tests.e2e.conftest import running
+from tests.e2e.workload import DYNAMIC, WORK, Workload, is_settled, labelled, named
+from tools.controlplane import ControlPlane, Object
+from tools.controlplane.ours import start_scheduler, start_web
+from tools.controlplane.processes import free_port
+
+Visit = Callable[..., Visitor]
+COUNT: Final = 200
+SCHEDULER: Final = "web-scheduler"
+HOSTILE: Final = "<img src=x onerror=alert(1)>"
+SECONDS: Final = 120
+
+
+@dataclass(frozen=True)
+class Site:
+    """A page, and the namespace whose workloads it shows."""
+
+    url: str
+    namespace: str
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with started() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def site(chromium: Browser, controlplane: ControlPlane) -> Iterator[Site]:
+    """A page over a scheduler with records, and workloads: many that are placed, and one that is not."""
+    namespace = "a-page"
+    controlplane.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    records = f"127.0.0.1:{free_port()}"
+    scheduler = start_scheduler(
+        controlplane, f"--explain-bind-address={records}", name=SCHEDULER, started=running.append
+    )
+    web, lost = (Workload(controlplane, namespace, name) for name in ("web", "lost"))
+    lost.create(named("sim-z9", replicaScheduling=DYNAMIC), replicas=2, scheduler=SCHEDULER)
+    web.create(labelled("sim", replicaScheduling=DYNAMIC), replicas=6, scheduler=SCHEDULER)
+    _create_many(controlplane, namespace)
+    lost.wait(_is_reported_unplaced, "reported as not placed", timeout=SECONDS)
+    controlplane.wait_for(
+        lambda: sum(
+            map(is_settled, controlplane.client.list(f"{WORK}/namespaces/{namespace}/resourcebindings"))
+        ),
+        f"{COUNT + 1} bindings to be scheduled",
+        until=lambda count: count == COUNT + 1,
+        timeout=SECONDS,
+    )
+    page, url = start_web(controlplane, f"--from=http://{records}", "--refresh=1s")
+    yield Site(url.rstrip("/"), namespace)
+    for process in (page, scheduler.process):
+        process.stop()
+        controlplane.forget(process)
+    running.remove(scheduler)
+    controlplane.client.delete(f"/api/v1/namespaces/{namespace}")
+
+
+def _is_reported_unplaced(binding: Object) -> bool:
+    return any(each["status"] == "False" for each in binding.get("status", {}).get("conditions", ()))
+
+
+def _create_many(plane: ControlPlane, namespace: str) -> None:
+    """Create the workloads ``many-000`` and following, with one policy for all."""
+    plane.client.create(
+        {
+            "apiVersion": "policy.karmada.io/v1alpha1",
+            "kind": "PropagationPolicy",
+            "metadata": {"name": "many", "namespace": namespace},
+            "spec": {
+                "resourceSelectors": [
+                    {
+                        "apiVersion": "apps/v1",
+                        "kind": "Deployment",
+                        "labelSelector": {"matchLabels": {"app": "many"}},
+                    }
+                ],
+                "schedulerName": SCHEDULER,
+                "placement": labelled("sim", replicaScheduling=DYNAMIC),
+            },
+        }
+    )
+
+    def create(number: int) -> Any:
+        labels = {"app": "many"}
+        return plane.client.create(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": f"many-{number:03}", "namespace": namespace, "labels": labels},
+                "spec": {
+                    "replicas": 2,
+                    "selector": {"matchLabels": labels},
+                    "template": {
+                        "metadata": {"labels": labels},
+                        "spec": {"containers": [{"name": "main", "image": "nginx:1.29"}]},
+                    },
+                },
+            }
+        )
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(create, range(COUNT)))
+
+
+@pytest.fixture
+def visit(chromium: Browser, site: Site) -> Iterator[Visit]:
+    """Open a tab; at the end, nothing must have gone wrong in any."""
+    visitors: list[Visitor] = []
+
+    def open_tab(**options: object) -> Visitor:
+        visitors.append(Visitor(chromium, site.url, **options))  # type: ignore[arg-type]
+        return visitors[-1]
+
+    yield open_tab
+    faults = [fault for each in visitors for fault in each.faults]
+    for each in visitors:
+        each.close()
+    assert faults == []
+
+
+def _views(namespace: str) -> dict[str, int]:
+    """Return the paths of all views, and the status of each."""
+    return {
+        "/": 200,
+        "/bindings?q=-00": 200,
+        "/decisions?q=-00": 200,
+        "/clusters/sim-a1": 200,
+        "/clusters/sim-a1/why-not": 200,
+        f"/b/{namespace}/web-deployment": 200,
+        f"/b/{namespace}/lost-deployment": 200,
+        f"/why-not/{namespace}/lost-deployment": 200,
+        f"/why-not/{namespace}/web-deployment?cluster=real1": 200,
+        f"/b/{namespace}/nothing-deployment": 404,
+        "/plan": 200,
+        "/plan?without=sim-a1": 200,
+    }
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (320, "dark")])
+def test_every_view_is_without_errors_and_without_serious_findings_of_axe(
+    visit: Visit, site: Site, width: int, scheme: str
+) -> None:
+    visitor = visit(width=width, scheme=scheme)
+    findings = {}
+    for path, status in _views(site.namespace).items():
+        page = visitor.visit(path, status=status)
+        findings[path] = visitor.serious()
+        if page.locator("h1").count() != 1:
+            findings[path].append("not one h1")
+        if page.evaluate("document.documentElement.scrollWidth") > width:
+            findings[path].append("scrolls sideways")
+    assert {path: found for path, found in findings.items() if found} == {}
+
+
+def test_every_view_works_without_javascript(visit: Visit, site: Site) -> None:
+    visitor = visit(javascript=False)
+    for path, status in _views(site.namespace).items():
+        assert visitor.visit(path, status=status).locator("h1").inner_text()
+    page = visitor.visit(f"/b/{site.namespace}/web-deployment")
+    page.get_by_label("Why not on cluster").fill("real1")
+    page.get_by_role("button", name="Ask").click()
+    assert "real1 has none of the 6 replicas" in page.locator("h1").inner_text()
+
+
+def test_a_pasted_policy_is_planned_and_not_applied(
+    visit: Visit, site: Site, controlplane: ControlPlane
+) -> None:
+    web = Workload(controlplane, site.namespace, "web")
+    before = controlplane.client.get(web.policy_path)
+    edited = {
+        "apiVersion": before["apiVersion"],
+        "kind": before["kind"],
+        "metadata": {"name": "web", "namespace": site.namespace},
+        "spec": {**before["spec"], "placement": named("sim-z9", replicaScheduling=DYNAMIC)},
+    }
+    page = visit(javascript=False).visit("/plan")
+    page.get_by_label("A policy as YAML").fill(yaml.safe_dump(edited))
+    page.get_by_role("button", name="Plan").click()
+    assert "1 unplaced" in page.locator("h1").inner_text()
+    text = page.locator("main").inner_text()
+    assert "web-deployment" in text
+    assert (
+        "Not read, so bindings that a policy would add may be missing: templates of kind Deployment" in text
+    )
+    assert controlplane.client.get(web.policy_path)["spec"] == before["spec"]
+
+
+def _press_until_focused(page: Page, target: Locator) -> None:
+    """Press Tab until an element has the focus."""
+    for _ in range(60):
+        if target.evaluate("each => each === document.activeElement"):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{target} is not reached with Tab")
+
+
+def test_a_question_is_asked_with_the_keyboard_alone(visit: Visit, site: Site) -> None:
+    page = visit().visit("/")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    page.get_by_role("searchbox", name="Find a binding").focus()
+    page.keyboard.type(f"{site.namespace}/lost")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/bindings?**")
+    _press_until_focused(page, page.get_by_role("link", name="lost-deployment"))
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/b/**")
+    assert page.locator("h1").inner_text() == "lost-deployment"
+    assert "sim-z9" in page.locator("main").inner_text()
+    box = page.get_by_label("Why not on cluster")
+    _press_until_focused(page, box)
+    page.keyboard.type("real1")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/why-not/**")
+    assert "real1" in page.locator("h1").inner_text()
+
+
+def test_a_new_binding_appears_without_a_reload(visit: Visit, site: Site, controlplane: ControlPlane) -> None:
+    page = visit().visit(f"/bindings?namespace={site.namespace}")
+    assert page.get_by_role("link", name="later-deployment").count() == 0
+    later = Workload(controlplane, site.namespace, "later")
+    later.create(labelled("sim", replicaScheduling=DYNAMIC), replicas=2, scheduler=SCHEDULER)
+    page.get_by_role("link", name="later-deployment").wait_for(timeout=1000 * SECONDS)
+    page = visit().visit("/decisions")
+    page.get_by_role("link", name="later-deployment").wait_for(timeout=1000 * SECONDS)
+    assert "From the records of" in page.locator("main").inner_text()
+
+
+def test_the_answer_is_that_of_the_scheduler_that_decided(
+    visit: Visit, site: Site, controlplane: ControlPlane
+) -> None:
+    text = visit().visit(f"/b/{site.namespace}/web-deployment").locator("main").inner_text()
+    assert "placed" in text
+    assert "Recorded" in text
+    assert "with the same result" in text
+    for name, replicas in Workload(controlplane, site.namespace, "web").placed().items():
+        assert name in text
+        assert str(replicas) in text
+
+
+def test_hostile_texts_of_objects_are_shown_and_do_nothing(
+    visit: Visit, site: Site, controlplane: ControlPlane
+) -> None:
+    controlplane.client.create(
+        {
+            "apiVersion": "work.karmada.io/v1alpha2",
+            "kind": "ResourceBinding",
+            "metadata": {
+                "name": "hostile",
+                "namespace": site.namespace,
+                "annotations": {"propagationpolicy.karmada.io/name": HOSTILE},
+            },
+            "spec": {
+                "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": HOSTILE},
+                "schedulerName": "nobody",
+                "placement": labelled("sim"),
+            },
+        }
+    )
+    visitor = visit()
+    page = visitor.visit(f"/bindings?namespace={site.namespace}&q=hostile")
+    page.get_by_role("link", name="hostile").wait_for()
+    page = visitor.visit(f"/b/{site.namespace}/hostile")
+    page.get_by_text(HOSTILE).first.wait_for()
+    assert page.locator("img[onerror]").count() == 0
+    for path, status in (("/bindings?q=", 200), ("/b/", 404), ("/clusters/", 404), ("/plan?scale=", 200)):
+        page = visitor.visit(path + quote(HOSTILE), status=status)
+        assert page.locator("img[onerror]").count() == 0
+        assert HOSTILE in page.locator("main").inner_text() + page.content().replace("&lt;", "<").replace(
+            "&gt;", ">"
+        )
+
+
+def test_nothing_but_this_machine_s_names_are_answered(site: Site) -> None:
+    request = urllib.request.Request(urljoin(site.url, "/v1/fleet"), headers={"Host": "evil.example"})
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request, timeout=SECONDS)
+    with refused.value:
+        assert refused.value.code == 403
+
+
+def test_the_page_has_only_read(site: Site, controlplane: ControlPlane) -> None:
+    """By the audit log of the API server, of all tests before this one."""
+    assert controlplane.audit_log is not None
+    user = "system:karmada:web"
+    requests = [
+        entry
+        for line in controlplane.audit_log.read_text().splitlines()
+        if f'"{user}"' in line and (entry := json.loads(line))["user"]["username"] == user
+    ]
+    verbs = {entry["verb"] for entry in requests}
+    assert "list" in verbs
+    assert verbs <= {"get", "list"}
+    forbidden = {entry["requestURI"] for entry in requests if entry["responseStatus"]["code"] == 403}
+    assert all(uri.startswith("/apis/apps/v1/deployments?") for uri in forbidden)  # of a plan, which says so

@@ -1,0 +1,142 @@
+"""The page over files, served to the test."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import aiohttp
+
+from karmada_scheduler.cli import web
+from karmada_scheduler.cli.web.answers import CommandAnswers
+from karmada_scheduler.cli.web.reading import Reader
+from karmada_scheduler.process.read_only_server import Access, Limits, ReadOnlyServer
+from karmada_scheduler.testing import BindingBuilder, ClusterBuilder
+from karmada_scheduler.web.computing import Computer
+from karmada_scheduler.web.handlers import Handlers
+from karmada_scheduler.web.pages import Pages
+from tests.explain.fleet import billing, checkout, fleet
+from tests.unit.estimator.fault_server import free_port
+
+T = TypeVar("T")
+
+
+class Inline(Computer):
+    """Computes in the test's thread."""
+
+    async def answer(self, key: Hashable, job: Callable[[], T]) -> T:
+        return job()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response."""
+
+    status: int
+    text: str
+    headers: dict[str, str]
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.text)
+        return found
+
+    @property
+    def page(self) -> Page:
+        return Page.of(self.text)
+
+
+@dataclass
+class Page(HTMLParser):
+    """What the tests look at in a page."""
+
+    words: list[str] = field(default_factory=list)
+    elements: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, text: str) -> Page:
+        page = cls()
+        HTMLParser.__init__(page, convert_charrefs=True)
+        page.feed(text)
+        page.close()
+        return page
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+    def attributes(self, tag: str, name: str) -> list[str]:
+        return [
+            attributes[name] for found, attributes in self.elements if found == tag and name in attributes
+        ]
+
+
+class Site:
+    """A server over files."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        clusters: Sequence[ClusterBuilder] | None = None,
+        bindings: Sequence[BindingBuilder] | None = None,
+        files: tuple[Path, Path] | None = None,
+        flags: Sequence[str] = (),
+        hosts: frozenset[str] = frozenset(),
+    ) -> None:
+        paths = files or (folder / "clusters.json", folder / "bindings.json")
+        if files is None:
+            write(paths[0], clusters if clusters is not None else fleet())
+            write(paths[1], bindings if bindings is not None else [checkout(), billing()])
+        parser = argparse.ArgumentParser()
+        web.add_parser(parser.add_subparsers())
+        given = ["web", f"--clusters={paths[0]}", f"--bindings={paths[1]}", "--refresh=1", *flags]
+        self.arguments = parser.parse_args(given)
+        self.files = paths
+        self.port = free_port()
+        self.reader = Reader(self.arguments)
+        self.reader.read()
+        self.answers = CommandAnswers(self.arguments, self.reader, ())
+        handlers = Handlers(self.answers, Inline(), Pages())
+        self.server = ReadOnlyServer(
+            f"127.0.0.1:{self.port}",
+            handlers.routes(),
+            access=Access(hosts=hosts, flag="--allowed-host"),
+            limits=Limits(1000, 1000),
+            problem_page=handlers.problem_page,
+        )
+        self._stack = ExitStack()
+
+    async def __aenter__(self) -> Self:
+        self._stack.enter_context(self.answers)
+        await self.server.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.server.stop()
+        self._stack.close()
+
+    async def get(self, path: str, method: str = "GET", **headers: str) -> Answer:
+        given = {"Accept": "text/html"} | {name.replace("_", "-"): value for name, value in headers.items()}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.request(method, f"http://127.0.0.1:{self.port}{path}", headers=given) as found,
+        ):
+            return Answer(found.status, await found.text(), dict(found.headers))
+
+
+def write(path: Path, builders: Sequence[BindingBuilder | ClusterBuilder]) -> None:
+    path.write_text("\n".join(f"---\n{json.dumps(each.manifest())}" for each in builders))

@@ -1,0 +1,368 @@
+"""The pages over files: they show what the commands print, as HTML and as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+import pytest
+
+from karmada_scheduler.cli import main
+from karmada_scheduler.testing import binding, cluster
+from tests.explain.fleet import billing, checkout, fleet
+from tests.unit.web.site import Site
+
+PAGES = (
+    "/",
+    "/?sort=cpu",
+    "/bindings",
+    "/bindings?state=pending&namespace=shop",
+    "/decisions",
+    "/clusters/us-east-1",
+    "/clusters/us-east-1/why-not",
+    "/b/shop/checkout-deployment",
+    "/b/shop/checkout-deployment?rows=all",
+    "/b/pay/billing-deployment",
+    "/why-not/shop/checkout-deployment?cluster=us-east-1",
+    "/why-not/pay/billing-deployment",
+    "/b/shop/nothing",
+    "/plan",
+    "/plan?without=ap-south-1",
+    "/plan?cordon=nothing",
+)
+
+
+PATIENT = "--timeout=60s"
+"""The search then ends by its number of runs, on a busy machine as well."""
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    async with Site(tmp_path, flags=[PATIENT]) as served:
+        yield served
+
+
+def _printed(capsys: pytest.CaptureFixture[str], site: Site, *arguments: str) -> dict[str, Any]:
+    clusters, bindings = site.files
+    main.main([*arguments, f"--clusters={clusters}", f"--bindings={bindings}", "--output=json"])
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+async def test_the_fleet_page_has_the_answer_first_and_a_row_per_cluster(site: Site) -> None:
+    page = (await site.get("/")).page
+    assert "8 clusters, 2 bindings" in page.text
+    assert {f"/clusters/{each.build().name}" for each in fleet()} <= set(page.attributes("a", "href"))
+
+
+async def test_the_page_of_a_binding_has_state_placement_cause_and_the_decisive_step(site: Site) -> None:
+    text = (await site.get("/b/shop/checkout-deployment")).page.text
+    for part in ("placed", "ap-south-1", "RegionTie", "decisive", "tied with eu-west + us-east"):
+        assert part in text
+
+
+async def test_the_json_of_a_binding_is_what_explain_prints(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("checkout", "billing"):
+        namespace = {"checkout": "shop", "billing": "pay"}[name]
+        served = (await site.get(f"/v1/explain/{namespace}/{name}-deployment")).fields
+        printed = _printed(capsys, site, "explain", f"--namespace={namespace}", f"{name}-deployment", PATIENT)
+        for found in (served, printed):
+            found["provenance"].pop("at")
+            (found["remedySearch"] or {}).pop("seconds", None)
+        assert served == printed
+
+
+async def test_the_json_of_why_not_is_what_the_command_prints(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    served = (await site.get("/v1/why-not/shop/checkout-deployment?cluster=us-east-1")).fields
+    printed = _printed(
+        capsys, site, "why-not", "--namespace=shop", "checkout-deployment", "us-east-1", PATIENT
+    )
+    for found in (served, printed):
+        found["provenance"].pop("at")
+        found["search"].pop("seconds")
+    assert served == printed
+    assert served["remedies"]
+
+
+async def test_the_json_of_a_cluster_s_question_is_what_the_command_prints(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    served = (await site.get("/v1/clusters/us-east-1/why-not")).fields
+    printed = _printed(capsys, site, "why-not", "--cluster=us-east-1")
+    for found in (served, printed):
+        found["provenance"].pop("at")
+    assert served == printed
+
+
+async def test_the_json_of_a_plan_is_what_the_command_prints(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    served = (await site.get("/v1/plan?without=eu-west-1")).fields
+    printed = _printed(capsys, site, "plan", "--without=eu-west-1")
+    for found in (served, printed):
+        found["provenance"].pop("at")
+    assert served == printed
+    text = (await site.get("/plan?without=eu-west-1")).page.text
+    assert "Cluster/eu-west-1" in text
+
+
+async def test_a_policy_is_planned_as_it_was_pasted(site: Site) -> None:
+    policy = {
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": {"name": "checkout", "namespace": "shop"},
+        "spec": {
+            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "checkout"}],
+            "placement": {"clusterAffinity": {"clusterNames": ["eu-west-2"]}},
+        },
+    }
+    answer = await site.get(f"/plan?policy={quote(json.dumps(policy))}")
+    assert (answer.status, "PropagationPolicy/shop/checkout" in answer.page.text) == (200, True)
+
+
+async def test_a_change_that_cannot_be_made_is_said_next_to_the_form(site: Site) -> None:
+    for change in ("policy=%7B", "without=nothing", "scale=x"):
+        answer = await site.get(f"/plan?{change}")
+        assert (answer.status, "No plan" in answer.page.text) == (200, True), change
+        assert (await site.get(f"/v1/plan?{change}")).status == 422
+    assert (await site.get("/v1/plan")).status == 400
+
+
+async def test_why_not_has_verified_changes_and_their_patches(site: Site) -> None:
+    page = (await site.get("/why-not/shop/checkout-deployment?cluster=us-east-1")).page
+    assert "25 replicas" in page.text
+    assert '"op": "replace"' in page.text or '"op": "add"' in page.text
+    assert "none of their parts can be left out" in page.text
+
+
+async def test_why_not_without_a_cluster_asks_what_places_the_binding(site: Site) -> None:
+    text = (await site.get("/why-not/pay/billing-deployment")).page.text
+    assert "is not placed" in text
+    assert "Changes that place it" in text
+
+
+async def test_the_goal_and_the_number_of_replicas_are_part_of_the_question(site: Site) -> None:
+    found = (await site.get("/v1/why-not/shop/checkout-deployment?cluster=us-east-1&replicas=5")).fields
+    assert found["goal"] == {"type": "onCluster", "replicas": 5, "asNew": False}
+    found = (await site.get("/v1/why-not/shop/checkout-deployment?cluster=eu-west-1&goal=off")).fields
+    assert found["goal"]["type"] == "offCluster"
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_a_page_obeys_its_own_content_security_policy(site: Site, path: str) -> None:
+    answer = await site.get(path)
+    page = answer.page
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert "unsafe" not in answer.headers["Content-Security-Policy"]
+    assert not page.attributes("style", "type")
+    assert "style" not in {tag for tag, _ in page.elements}
+    for tag, attributes in page.elements:
+        assert not [name for name in attributes if name == "style" or name.startswith("on")], tag
+        for name in ("href", "src", "action"):
+            target = attributes.get(name, "/")
+            assert target.startswith(("/", "?", "#")), (tag, target)
+            assert not target.startswith("//"), (tag, target)
+    assert [attributes["src"] for tag, attributes in page.elements if tag == "script"] == [
+        attributes["src"] for tag, attributes in page.elements if attributes.get("type") == "module"
+    ]
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_a_page_has_one_heading_labels_captions_and_distinct_ids(site: Site, path: str) -> None:
+    page = (await site.get(path)).page
+    tags = [tag for tag, _ in page.elements]
+    assert tags.count("h1") == 1
+    assert tags.count("table") == tags.count("caption")
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    labelled = set(page.attributes("label", "for"))
+    for tag, attributes in page.elements:
+        if tag in {"input", "select"}:
+            assert attributes["id"] in labelled
+        if tag == "th":
+            assert attributes["scope"] in {"col", "row"}
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/bindings", "/decisions", "/b/pay/billing-deployment", "/clusters/us-east-1"]
+)
+async def test_every_link_of_a_page_leads_somewhere(site: Site, path: str) -> None:
+    page = (await site.get(path)).page
+    base = path.partition("?")[0]
+    for target in set(page.attributes("a", "href")):
+        plain = target.partition("#")[0]
+        if plain:
+            answer = await site.get(base + plain if plain.startswith("?") else plain)
+            assert answer.status == (404 if plain.startswith("/b/shop/nothing") else 200), target
+
+
+async def test_an_unknown_binding_or_cluster_is_not_found_with_the_nearest_name(site: Site) -> None:
+    found = await site.get("/b/shop/chekout-deployment")
+    assert (found.status, "Nearest: shop/checkout-deployment" in found.page.text) == (404, True)
+    found = await site.get("/clusters/us-east-9")
+    assert (found.status, "Nearest: us-east-" in found.page.text) == (404, True)
+    found = await site.get("/v1/why-not/shop/checkout-deployment?cluster=us-east-9")
+    assert (found.status, "us-east-9 does not exist" in found.fields["error"]["message"]) == (404, True)
+
+
+@pytest.mark.parametrize(
+    "path", ["/?sort=colour", "/?page=0", "/?page=x", "/v1/why-not/shop/checkout-deployment?replicas=-1"]
+)
+async def test_a_parameter_that_cannot_be_used_is_refused(site: Site, path: str) -> None:
+    assert (await site.get(path)).status == 400
+
+
+async def test_a_foreign_host_is_refused(tmp_path: Path) -> None:
+    async with Site(tmp_path, hosts=frozenset({"page.example"})) as site:
+        assert (await site.get("/", Host="evil.example")).status == 403
+        assert (await site.get("/", Host="page.example")).status == 200
+        assert (await site.get("/", Host=f"localhost:{site.port}")).status == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+async def test_nothing_but_get_is_answered(site: Site, method: str) -> None:
+    for path in ("/", "/b/shop/checkout-deployment", "/v1/fleet"):
+        assert (await site.get(path, method)).status == 405
+
+
+async def test_files_that_pages_refer_to_are_kept_by_the_browser_and_pages_are_not(site: Site) -> None:
+    answer = await site.get("/")
+    assert answer.headers["Cache-Control"] == "no-store"
+    files = [*answer.page.attributes("link", "href"), *answer.page.attributes("script", "src")]
+    assert len(files) == 3
+    for each in files:
+        found = await site.get(each)
+        assert (found.status, "immutable" in found.headers["Cache-Control"]) == (200, True)
+
+
+HOSTILE = "<img src=x onerror=alert(1)>\"'&lt;"
+
+
+async def test_names_and_texts_are_shown_as_they_are_and_never_as_markup(tmp_path: Path) -> None:
+    clusters = [
+        cluster(HOSTILE)
+        .region(HOSTILE)
+        .label(HOSTILE, HOSTILE)
+        .taint(f"{HOSTILE.replace('=', '')}:NoSchedule"),
+        cluster("m1").capacity(cpu=4, memory="8Gi"),
+    ]
+    found = binding(HOSTILE, namespace=HOSTILE.replace("/", "")).replicas(2, cpu="1").on(HOSTILE)
+    found.condition(type="Scheduled", status="False", reason=HOSTILE, message=HOSTILE)
+    found.annotation("propagationpolicy.karmada.io/name", HOSTILE)
+    async with Site(tmp_path, clusters=clusters, bindings=[found]) as site:
+        key = site.reader.state.contents.bindings[0].key
+        from karmada_scheduler.web.pages import cluster_path, key_path
+
+        paths = ["/", "/bindings", "/decisions", "/bindings?q=" + HOSTILE.replace("&", "%26")]
+        paths += [key_path(key), f"{key_path(key, '/why-not')}?cluster=m1", cluster_path(HOSTILE)]
+        paths += [f"{cluster_path(HOSTILE)}/why-not", "/b/" + "%3Cscript%3E/x", "/clusters/%3Cscript%3E"]
+        for path in paths:
+            answer = await site.get(path)
+            assert answer.status in {200, 404}, path
+            images = [attributes for tag, attributes in answer.page.elements if tag == "img"]
+            assert [each["src"].startswith("/static/") for each in images] == [True], path
+            assert answer.text.count("<script") == 1, path
+        assert HOSTILE in (await site.get("/bindings")).page.text
+
+
+async def test_a_fleet_without_clusters_or_bindings_has_pages_as_well(tmp_path: Path) -> None:
+    async with Site(tmp_path, clusters=[cluster("m1").without_summary()], bindings=[binding("web")]) as site:
+        text = (await site.get("/")).page.text
+        assert "1 cluster, 1 binding" in text
+        assert (await site.get("/clusters/m1")).status == 200
+        assert (await site.get("/b/default/web-deployment")).status == 200
+
+
+async def test_changed_files_are_read_again_while_somebody_looks(site: Site) -> None:
+    before = site.reader.state
+    assert "6 replicas" in (await site.get("/b/pay/billing-deployment")).page.text
+    from tests.unit.web.site import write
+
+    write(site.files[1], [checkout(), billing().replicas(7, cpu="250m", memory="512Mi")])
+    site.reader.read()
+    assert site.reader.state.number == before.number + 1
+    assert "7 replicas" in (await site.get("/b/pay/billing-deployment")).page.text
+
+
+async def test_files_that_have_not_changed_are_not_read_again(site: Site) -> None:
+    before = site.reader.state
+    site.reader.read()
+    assert site.reader.state is before
+
+
+async def test_causes_of_unplaced_bindings_are_counted_in_idle_moments(site: Site) -> None:
+    while site.answers.look_for_causes():
+        pass
+    found = (await site.get("/v1/fleet")).fields["causes"]
+    assert (found["lookedAt"], found["of"]) == (2, 2)
+    assert {each["code"]: each["count"] for each in found["groups"]} == {"ClusterUnknown": 1, "RegionTie": 1}
+
+
+async def test_causes_stay_on_the_page_until_those_of_the_next_reading_are_found(site: Site) -> None:
+    while site.answers.look_for_causes():
+        pass
+    before = site.answers.causes
+    from tests.unit.web.site import write
+
+    write(site.files[1], [checkout().replicas(9), billing().replicas(7, cpu="250m", memory="512Mi")])
+    site.reader.read()
+    assert site.answers.look_for_causes()
+    assert site.answers.causes is before
+    assert not site.answers.look_for_causes()
+    assert site.answers.causes is not before
+    assert site.answers.causes.looked_at == 2
+
+
+async def _stamp(site: Site) -> str:
+    [found] = (await site.get("/")).page.attributes("body", "data-stamp")
+    return found
+
+
+async def test_a_page_from_before_a_change_is_refreshed_as_soon_as_it_listens(site: Site) -> None:
+    stamp = await _stamp(site)
+    assert await _stamp(site) == stamp
+    while site.answers.look_for_causes():
+        pass
+    url = f"http://127.0.0.1:{site.port}/v1/events?since={stamp}"
+    async with asyncio.timeout(20), aiohttp.ClientSession() as session, session.get(url) as found:
+        lines = [await found.content.readline() for _ in range(4)]
+    assert lines[3] == b"event: changed\n"
+
+
+async def test_parts_that_are_empty_at_first_can_be_filled_without_a_reload(site: Site) -> None:
+    """The script replaces the parts that are there; one that appears later needs a place from the start."""
+
+    async def live(path: str) -> set[str]:
+        page = (await site.get(path)).page
+        return {attributes["id"] for _, attributes in page.elements if "data-live" in attributes}
+
+    assert await live("/bindings?q=none-like-that") == await live("/bindings") >= {"bindings", "problems"}
+    before = await live("/")
+    while site.answers.look_for_causes():
+        pass
+    assert await live("/") == before >= {"causes"}
+    assert {"causes", "funnel"} <= await live("/b/shop/checkout-deployment")
+
+
+async def test_decisions_are_filtered_by_policy(tmp_path: Path) -> None:
+    moment = "2026-11-22T10:00:00Z"
+    bindings = [checkout().last_scheduled(moment), billing().last_scheduled(moment)]
+    async with Site(tmp_path, bindings=bindings) as site:
+
+        async def names(query: str) -> set[str]:
+            items = (await site.get(f"/v1/decisions{query}")).fields["items"]
+            return {each["name"] for each in items}
+
+        assert await names("") == {"checkout-deployment", "billing-deployment"}
+        assert await names("?policy=checkout") == {"checkout-deployment"}
+        assert await names("?policy=pay/billing") == {"billing-deployment"}
+        assert await names("?policy=none-like-that") == set()

@@ -1,0 +1,167 @@
+"""States of bindings, filters, shares of clusters, and rows of decisions."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.testing import BindingBuilder, binding, cluster
+from karmada_scheduler.web.bindings import BindingState, Filter, newest_first, row_of, worst_first
+from karmada_scheduler.web.computing import MAX_WAITING, BusyError, Computer
+from karmada_scheduler.web.decisions import of_objects, of_records, process_state
+from karmada_scheduler.web.fleet import cluster_shown, clusters_of, sorted_clusters
+from karmada_scheduler.web.state import Contents
+
+FAILED = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "message": "nothing fits"}
+DONE = {"type": "Scheduled", "status": "True", "reason": "Success", "message": "scheduled"}
+
+
+def _one() -> BindingBuilder:
+    return binding("web").replicas(3, cpu="1")
+
+
+@pytest.mark.parametrize(
+    ("made", "state"),
+    [
+        (_one(), BindingState.PENDING),
+        (_one().condition(**FAILED), BindingState.NOT_PLACED),
+        (_one().on(m1=3).condition(**FAILED), BindingState.STUCK),
+        (_one().on(m1=3).condition(**DONE), BindingState.PLACED),
+        (_one().on(m1=3), BindingState.PLACED),
+        (_one().condition(**DONE), BindingState.PLACED),
+        (_one().on(m1=3).suspended(), BindingState.SUSPENDED),
+        (_one().placement(None), BindingState.NO_PLACEMENT),
+        (_one().on(m1=3).deleting(), BindingState.BEING_DELETED),
+    ],
+    ids=lambda value: value.value if isinstance(value, BindingState) else "",
+)
+def test_the_state_is_what_the_object_shows(made: BindingBuilder, state: BindingState) -> None:
+    assert row_of(made.build()).state is state
+
+
+def test_rows_are_filtered_by_every_property() -> None:
+    made = _one().on(m1=3).condition(**DONE).annotation("propagationpolicy.karmada.io/name", "gold")
+    row = row_of(made.annotation("propagationpolicy.karmada.io/namespace", "shop").build())
+    for wanted in ({"text": "WEB"}, {"namespace": "default"}, {"policy": "gold"}, {"policy": "shop/gold"}):
+        assert Filter(**wanted).holds(row), wanted
+    for wanted in ({"state": "placed"}, {"reason": "Success"}, {"cluster": "m1"}):
+        assert Filter(**wanted).holds(row), wanted
+    for wanted in ({"text": "x"}, {"namespace": "x"}, {"policy": "x"}, {"state": "stuck"}, {"cluster": "m2"}):
+        assert not Filter(**wanted).holds(row), wanted
+
+
+def test_the_worst_bindings_come_first() -> None:
+    rows = [row_of(each.build()) for each in (_one().on(m1=3), _one().condition(**FAILED))]
+    assert [each.state for each in worst_first(rows)] == [BindingState.NOT_PLACED, BindingState.PLACED]
+
+
+def test_decisions_of_objects_are_those_that_were_scheduled_the_newest_first() -> None:
+    def at(name: str, moment: str) -> Binding:
+        return binding(name).replicas(1).on(m1=1).condition(**DONE).last_scheduled(moment).build()
+
+    rows = [
+        row_of(at("a", "2026-11-22T10:00:00Z")),
+        row_of(at("b", "2026-11-22T11:00:00Z")),
+        row_of(_one().build()),
+    ]
+    assert [each.name for each in newest_first(rows)] == ["b-deployment", "a-deployment"]
+    assert [(each.name, each.is_good) for each in of_objects(rows)] == [
+        ("b-deployment", True),
+        ("a-deployment", True),
+    ]
+
+
+def test_the_share_of_a_cluster_is_its_dominant_one() -> None:
+    made = cluster("m1").allocatable({"cpu": "10", "memory": "100Gi", "pods": 100})
+    made.allocated({"cpu": "2", "memory": "50Gi", "pods": 10}).allocating({"memory": "25Gi"})
+    found = cluster_shown(Contents([made.build()], []), made.build())
+    assert (found.share, found.dominant, found.level) == (0.75, "memory", 7)
+    assert [each.free for each in found.resources] == ["8", "25Gi", "90"]
+
+
+def test_a_cluster_without_a_summary_has_no_share() -> None:
+    made = cluster("m1").without_summary().build()
+    found = cluster_shown(Contents([made], []), made)
+    assert (found.share, found.level) == (None, -1)
+
+
+def test_clusters_count_what_is_on_them_and_are_sorted() -> None:
+    made = [cluster("m1").build(), cluster("m2").build()]
+    contents = Contents(made, [binding("a").replicas(5).on(m2=5).build()])
+    rows = clusters_of(contents)
+    assert [(each.replicas, each.bindings) for each in rows] == [(0, 0), (5, 1)]
+    assert [each.name for each in sorted_clusters(rows, "replicas")] == ["m2", "m1"]
+    assert [each.name for each in sorted_clusters(rows, "name")] == ["m1", "m2"]
+
+
+RECORD: dict[str, Any] = {
+    "key": "shop/web",
+    "kind": "ResourceBinding",
+    "at": "2026-11-22T14:02:11.482Z",
+    "tookMicros": 812,
+    "trigger": {"event": "BindingAdd", "class": "First"},
+    "attempts": [
+        {
+            "stages": {"all": 8, "filtered": 5, "selected": 3, "placed": 3},
+            "refused": [{"by": "X", "count": 3}],
+        }
+    ],
+    "targets": {"m1": 2},
+    "error": None,
+    "ending": "written",
+}
+
+
+def test_records_become_rows_the_newest_first_and_unreadable_ones_are_left_out() -> None:
+    failed = RECORD | {"targets": None, "error": {"reason": "NoClusterFit", "message": "nothing"}}
+    rows = of_records([RECORD, {"of": "another version"}, failed])
+    assert [(each.reason, each.is_good, each.placement is None) for each in rows] == [
+        ("NoClusterFit", False, True),
+        ("Success", True, False),
+    ]
+    assert (rows[1].stages["filtered"], rows[1].refused_by, rows[1].micros) == (5, {"X": 3}, 812)
+
+
+def test_the_state_of_a_process_needs_no_field() -> None:
+    assert process_state({}).due == 0
+    assert process_state({"queue": {"due": 3}, "leading": True}).due == 3
+
+
+async def test_answers_are_computed_in_the_thread_that_serves_and_are_kept() -> None:
+    computer = Computer()
+    seen: list[int] = []
+
+    def job() -> int:
+        seen.append(threading.get_ident())
+        return 7
+
+    thread = threading.Thread(target=computer.serve)
+    thread.start()
+    try:
+        for _ in range(2):
+            assert await computer.answer("key", job) == 7
+        assert seen == [thread.ident]
+        with pytest.raises(ZeroDivisionError):
+            await computer.answer("other", lambda: 1 // 0)
+    finally:
+        computer.stop()
+        thread.join()
+
+
+async def test_too_many_waiting_questions_are_refused() -> None:
+    computer = Computer()
+    waiting = [asyncio.create_task(computer.answer(number, lambda: 1)) for number in range(MAX_WAITING)]
+    await asyncio.sleep(0)
+    with pytest.raises(BusyError):
+        await computer.answer("one more", lambda: 1)
+    for each in waiting:
+        each.cancel()
+
+
+async def test_an_answer_that_takes_too_long_is_given_up() -> None:
+    with pytest.raises(BusyError, match="no answer within"):
+        await Computer(seconds=0.01).answer("key", lambda: 1)
