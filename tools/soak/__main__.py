@@ -36,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seed=given.seed,
         takeovers=Plan().takeovers if given.takeover is None else tuple(given.takeover),
         leaks=tuple(given.leak),
+        outside=given.outside,
         pause_file=given.pause_file,
     )
     sys.setswitchinterval(0.0005)  # the API server's thread shares the interpreter lock with the churn
@@ -107,6 +108,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--takeovers", dest="takeover", type=float, nargs="*", metavar="SHARE",
         help="kill the leader at these shares of the events, below 0.5 (0.1 0.2)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--outside", action="store_true",
+        help="do not walk through the objects of the process, which takes memory of the process",
     )  # fmt: skip
     parser.add_argument("--leak", action="append", default=[], choices=sorted(LEAKS), help="plant a leak")
     parser.add_argument(

@@ -49,7 +49,7 @@ KNOWN_BOUNDS: Final[Mapping[str, int]] = {
 }
 """Containers that may grow up to a bound, by the end of their path."""
 
-_MEMORY: Final = re.compile(r"gauge process_(resident|virtual)_memory_bytes")
+_MEMORY: Final = re.compile(r"gauge process_(resident|virtual)_memory_bytes|memory (?!used$)")
 """Judged by the slope of ``rss_kib``."""
 
 _CACHED: Final = re.compile(

@@ -45,7 +45,7 @@ def header() -> str:
 
 def row(sample: Sample) -> str:
     """Return a line of the table."""
-    values = [sample.figures[name] / (1024 if name == "rss_kib" else 1) for name in COLUMNS.values()]
+    values = [sample.figures.get(name, 0) / (1024 if name == "rss_kib" else 1) for name in COLUMNS.values()]
     return f"{sample.events:>9,} {sample.seconds:>8.0f} {sample.process:>3} " + " ".join(
         f"{value:>8.1f}" if name == "RSS MiB" else f"{value:>8,.0f}"
         for name, value in zip(COLUMNS, values, strict=True)
@@ -177,4 +177,4 @@ def _sums(sample: Sample) -> dict[str, float]:
     found["kinds Cluster"] = figures.get(cached % "Cluster", 0.0)
     found["kinds ResourceBinding"] = figures.get(cached % "ResourceBinding", 0.0)
     found["queue"] = sum(value for name, value in figures.items() if name.startswith("gauge workqueue_depth"))
-    return found | {name: figures[name] for name in ("tasks", "descriptors")}
+    return found | {name: figures.get(name, 0) for name in ("tasks", "descriptors")}
