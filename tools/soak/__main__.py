@@ -18,7 +18,7 @@ from tools.soak import page
 from tools.soak.judge import FEWEST, judge, window_of
 from tools.soak.planted import LEAKS
 from tools.soak.plot import svg
-from tools.soak.report import document, garbage_line, header, judged, recorded, row, summary
+from tools.soak.report import document, garbage_line, header, judged, plotted, recorded, row, summary
 from tools.soak.run import Faults, Plan, Soak
 
 
@@ -73,6 +73,7 @@ def _judge_again(path: Path, page_path: Path | None) -> int:
     judgement = judge(recorded(found))
     print(summary(judgement, faults, unsettled=unsettled))
     found["judgement"] = judged(judgement, unsettled=unsettled)
+    found["plotted"] = plotted(outside=found["plan"].get("outside", False))
     path.write_text(_lines(found))
     path.with_suffix(".svg").write_text(svg(found))
     if page_path is not None:
