@@ -23,7 +23,7 @@ from karmada_scheduler.config import flags
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework.profile.factory import Registration
-from karmada_scheduler.process import malloc_tuning, process_exit
+from karmada_scheduler.process import process_exit
 from karmada_scheduler.process.server import ListenError
 
 log = logging.getLogger(__name__)
@@ -92,7 +92,6 @@ def _command(given: Sequence[str], plugins: Sequence[Registration]) -> int:
 
 def _schedule(options: Options, plugins: Sequence[Registration]) -> int:
     """Run the scheduler; the process then ends without waiting for the rest of its event loop and threads."""
-    malloc_tuning.return_freed_memory()
     logs.configure(verbosity_level=options.verbosity, json_format=options.logging_format == "json")
     status = 0
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
