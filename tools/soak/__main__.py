@@ -18,7 +18,7 @@ from tools.soak import page
 from tools.soak.judge import FEWEST, judge, window_of
 from tools.soak.planted import LEAKS
 from tools.soak.plot import svg
-from tools.soak.report import document, garbage_line, header, judged, recorded, row, summary
+from tools.soak.report import document, garbage_line, header, judged, plotted, recorded, row, summary
 from tools.soak.run import Faults, Plan, Soak
 
 
@@ -36,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seed=given.seed,
         takeovers=Plan().takeovers if given.takeover is None else tuple(given.takeover),
         leaks=tuple(given.leak),
+        outside=given.outside,
         pause_file=given.pause_file,
     )
     sys.setswitchinterval(0.0005)  # the API server's thread shares the interpreter lock with the churn
@@ -72,6 +73,7 @@ def _judge_again(path: Path, page_path: Path | None) -> int:
     judgement = judge(recorded(found))
     print(summary(judgement, faults, unsettled=unsettled))
     found["judgement"] = judged(judgement, unsettled=unsettled)
+    found["plotted"] = plotted(outside=found["plan"].get("outside", False))
     path.write_text(_lines(found))
     path.with_suffix(".svg").write_text(svg(found))
     if page_path is not None:
@@ -107,6 +109,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--takeovers", dest="takeover", type=float, nargs="*", metavar="SHARE",
         help="kill the leader at these shares of the events, below 0.5 (0.1 0.2)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--outside", action="store_true",
+        help="do not walk through the objects of the process, which takes memory of the process",
     )  # fmt: skip
     parser.add_argument("--leak", action="append", default=[], choices=sorted(LEAKS), help="plant a leak")
     parser.add_argument(

@@ -9,7 +9,13 @@ grows if all of this holds, so that neither noise nor one step counts:
 - the mean rises from each quarter to the next,
 - the rise is at least one unit.
 
-Memory has a limit of its own, because an allocator's resident memory wanders by some hundred KiB: its slope.
+Memory has a limit of its own, a slope:
+
+- of resident memory, by Theil and Sen (the median of the slopes between all pairs of samples). Resident memory moves in
+  steps: Python's allocator maps 1 MiB at a time, and keeps what one peak needed. By least squares one such step in
+  500,000 events is up to 3 KB per 1,000 events.
+- of the bytes in use, by least squares; a slope within two standard errors of the limit is not counted. A leak of less
+  than the free memory of the allocators does not show in resident memory.
 """
 
 from __future__ import annotations
@@ -19,7 +25,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
+from statistics import median
 from typing import Final
 
 from karmada_scheduler.cache import store
@@ -29,7 +36,13 @@ from karmada_scheduler.framework.runtime import failure_log
 from tools.soak.samples import Sample
 
 RSS_LIMIT: Final = 1024.0
-"""Bytes per 1,000 events."""
+"""Bytes per 1,000 events; also the limit of the bytes in use."""
+
+USED: Final = "memory used"
+"""The figure with the bytes in use. Runs of before 2026-11-23 lack it."""
+
+_CERTAIN: Final = 2.0
+"""Standard errors by which the slope of the bytes in use has to exceed the limit."""
 
 FEWEST: Final = 8
 """Samples in the window; with fewer nothing is judged."""
@@ -49,7 +62,7 @@ KNOWN_BOUNDS: Final[Mapping[str, int]] = {
 }
 """Containers that may grow up to a bound, by the end of their path."""
 
-_MEMORY: Final = re.compile(r"gauge process_(resident|virtual)_memory_bytes")
+_MEMORY: Final = re.compile(r"gauge process_(resident|virtual)_memory_bytes|memory (?!used$)")
 """Judged by the slope of ``rss_kib``."""
 
 _CACHED: Final = re.compile(
@@ -103,7 +116,7 @@ class Judgement:
         window: The first and the last number of events of the window.
         samples: The number of samples in it.
         rss: The trend of memory in KiB.
-        rss_slope: In bytes per 1,000 events.
+        rss_slope: Of memory by Theil and Sen, in bytes per 1,000 events.
         trends: The trends of all figures.
         leaks: The names of those that grow.
         filling: The names of those that grow within a bound.
@@ -118,12 +131,22 @@ class Judgement:
     filling: list[str]
 
     @property
+    def used(self) -> Trend | None:
+        """The trend of the bytes in use, None if the run has not recorded them."""
+        return self.trends.get(USED)
+
+    @property
     def problems(self) -> list[str]:
         """What is wrong, a line each."""
         found = []
         if self.rss_slope > RSS_LIMIT:
             found.append(
                 f"RSS grows by {self.rss_slope:.0f} bytes per 1,000 events, the limit is {RSS_LIMIT:.0f}"
+            )
+        if self.used is not None and self.used.slope - _CERTAIN * self.used.error > RSS_LIMIT:
+            found.append(
+                f"the bytes in use grow by {self.used.slope:.0f} +- {self.used.error:.0f} per 1,000 events, the limit is "
+                f"{RSS_LIMIT:.0f}"
             )
         for name in self.leaks:
             trend = self.trends[name]
@@ -156,10 +179,11 @@ def judge(samples: Sequence[Sample]) -> Judgement:
         bound = max(each.bounded[name][1] for each in window if name in each.bounded)
         trends[f"lru {name}"] = trend(f"lru {name}", events, sizes, bound)
     rss = trends.pop("rss_kib")
+    rss_slope = robust_slope(events, [each["rss_kib"] for each in figures]) * 1024
     leaks = [name for name, each in trends.items() if each.is_leak]
     filling = [name for name, each in trends.items() if each.grows and not each.is_leak]
     return Judgement(
-        (window[0].events, window[-1].events), len(window), rss, rss.slope * 1024, trends, leaks, filling
+        (window[0].events, window[-1].events), len(window), rss, rss_slope, trends, leaks, filling
     )
 
 
@@ -207,6 +231,12 @@ def _end(name: str) -> str:
 def bound_of(name: str) -> int | None:
     """Return the known bound of a container, None without one."""
     return next((bound for end, bound in KNOWN_BOUNDS.items() if name.endswith(end)), None)
+
+
+def robust_slope(events: Sequence[float], values: Sequence[float]) -> float:
+    """Return the slope per 1,000 events by Theil and Sen."""
+    pairs = combinations(zip(events, values, strict=True), 2)
+    return 1000 * median((y - before) / (x - earlier) for (earlier, before), (x, y) in pairs)
 
 
 def trend(name: str, events: Sequence[float], values: Sequence[float], bound: int | None = None) -> Trend:

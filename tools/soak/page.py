@@ -11,11 +11,11 @@ END: Final = "<!-- soak: end -->"
 _ROWS: Final = 10
 _COLUMNS: Final = {
     "RSS, MiB": "rss_kib",
+    "in use, MiB": "memory used",
     "threads": "threads",
     "descriptors": "descriptors",
     "tasks": "tasks",
     "series": "series",
-    "tombstones": "tombstones",
     "bindings": "kinds ResourceBinding",
 }
 
@@ -50,10 +50,12 @@ def block(found: Mapping[str, Any]) -> str:
         "",
         f"{samples['events'][-1]:,} events in {samples['seconds'][-1] / 60:.0f} minutes. The process that was judged made",
         f"{totals['attempts']:,.0f} decisions with {totals['cpu_seconds']:,.0f} s of CPU time. Judged were {judged['figures']} figures from",
-        f"event {begin:,} to {end:,}. Resident memory: {judged['rss_bytes_per_1000_events']:,.0f} bytes per 1,000 events,",
-        f"standard error {judged['rss_standard_error']:,.0f}, samples {judged['rss_noise_kib']:,.0f} KiB around the line. Other figures that rise:",
-        f"{len(judged['problems']) - (judged['rss_bytes_per_1000_events'] > judged['rss_limit'])}; caches that still fill up to their bound: {len(judged['within_a_bound'])}. Bindings without",
-        f"a current decision at rest: {judged['unsettled']}.",
+        f"event {begin:,} to {end:,}. Resident memory: {judged['rss_bytes_per_1000_events']:,.0f} bytes per 1,000 events",
+        f"(by least squares {judged['rss_least_squares']:,.0f}, standard error {judged['rss_standard_error']:,.0f}). Bytes in use:",
+        f"{judged['used_bytes_per_1000_events']:,.0f} per 1,000 events, standard error {judged['used_standard_error']:,.0f}. Caches that still fill up",
+        f"to their bound: {len(judged['within_a_bound'])}. Bindings without a current decision at rest: {judged['unsettled']}.",
+        "",
+        *([f"- Problem: {each}" for each in judged["problems"]] or ["No problems."]),
         "",
         "All figures are in [soak/soak.json](soak/soak.json).",
         "`python -m tools.soak --judge docs/soak/soak.json --page docs/reliability.md` judges them again.",
@@ -64,8 +66,8 @@ def block(found: Mapping[str, Any]) -> str:
 
 def _row(samples: Mapping[str, Any], index: int) -> str:
     values = [_value(samples["series"][name], index) for name in _COLUMNS.values()]
-    values[0] /= 1024
-    cells = [f"{values[0]:.1f}", *(f"{each:,.0f}" for each in values[1:])]
+    resident, used = values[0] / 1024, values[1] / (1 << 20)
+    cells = [f"{resident:.1f}", f"{used:.1f}", *(f"{each:,.0f}" for each in values[2:])]
     return f"| {samples['events'][index]:,} | {samples['process'][index]} | {' | '.join(cells)} |"
 
 

@@ -104,7 +104,11 @@ def svg(document: dict[str, Any]) -> str:
     mebi = [each / 1024 for each in _each(series["rss_kib"], len(events))]
     step = max(50, 50 * round(max(mebi) / 250))
     ticks = [step * each for each in range(math.ceil(max(mebi) / step) + 1)]
-    memory = Panel("Resident memory, MiB", events, [Line("RSS", mebi)], ticks, takeovers=takeovers)
+    lines = [Line("resident", mebi)]
+    if "memory used" in series:
+        used = [each / (1 << 20) for each in _each(series["memory used"], len(events))]
+        lines.append(Line("in use", used))
+    memory = Panel("Memory, MiB", events, lines, ticks, takeovers=takeovers)
     held = [Line(label, _each(series[name], len(events))) for label, name in document["plotted"].items()]
     decades = [0, 10, 100, 1000, 10_000, 100_000]
     highest = max(value for line in held for value in line.values if value is not None)

@@ -56,11 +56,13 @@ def _answer(listener: socket.socket, loop: asyncio.AbstractEventLoop, applicatio
     """Answer each connection; what the answer has is read in the main event loop.
 
     A connection that sends ``v`` gets the newest resourceVersion and the number of the objects of each
-    watched kind, one that sends ``g`` what a full collection freed, any other one a report.
+    watched kind, one that sends ``g`` what a full collection freed, one that sends ``m`` the totals of the
+    allocators, any other one a report.
     """
     from karmada_scheduler.client.karmada import WATCHED
     from karmada_scheduler.informer.object_kinds import key_kind
     from tools.soak.inspection import garbage, report
+    from tools.soak.memory import allocators
 
     def versions() -> dict[str, tuple[int, int]]:
         handlers = application._event_handlers
@@ -72,12 +74,23 @@ def _answer(listener: socket.socket, loop: asyncio.AbstractEventLoop, applicatio
             for each in WATCHED
         }
 
+    def totals() -> dict[str, int]:
+        return {
+            **allocators(),
+            "blocks": sys.getallocatedblocks(),
+            "tasks": len(asyncio.all_tasks()),
+        }
+
     while True:
         connection, _ = listener.accept()
         with connection:
             wanted = connection.recv(1)
             future: Future[dict[str, Any]] = Future()
-            functions: dict[bytes, Callable[[], dict[str, Any]]] = {b"v": versions, b"g": garbage}
+            functions: dict[bytes, Callable[[], dict[str, Any]]] = {
+                b"v": versions,
+                b"g": garbage,
+                b"m": totals,
+            }
             function = functions.get(wanted, partial(report, {"application": application}))
             loop.call_soon_threadsafe(_fulfil, future, function)
             connection.sendall(orjson.dumps(future.result()))

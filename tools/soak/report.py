@@ -21,7 +21,7 @@ COLUMNS: Final = {
     "objects": "objects",
     "blocks": "blocks",
 }
-_ROWS: Final = 20
+MEBI: Final = 1 << 20
 _GARBAGE_TYPES: Final = 12
 
 PLOTTED: Final = {
@@ -35,6 +35,9 @@ PLOTTED: Final = {
 }
 """The lines of the plot and their names among the sums of ``_sums``, or among the figures."""
 
+_WALKED: Final = ("tombstones", "filter results")
+"""Lines that need a walk through all objects."""
+
 _SUMS: Final = frozenset(PLOTTED.values()) - {"tasks", "descriptors"}
 
 
@@ -45,7 +48,7 @@ def header() -> str:
 
 def row(sample: Sample) -> str:
     """Return a line of the table."""
-    values = [sample.figures[name] / (1024 if name == "rss_kib" else 1) for name in COLUMNS.values()]
+    values = [sample.figures.get(name, 0) / (1024 if name == "rss_kib" else 1) for name in COLUMNS.values()]
     return f"{sample.events:>9,} {sample.seconds:>8.0f} {sample.process:>3} " + " ".join(
         f"{value:>8.1f}" if name == "RSS MiB" else f"{value:>8,.0f}"
         for name, value in zip(COLUMNS, values, strict=True)
@@ -59,9 +62,10 @@ def summary(judgement: Judgement, faults: Faults, *, unsettled: int) -> str:
     lines = [
         f"window: events {judgement.window[0]:,} to {judgement.window[1]:,}, {judgement.samples} samples",
         (
-            f"RSS: {rss.first / 1024:.1f} to {rss.last / 1024:.1f} MiB, slope {judgement.rss_slope:.0f} +- {error:.0f} bytes per "
-            f"1,000 events (limit {RSS_LIMIT:.0f}), noise {rss.noise:.0f} KiB"
+            f"RSS: {rss.first / 1024:.1f} to {rss.last / 1024:.1f} MiB, slope {judgement.rss_slope:.0f} bytes per 1,000 events "
+            f"(limit {RSS_LIMIT:.0f}), by least squares {rss.slope * 1024:.0f} +- {error:.0f}, noise {rss.noise:.0f} KiB"
         ),
+        *_used(judgement),
         f"figures: {len(judgement.trends) + 1} judged, {len(judgement.leaks)} grow, {len(judgement.filling)} grow within a bound",
         *(f"  within a bound: {_trend(judgement, name)}" for name in judgement.filling),
         f"faults: {', '.join(f'{name} {count}' for name, count in dataclasses.asdict(faults).items())}",
@@ -70,6 +74,14 @@ def summary(judgement: Judgement, faults: Faults, *, unsettled: int) -> str:
         "ok" if not judgement.problems and not unsettled else "not ok",
     ]
     return "\n".join(lines)
+
+
+def _used(judgement: Judgement) -> list[str]:
+    used = judgement.used
+    if used is None:
+        return []
+    slope = f"slope {used.slope:.0f} +- {used.error:.0f} per 1,000 events, noise {used.noise / 1024:.0f} KiB"
+    return [f"bytes in use: {used.first / MEBI:.1f} to {used.last / MEBI:.1f} MiB, {slope}"]
 
 
 def _trend(judgement: Judgement, name: str) -> str:
@@ -114,7 +126,7 @@ def document(
         "totals": last.other,
         "types": {"first": window[0].types, "last": last.types},
         "bounds": {f"lru {name}": bound for name, (_, bound) in last.bounded.items()},
-        "plotted": PLOTTED,
+        "plotted": plotted(outside=plan.outside),
         "samples": {
             "events": [each.events for each in samples],
             "seconds": [each.seconds for each in samples],
@@ -124,14 +136,23 @@ def document(
     }
 
 
+def plotted(*, outside: bool) -> dict[str, str]:
+    """Return the lines of the plot: label and name."""
+    return {label: name for label, name in PLOTTED.items() if not (outside and name in _WALKED)}
+
+
 def judged(judgement: Judgement, *, unsettled: int) -> dict[str, Any]:
     """Return a judgement as JSON."""
+    used = judgement.used
     return {
         "window": judgement.window,
         "rss_bytes_per_1000_events": round(judgement.rss_slope, 1),
+        "rss_least_squares": round(judgement.rss.slope * 1024, 1),
         "rss_standard_error": round(judgement.rss.error * 1024, 1),
         "rss_noise_kib": round(judgement.rss.noise, 1),
         "rss_limit": RSS_LIMIT,
+        "used_bytes_per_1000_events": None if used is None else round(used.slope, 1),
+        "used_standard_error": None if used is None else round(used.error, 1),
         "figures": len(judgement.trends) + 1,
         "problems": judgement.problems,
         "within_a_bound": {
@@ -177,4 +198,4 @@ def _sums(sample: Sample) -> dict[str, float]:
     found["kinds Cluster"] = figures.get(cached % "Cluster", 0.0)
     found["kinds ResourceBinding"] = figures.get(cached % "ResourceBinding", 0.0)
     found["queue"] = sum(value for name, value in figures.items() if name.startswith("gauge workqueue_depth"))
-    return found | {name: figures[name] for name in ("tasks", "descriptors")}
+    return found | {name: figures.get(name, 0) for name in ("tasks", "descriptors")}

@@ -52,6 +52,8 @@ class Plan:
         refuse_every: Events between two faults of writes.
         flags: Further flags of the scheduler.
         leaks: The names of leaks to plant.
+        outside: Whether samples come without a walk through all objects of the process, which takes memory that counts
+            as the process's.
         pause_file: While this file exists, nothing is changed, so that another measurement has the machine.
     """
 
@@ -67,6 +69,7 @@ class Plan:
     refuse_every: int = 4000
     flags: tuple[str, ...] = ()
     leaks: tuple[str, ...] = ()
+    outside: bool = False
     pause_file: Path | None = None
 
 
@@ -238,6 +241,7 @@ class Soak:
         found = take(
             replica.process,
             replica.inside,
+            walk=not self.plan.outside,
             events=server.events,
             seconds=time.monotonic() - self._begin,
             process=replica.number,

@@ -13,6 +13,7 @@ import orjson
 import requests
 
 from tests.fake_apiserver import SchedulerProcess
+from tools.soak.memory import USED, mapped
 
 _SAMPLE: Final = re.compile(r"^(?P<name>[a-zA-Z_:][\w:]*)(?P<labels>\{.*\})? (?P<value>\S+)$")
 _STATUS: Final = {"VmRSS": "rss_kib", "VmHWM": "peak_kib", "Threads": "threads"}
@@ -69,7 +70,8 @@ class Sample:
         seconds: Since the start of the run.
         process: The number of the process; another one after each takeover.
         figures: What must not grow, by name: ``rss_kib``, ``threads``, ``descriptors``, ``series``, ``tasks``,
-            ``objects`` (of the garbage collector), ``blocks`` (of Python's allocator), ``gauge ...`` and ``size ...``.
+            ``objects`` (of the garbage collector), ``blocks`` (of Python's allocator), ``memory used`` (bytes in use of
+            all allocators), ``gauge ...`` and ``size ...``; and ``memory ...``, which explains ``rss_kib``.
         bounded: The number of entries and the bound of each ``lru_cache``.
         types: The number of objects by type, for types with some objects.
         other: What may grow.
@@ -84,15 +86,31 @@ class Sample:
     other: dict[str, Any] = field(default_factory=dict)
 
 
-def take(scheduler: SchedulerProcess, inside: Path, *, events: int, seconds: float, process: int) -> Sample:
-    """Take the figures of a process; first those that the others would change."""
+def take(
+    scheduler: SchedulerProcess, inside: Path, *, walk: bool, events: int, seconds: float, process: int
+) -> Sample:
+    """Take the figures of a process; first those that the others would change.
+
+    Args:
+        scheduler: The process.
+        inside: The socket of ``program``.
+        walk: Whether all objects of the process are walked through, which takes memory of the process.
+        events: The number of watch events so far.
+        seconds: Since the start of the run.
+        process: The number of the process.
+    """
     figures: dict[str, float] = dict(proc(scheduler.pid))
+    figures.update({f"memory rss_{name}_kib": value for name, value in mapped(scheduler.pid).items()})
+    totals = inspect(inside, b"m")
+    figures |= {name: totals.pop(name) for name in ("blocks", "tasks")}
+    figures["memory used"] = sum(totals.get(name, 0) for name in USED)
+    figures.update({f"memory {name}": value for name, value in totals.items()})
     metrics = scrape(scheduler)
-    report = inspect(inside)
+    report: dict[str, Any] = {"sizes": {}, "bounded": {}, "types": {}, "collections": [], "collected": 0}
+    if walk:
+        report = inspect(inside)
+        figures |= {name: report[name] for name in ("tasks", "objects", "blocks")}
     figures["series"] = metrics.series
-    figures["tasks"] = report["tasks"]
-    figures["objects"] = report["objects"]
-    figures["blocks"] = report["blocks"]
     figures.update({f"gauge {name}": value for name, value in metrics.gauges.items()})
     figures.update({f"size {name}": value for name, value in report["sizes"].items()})
     return Sample(

@@ -80,6 +80,9 @@ __all__ = [
 _CACHED: Final = 8192
 _SHORT: Final = 1024
 """Bytes of a short placement; a parsed one takes up to ten times as many."""
+_CACHED_TEXTS: Final = 256
+"""An annotation is parsed only if it differs from the current placement: after a change of a policy, whose bindings
+have one text. A text that was parsed once is hardly ever seen again, so a large cache would hold what is gone."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +165,7 @@ def _cached(content: bytes) -> Placement:
     return _parse(orjson.loads(content))
 
 
-@cached_by_content(entries=_CACHED, short=_SHORT, long_bytes=4 * MEBI)
+@cached_by_content(entries=_CACHED_TEXTS, short=_SHORT, long_bytes=4 * MEBI)
 def _cached_text(document: str) -> Placement:
     try:
         decoded: Any = orjson.loads(document)

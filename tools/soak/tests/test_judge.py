@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from tools.soak import page, report
-from tools.soak.judge import RSS_LIMIT, judge
+from tools.soak.judge import RSS_LIMIT, USED, judge
 from tools.soak.plot import svg
 from tools.soak.report import document
 from tools.soak.run import Faults, Plan
@@ -28,6 +28,14 @@ def recorded(count: int = 100, *, process: int = 1, **figures: Callable[[int], f
         )
         for number in range(count)
     ]
+
+
+def with_used(of: Callable[[int], float]) -> list[Sample]:
+    """Return samples with bytes in use."""
+    samples = recorded()
+    for number, each in enumerate(samples):
+        each.figures[USED] = of(number)
+    return samples
 
 
 def test_a_flat_run_has_no_problems() -> None:
@@ -91,6 +99,30 @@ def test_memory_has_a_limit_per_event() -> None:
     assert judge(samples_below).problems == []
 
 
+@pytest.mark.parametrize("step", [55, 65, 70, 85])
+def test_a_single_arena_of_pythons_allocator_is_no_growth(step: int) -> None:
+    samples = recorded(rss_kib=lambda number: 100_000.0 if number < step else 101_024.0)
+    assert judge(samples).problems == []
+
+
+def test_an_arena_after_every_tenth_sample_is_growth() -> None:
+    samples = recorded(rss_kib=lambda number: 100_000.0 + 1024 * (number // 10))
+    assert any(each.startswith("RSS grows") for each in judge(samples).problems)
+
+
+def test_a_leak_into_free_memory_is_found_in_the_bytes_in_use() -> None:
+    dice = Random(3)
+    samples = with_used(lambda number: 2e8 + 60_000.0 * number + dice.gauss(0, 1_000_000))
+    (problem,) = judge(samples).problems
+    assert problem.startswith("the bytes in use grow by ")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_noise_in_the_bytes_in_use_is_no_growth(seed: int) -> None:
+    dice = Random(seed)
+    assert judge(with_used(lambda _: 2e8 + dice.gauss(0, 2_500_000))).problems == []
+
+
 def test_a_cache_that_fills_up_to_its_bound_is_no_leak() -> None:
     samples = recorded()
     for number, each in enumerate(samples):
@@ -133,7 +165,7 @@ def test_a_written_run_can_be_judged_again() -> None:
     samples = recorded(entries=lambda number: 2000.0 + number)
     for number, each in enumerate(samples):
         each.bounded["interned"] = 100 * number, 65536
-        each.figures.update({"descriptors": 40.0, "threads": 0.0, "series": 600.0})
+        each.figures.update({"descriptors": 40.0, "threads": 0.0, "series": 600.0, USED: 80 * 2.0**20})
         each.other.update({"attempts": 1.0, "cpu_seconds": 1.0})
     judgement = judge(samples)
     found = json.loads(json.dumps(document(Plan(), samples, judgement, Faults(), unsettled=0)))
@@ -142,6 +174,6 @@ def test_a_written_run_can_be_judged_again() -> None:
     assert again.filling == judgement.filling
     assert "<polyline" in svg(found)
     written = page.updated(f"# Page\n{page.BEGIN}\nold\n{page.END}\nrest\n", found)
-    assert "| 1,000,000 | 1 | 97.7 | 0 | 40 |" in written
+    assert "| 1,000,000 | 1 | 97.7 | 80.0 | 0 | 40 |" in written
     assert "old" not in written
     assert written.endswith(f"{page.END}\nrest\n")
