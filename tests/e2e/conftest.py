@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +48,11 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-@pytest.fixture(scope="session")
-def controlplane(
+@contextmanager
+def new_controlplane(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
-    """A control plane with two real and six simulated members, and karmada-scheduler as default-scheduler."""
+    """Start a control plane with two real and six simulated members, and karmada-scheduler as default-scheduler."""
     capture = request.config.pluginmanager.getplugin("capturemanager")
     assert capture is not None
     with capture.global_and_fixture_disabled():
@@ -62,6 +63,15 @@ def controlplane(
     with ControlPlane(folder, audit_log=True, feature_gates=gates) as plane:
         plane.add(*real_members(2), *simulated_members(6))
         plane.start_karmada_scheduler("default-scheduler")
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def controlplane(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """The control plane that the tests share."""
+    with new_controlplane(request, tmp_path_factory) as plane:
         yield plane
 
 

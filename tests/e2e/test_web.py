@@ -16,7 +16,7 @@ import yaml
 from playwright.sync_api import Browser, Locator, Page
 
 from tests.e2e.browser import Visitor, started
-from tests.e2e.conftest import running
+from tests.e2e.conftest import new_controlplane, running
 from tests.e2e.workload import DYNAMIC, WORK, Workload, is_settled, labelled, named
 from tools.controlplane import ControlPlane, Object
 from tools.controlplane.ours import start_scheduler, start_web
@@ -35,6 +35,15 @@ class Site:
 
     url: str
     namespace: str
+
+
+@pytest.fixture(scope="module")
+def controlplane(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """A control plane of its own: the shared one has thousands of bindings of other tests, which the page shows."""
+    with new_controlplane(request, tmp_path_factory) as plane:
+        yield plane
 
 
 @pytest.fixture(scope="module")
