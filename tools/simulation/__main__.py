@@ -24,6 +24,7 @@ from tools.simulation.shrink import shrink
 
 _TRACE_LINES = 60
 _SEEDS_FOR_EVERYTHING = 100
+_RUNS_PER_REPORT = 100
 
 
 @dataclass(slots=True)
@@ -38,6 +39,7 @@ class Totals:
         writes: The number of accepted writes of schedulers to bindings.
         requests: The number of requests.
         accepted: How often each exception from the invariants was used.
+        cpu_seconds: The CPU time.
     """
 
     runs: int = 0
@@ -47,6 +49,7 @@ class Totals:
     writes: int = 0
     requests: int = 0
     accepted: Counter[str] = field(default_factory=Counter)
+    cpu_seconds: float = 0.0
 
     def add(self, report: Report) -> None:
         """Add a run."""
@@ -57,6 +60,7 @@ class Totals:
         self.writes += report.writes
         self.accepted.update(report.accepted)
         self.requests += sum(report.requests.values())
+        self.cpu_seconds += report.cpu_seconds
         if report.violations:
             self.failed.append((report.plan, report.violations))
 
@@ -116,11 +120,14 @@ def find_bugs(seeds: int) -> int:
 
 def show(totals: Totals, seconds: float) -> None:
     """Print the totals."""
-    print(f"{totals.runs} scenarios in {seconds:.0f} s, {len(totals.failed)} failed")
+    cpu = f"{totals.cpu_seconds:.0f} s of CPU time"
+    print(f"{totals.runs} scenarios in {seconds:.0f} s, {cpu}, {len(totals.failed)} failed")
     print(f"{totals.requests} requests, {totals.writes} writes of schedulers to bindings")
     print("faults:", ", ".join(f"{kind} {count}" for kind, count in sorted(totals.faults.items())))
     print("accepted:", ", ".join(f"{name} {count}" for name, count in sorted(totals.accepted.items())))
-    print("actions:", ", ".join(f"{name} {count}" for name, count in sorted(totals.actions.items())))
+    print(
+        "actions:", ", ".join(f"{name} {count}" for name, count in sorted(totals.actions.items())), flush=True
+    )
 
 
 def _tasks(first: int, seeds: int, profiles: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -151,7 +158,11 @@ def main() -> int:
     for report in run_seeds(_tasks(options.first, options.seeds, options.profiles), jobs=options.jobs):
         totals.add(report)
         if report.violations:
-            print(f"seed {report.plan.seed} {report.plan.profile} fails", flush=True)
+            first = report.violations[0]
+            name = f"{report.plan.seed} {report.plan.profile}"
+            print(f"seed {name} fails: {first.invariant}: {first.text}", flush=True)
+        if totals.runs % _RUNS_PER_REPORT == 0:
+            show(totals, time.monotonic() - started)  # a run that is ended before has figures, too
     show(totals, time.monotonic() - started)
     for plan, _ in totals.failed[: options.shrink]:
         show_failure(plan, options.folder)

@@ -56,6 +56,7 @@ class Report:
         writes: The number of accepted writes of schedulers to bindings.
         accepted: How often each exception from the invariants was used.
         steps: The number of steps of event loops.
+        cpu_seconds: The CPU time of the run, 0 if it was not measured.
     """
 
     plan: Plan
@@ -68,6 +69,7 @@ class Report:
     writes: int = 0
     accepted: Counter[str] = field(default_factory=Counter)
     steps: int = 0
+    cpu_seconds: float = 0.0
 
 
 class Run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import time
 from collections.abc import Iterable, Iterator
 
 from tools.simulation.profiles import plan_for
@@ -12,8 +13,10 @@ from tools.simulation.run import Report, Run
 def run_seed(task: tuple[str, str]) -> Report:
     """Run a seed; the report has no trace, which would be large."""
     seed, profile = task
+    started = time.process_time()
     report = Run(plan_for(seed, profile)).execute()
     report.trace = []
+    report.cpu_seconds = time.process_time() - started
     return report
 
 

@@ -244,21 +244,29 @@ class Relister:
     async def _read_all_unlisted(self, diff: RelistDiff, version: int) -> None:
         """Read each cluster that a list lacks, and keep it unless the API server reports that there is none.
 
-        A list may be incomplete, and bindings would leave the clusters that it lacks.
+        A list may be incomplete, and bindings would leave the clusters that it lacks. More of these may become known
+        while others are read.
         """
-        for name in self._handlers.unlisted_clusters(diff, version):
-            try:
-                found = await self._read_unlisted(name)
-            except ApiError as error:
-                text = "A list lacks a Cluster that cannot be read, it counts as present"
-                log.warning(text, extra={"object": name, "error": error})
-                diff.keep(name)
-                self.relist_soon([CLUSTER])
+        read: set[str] = set()
+        while names := [name for name in self._handlers.unlisted_clusters(diff, version) if name not in read]:
+            read.update(names)
+            for name in names:
+                await self._read_or_keep(diff, name, version)
+
+    async def _read_or_keep(self, diff: RelistDiff, name: str, version: int) -> None:
+        """Add a cluster that a list of this version lacks to the list, unless the API server has none of this name."""
+        try:
+            found = await self._read_unlisted(name)
+        except ApiError as error:
+            text = "A list lacks a Cluster that cannot be read, it counts as present"
+            log.warning(text, extra={"object": name, "error": error})
+            diff.keep(name)
+            self.relist_soon([CLUSTER])
+        else:
+            if found is not None:
+                diff.add_page([found], as_of=version)
             else:
-                if found is not None:
-                    diff.add_page([found])
-                else:
-                    self._handlers.cluster_absent(name, version)
+                self._handlers.cluster_absent(name, version)
 
     async def _read_unlisted(self, name: str) -> dict[str, Any] | None:
         """Read a cluster that a list lacks; None if the API server reports that there is none.

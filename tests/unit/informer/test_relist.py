@@ -25,6 +25,7 @@ class FakeClient:
         self.clusters: dict[str, dict[str, Any] | Exception | None] = {}
         """The responses to reading clusters by name."""
         self.read: list[str] = []
+        self.on_read: Callable[[], None] = lambda: None
 
     async def is_served(self, resource: Resource) -> bool:
         if self.failures:
@@ -41,6 +42,7 @@ class FakeClient:
 
     async def get_cluster(self, name: str) -> dict[str, Any] | None:
         self.read.append(name)
+        self.on_read()
         if isinstance(found := self.clusters[name], Exception):
             self.clusters[name] = None
             raise found
@@ -66,6 +68,8 @@ class FakeHandlers:
         self.unknown: set[str] = set()
         self.events: list[tuple[str, str, Any]] = []
         self.kept: list[str] = []
+        self.versions: list[int | None] = []
+        """The versions of the lists that pages were added for."""
 
     def newest_version(self, kind: str) -> int:
         return self.newest[kind]
@@ -78,7 +82,7 @@ class FakeHandlers:
         self.rollbacks.append((kind, count))
 
     def unlisted_clusters(self, diff: "FakeDiff", version: int) -> list[str]:
-        return self.unlisted
+        return [*self.unlisted]
 
     def cluster_absent(self, name: str, version: int) -> None:
         self.absent.append((name, version))
@@ -108,6 +112,7 @@ class FakeDiff:
 
     def add_page(self, manifests: list[Any], *, as_of: int | None = None) -> None:
         self.manifests += manifests
+        self.handlers.versions.append(as_of)
 
     def keep(self, key: str) -> None:
         self.handlers.kept.append(key)
@@ -347,6 +352,29 @@ async def test_a_cluster_that_a_list_lacks_stays_if_it_can_be_read() -> None:
     harness.client.clusters = {"m1": {"name": "m1"}}
     await harness.relister.list_and_start_version("Cluster")
     assert harness.handlers.taken == [("Cluster", [{"page": 1}, {"page": 2}, {"name": "m1"}], "7")]
+
+
+async def test_a_cluster_that_becomes_known_while_others_are_read_is_read_too() -> None:
+    """A binding that has it may appear between the list and its end."""
+    harness = RelisterHarness()
+    harness.handlers.unlisted = ["m1"]
+    harness.client.clusters = {"m1": {"name": "m1"}, "m2": {"name": "m2"}, "m3": None}
+    harness.client.on_read = lambda: harness.handlers.unlisted.extend(
+        name for name in ("m2", "m3") if name not in harness.handlers.unlisted
+    )
+    await harness.relister.list_and_start_version("Cluster")
+    assert harness.client.read == ["m1", "m2", "m3"]
+    ((_, taken, _),) = harness.handlers.taken
+    assert taken[2:] == [{"name": "m1"}, {"name": "m2"}]
+
+
+async def test_a_cluster_that_can_be_read_overrides_a_deletion_before_the_list_that_lacks_it() -> None:
+    """The deletion was of an earlier cluster, or of a lost storage."""
+    harness = RelisterHarness()
+    harness.handlers.unlisted = ["m1"]
+    harness.client.clusters = {"m1": {"name": "m1"}}
+    await harness.relister.list_and_start_version("Cluster")
+    assert harness.handlers.versions == [7, 7, 7]
 
 
 async def test_a_cluster_that_a_list_lacks_is_gone_if_the_api_server_reports_so() -> None:
