@@ -201,7 +201,12 @@ class ReadOnlyServer:
             app.router.add_get(path, self._handle(handler), allow_head=False)
         app.on_response_prepare.append(_add_headers)
         self._runner = web.AppRunner(
-            app, access_log=None, handle_signals=False, shutdown_timeout=0.5, lingering_time=_LINGER_SECONDS
+            app,
+            access_log=None,
+            handle_signals=False,
+            handler_cancellation=True,  # a stream that sends nothing would not notice that its reader has gone
+            shutdown_timeout=0.5,
+            lingering_time=_LINGER_SECONDS,
         )
         await self._runner.setup()
         host, _, port = self._address.rpartition(":")

@@ -21,6 +21,7 @@ class Served:
         self.statuses: list[int] = []
         self.errors = 0
         self.parts_taken = 0
+        self.ended = 0
         self.server = ReadOnlyServer(
             f"127.0.0.1:{self.port}",
             {
@@ -28,6 +29,7 @@ class Served:
                 "/v1/failing": lambda _: 1 // 0,  # type: ignore[dict-item]
                 "/v1/large": lambda _: Response(self._endless()),
                 "/v1/stream": lambda _: Response(self._endless(0.01), is_stream=True),
+                "/v1/quiet": lambda _: Response(self._quiet(), is_stream=True),
             },
             access=Access(hosts=frozenset({"records.example"})),
             on_response=self.statuses.append,
@@ -45,6 +47,14 @@ class Served:
             self.parts_taken += 1
             yield b"x" * 16_384
             await asyncio.sleep(seconds)
+
+    async def _quiet(self) -> AsyncIterator[bytes]:
+        """Send one part, and then nothing until the reader has gone."""
+        yield b":\n\n"
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.ended += 1
 
     async def get(
         self, path: str, method: str = "GET", **arguments: object
@@ -195,6 +205,22 @@ async def test_streams_have_a_limit_of_their_own(served: Served, monkeypatch: py
                 await asyncio.sleep(0.01)
         async with session.get(url) as again:
             assert again.status == 200
+
+
+async def test_a_quiet_stream_ends_when_its_reader_has_gone(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader who goes from page to page opens a stream on each, and must not run out of them."""
+    monkeypatch.setattr(module, "MAX_STREAMS", 2)
+    for number in range(1, 6):
+        async with aiohttp.ClientSession() as session:
+            stream = await session.get(f"http://127.0.0.1:{served.port}/v1/quiet")
+            assert stream.status == 200
+            stream.close()
+        async with asyncio.timeout(10):
+            while served.ended < number:
+                await asyncio.sleep(0.01)
+    assert served.errors == 0
 
 
 async def test_a_stream_is_not_an_idle_connection(served: Served) -> None:
