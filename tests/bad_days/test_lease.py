@@ -46,8 +46,9 @@ class Stands:
 '''
 
 
-def leads(server: FakeApiServer) -> bool:
-    return bool(server.lease().get("holderIdentity"))
+def leads(scheduler: SchedulerProcess) -> bool:
+    """Return whether it knows that it leads; a candidate without the response to its request is none yet."""
+    return "Successfully acquired lease" in scheduler.log
 
 
 def test_a_leader_with_a_blocked_loop_keeps_its_lease_and_answers_probes(tmp_path: Path) -> None:
@@ -56,7 +57,7 @@ def test_a_leader_with_a_blocked_loop_keeps_its_lease_and_answers_probes(tmp_pat
     with FakeApiServer() as server:
         server.put(cluster("m1"))
         with start_scheduler(server, tmp_path, *QUICK, f"--plugin-dir={tmp_path / 'plugins'}") as scheduler:
-            wait_for(lambda: leads(server), "a leader", scheduler)
+            wait_for(lambda: leads(scheduler), "a leader", scheduler)
             server.put(binding("slow"))
             gaps = _renewal_gaps(server, scheduler, seconds=4.0)
             assert max(gaps) < 2.0, gaps
@@ -109,9 +110,9 @@ def test_a_leader_that_loses_its_lease_ends_within_seconds_and_writes_nothing_mo
     with FakeApiServer() as server:
         server.put(cluster("m1"))
         with start_scheduler(server, tmp_path, *QUICK) as scheduler:
-            wait_for(lambda: leads(server), "a leader", scheduler)
+            wait_for(lambda: leads(scheduler), "a leader", scheduler)
             trouble(server)
-            assert scheduler.wait(6.0) == 1, scheduler.log
+            assert scheduler.wait(15.0) == 1, scheduler.log
             assert "leaderelection lost" in scheduler.log
             ended = time.monotonic()
             server.put(binding("late"))
@@ -122,7 +123,7 @@ def test_a_leader_that_was_frozen_past_its_lease_writes_nothing_when_it_continue
     with FakeApiServer() as server:
         server.put(cluster("m1"))
         with start_scheduler(server, tmp_path, *QUICK) as scheduler:
-            wait_for(lambda: leads(server), "a leader", scheduler)
+            wait_for(lambda: leads(scheduler), "a leader", scheduler)
             scheduler.signal(signal.SIGSTOP)
             for number in range(20):
                 server.put(binding(f"b{number}"))
@@ -130,7 +131,7 @@ def test_a_leader_that_was_frozen_past_its_lease_writes_nothing_when_it_continue
             time.sleep(2.5)  # past the renew deadline
             continued = time.monotonic()
             scheduler.signal(signal.SIGCONT)
-            assert scheduler.wait(5.0) == 1, scheduler.log
+            assert scheduler.wait(20.0) == 1, scheduler.log
             written = [each for each in server.requests if each.time > continued and each.verb == "PATCH"]
             assert written == []
 
@@ -139,7 +140,7 @@ def test_a_short_silence_of_the_api_server_costs_no_leadership(tmp_path: Path) -
     with FakeApiServer() as server:
         server.put(cluster("m1"))
         with start_scheduler(server, tmp_path, *QUICK) as scheduler:
-            wait_for(lambda: leads(server), "a leader", scheduler)
+            wait_for(lambda: leads(scheduler), "a leader", scheduler)
             gate = Gate()
             server.fault(path="/leases", gate=gate, times=1)
             time.sleep(1.2)
