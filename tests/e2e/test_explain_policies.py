@@ -34,10 +34,24 @@ def policy(namespace: str, name: str, *clusters: str, selector: Object = SELECTO
     }
 
 
+def wait_detected(web: Workload) -> None:
+    """Wait until the detector has seen all policies of the namespace so far: it claims by those that it has seen."""
+    name = {"name": "seen", "namespace": web.namespace}
+    selector = {"apiVersion": "v1", "kind": "ConfigMap", "name": "seen"}
+    web.plane.client.create(policy(web.namespace, "seen", "sim-a1", selector=selector))
+    web.plane.client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": name})
+    bindings = web.binding_path.rpartition("/")[0]
+    web.plane.wait_for(
+        lambda: web.plane.client.find(f"{bindings}/seen-configmap"), "the binding of a ConfigMap"
+    )
+
+
 def deployed(web: Workload, *policies: Object) -> Workload:
     """Create policies, then the Deployment."""
     for each in policies:
         web.plane.client.create(each)
+    if len(policies) > 1:
+        wait_detected(web)
     labels = {"app": web.name}
     container: Object = {"name": "web", "image": "nginx:1.29"}
     web.plane.client.create(

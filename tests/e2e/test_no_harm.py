@@ -128,7 +128,7 @@ def test_7455_the_only_cluster_that_matches_loses_its_label(
         "Kept at Guard by PlacementGuard: nothingFits is keep; stays on late-a:2"
         in condition(found)["message"]
     )
-    assert web.events("PlacementKept")
+    web.plane.wait_for(lambda: web.events("PlacementKept"), "the Event, which comes after the condition")
     members.label("late-a", role="only")
     found = web.wait(lambda found: condition(found)["status"] == "True", "scheduled again")
     assert placed(found) == {"late-a": 2}
