@@ -67,14 +67,9 @@ def is_rescheduled(binding: Object) -> bool:
 def test_an_executed_proposal_comes_true_and_keeps_its_bounds(
     controlplane: ControlPlane, start_scheduler: StartScheduler, namespace: str, tmp_path: Path
 ) -> None:
+    controlplane.add(*(SimulatedMember(name, labels={"kind": "reb"}, cpu="100") for name in NAMES))
+    controlplane.client.patch(f"{CLUSTERS}/reb-3", {"spec": {"taints": [CORDON]}})
     start_scheduler()
-    taints = {"reb-3": (CORDON,)}
-    controlplane.add(
-        *(
-            SimulatedMember(name, labels={"kind": "reb"}, cpu="100", taints=taints.get(name, ()))
-            for name in NAMES
-        )
-    )
     workloads = [Workload(controlplane, namespace, f"web-{number:02}") for number in range(COUNT)]
     for each in workloads:
         each.create(labelled("reb", replicaScheduling=DYNAMIC), replicas=REPLICAS, cpu="1")
