@@ -1,5 +1,5 @@
-"""The command line: the scheduler, and the commands ``explain``, ``plan``, ``plugins``, ``simulate``,
-``web`` and ``why-not``.
+"""The command line: the scheduler, and the commands ``explain``, ``plan``, ``plugins``,
+``rebalance``, ``simulate``, ``web`` and ``why-not``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 import uvloop
 
 from karmada_scheduler import __version__, app, logs
-from karmada_scheduler.cli import explain, plan, simulate, web, whynot
+from karmada_scheduler.cli import explain, plan, rebalance, simulate, web, whynot
 from karmada_scheduler.cli import plugins as plugins_command
 from karmada_scheduler.client.identity import ConnectionConfigError
 from karmada_scheduler.config import flags
@@ -33,6 +33,7 @@ _COMMANDS: Final = {
     "explain": explain,
     "plan": plan,
     "plugins": plugins_command,
+    "rebalance": rebalance,
     "simulate": simulate,
     "web": web,
     "why-not": whynot,
@@ -41,6 +42,7 @@ _RUN: Final[dict[str, Callable[[argparse.Namespace, Sequence[Registration]], int
     "explain": explain.run,
     "plan": plan.run,
     "plugins": plugins_command.run,
+    "rebalance": rebalance.run,
     "simulate": simulate.run,
     "web": web.run,
     "why-not": whynot.run,

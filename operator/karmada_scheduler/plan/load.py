@@ -46,7 +46,7 @@ class Loads:
         for target in move.before:
             had[target.name] = had.get(target.name, 0) + target.replicas
             self._before[target.name] = self._before.get(target.name, 0) + target.replicas
-        requests = _requests(move.spec)
+        amounts = requests(move.spec)
         for target in move.after:
             self._after[target.name] = self._after.get(target.name, 0) + target.replicas
             more = target.replicas - had.get(target.name, 0)
@@ -54,7 +54,7 @@ class Loads:
                 continue
             self._starts[target.name] = self._starts.get(target.name, 0) + more
             asked = self._asked.setdefault(target.name, {})
-            for name, units in requests.items():
+            for name, units in amounts.items():
                 asked[name] = asked.get(name, 0) + more * units
 
     def clusters(self) -> tuple[ClusterLoad, ...]:
@@ -89,8 +89,8 @@ def _urgency(load: ClusterLoad) -> tuple[bool, float, int, str]:
     return not load.over, -max(shares, default=0.0), -load.starts, load.name
 
 
-def _requests(spec: BindingSpec) -> dict[str, int]:
-    """Return what one replica requests: cpu in thousandths, other resources in whole units."""
+def requests(spec: BindingSpec) -> dict[str, int]:
+    """Return what one replica requests, or one set of components: cpu in thousandths, other resources in whole units."""
     found = {PODS: 1}
     if spec.components:
         found[PODS] = sum(each.replicas for each in spec.components)

@@ -12,6 +12,8 @@ import yaml
 
 from karmada_scheduler.explain.model import API_VERSION, Cause, Explanation, Refusal
 from karmada_scheduler.plan.model import Plan
+from karmada_scheduler.rebalance.manifests import manifests
+from karmada_scheduler.rebalance.model import RebalanceProposal
 from karmada_scheduler.whynot.model import WhyNot
 from karmada_scheduler.whynot.reverse import WhyNotCluster
 
@@ -36,6 +38,12 @@ def why_not_cluster_fields(found: WhyNotCluster) -> dict[str, Any]:
 def plan_fields(found: Plan) -> dict[str, Any]:
     """Return the object that ``plan -o json`` prints."""
     return {"apiVersion": API_VERSION, "kind": "Plan", **fields_of(found)}
+
+
+def rebalance_fields(found: RebalanceProposal) -> dict[str, Any]:
+    """Return the object that ``rebalance -o json`` prints; with the WorkloadRebalancers, one per batch."""
+    fields = {"apiVersion": API_VERSION, "kind": "RebalanceProposal", **fields_of(found)}
+    return {**fields, "manifests": manifests(found)}
 
 
 def fields_of(value: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 from karmada_scheduler.explain.model import API_VERSION, Cause, Explanation, Refusal
 from karmada_scheduler.plan.model import Plan
+from karmada_scheduler.rebalance.model import RebalanceProposal
 from karmada_scheduler.views.fields import camel
 from karmada_scheduler.whynot.model import WhyNot
 from karmada_scheduler.whynot.reverse import WhyNotCluster
@@ -40,6 +41,14 @@ def why_not_cluster_schema() -> dict[str, Any]:
 def plan_schema() -> dict[str, Any]:
     """Return the schema of a ``Plan``."""
     return schema_of(Plan, "Plan")
+
+
+def rebalance_schema() -> dict[str, Any]:
+    """Return the schema of a ``RebalanceProposal``; its manifests are WorkloadRebalancers."""
+    schema = schema_of(RebalanceProposal, "RebalanceProposal")
+    schema["properties"]["manifests"] = {"type": "array", "items": {"type": "object"}}
+    schema["required"].append("manifests")
+    return schema
 
 
 def schema_of(root: type, kind: str) -> dict[str, Any]:

@@ -117,9 +117,9 @@ class Configurations:
                 )
         return tuple(found)
 
-    def text(self) -> str:
-        """Return the current configuration, for the fingerprint."""
-        current = self.current
+    def text(self, arguments: argparse.Namespace | None = None) -> str:
+        """Return a configuration for the fingerprint; the current one if none is given."""
+        current = arguments or self.current
         gates = _gates(current)
         config = current.config.read_bytes().decode(errors="replace") if current.config else ""
         return repr(

@@ -1,0 +1,1 @@
+"""Proposes which bindings to rebalance, within bounds: ``propose.propose``."""
