@@ -220,7 +220,7 @@ def _fresh(
     for target in scheduled:
         held[target.name] = held.get(target.name, 0) + target.replicas
     step, uid = "failed to do fresh scale", spec.resource.uid
-    if isinstance(candidates, CandidateList):
+    if isinstance(candidates, CandidateList) and spec.replicas > 0:
         votes = candidates.votes(held)
         if not aggregated:
             return _divided_over_all(spec.replicas, votes, (), uid, step=step)

@@ -241,10 +241,10 @@ def test_a_rebalance_divides_over_a_shared_order_as_over_candidates_that_are_sor
         held = clusters.rng.sample(names, 3) + clusters.rng.sample(clusters.names, 2)
         shared = clusters.cached()
         for candidates in (shared, shared.with_overrides(names, overrides)):
-            for replicas in (1, 7, 40, 10**6):
+            for replicas in (-1, 0, 1, 7, 40, 10**6):
                 spec = replace(
-                    made.replicas(replicas).build().spec,
-                    clusters=tuple(TargetCluster(name, step % 9) for name in held),
+                    made.replicas(replicas, cpu="1").uid("ab"[step % 2]).build().spec,
+                    clusters=tuple(TargetCluster(name, step % 9) for name in held if step % 5),
                 )
                 found = divided(candidates, spec, placement)
                 assert found == divided(tuple(candidates), spec, placement)
