@@ -19,6 +19,7 @@ from karmada_scheduler.api.placement import AGGREGATED, DIVIDED, WEIGHTED, Place
 from karmada_scheduler.api.quantity import wrap32, wrap64
 from karmada_scheduler.core.algorithms import webster
 from karmada_scheduler.core.algorithms.go_sort import sort_descending
+from karmada_scheduler.core.algorithms.webster import SortedVotes
 from karmada_scheduler.core.ordering.candidates import CandidateList, candidate_list
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.diagnosis import SchedulingError, UnschedulableError
@@ -175,7 +176,8 @@ def _by_available_replicas(
         return _divide(spec.replicas, held, (), uid, aggregated=aggregated, step="failed to scale down")
     missing = spec.replicas - assigned
     if missing > 0 and not aggregated and isinstance(candidates, CandidateList):
-        return _merged(scheduled, _divided_over_all(missing, candidates, scheduled, uid))
+        seats = _divided_over_all(missing, candidates.votes(), scheduled, uid, step="failed to scale up")
+        return _merged(scheduled, seats)
     if missing > 0:
         available = candidate_list(candidates).by_available
         return _divide(missing, available, scheduled, uid, aggregated=aggregated, step="failed to scale up")
@@ -183,17 +185,13 @@ def _by_available_replicas(
 
 
 def _divided_over_all(
-    replicas: int, candidates: CandidateList, scheduled: Sequence[TargetCluster], uid: str
+    replicas: int, votes: SortedVotes, scheduled: Sequence[TargetCluster], uid: str, *, step: str
 ) -> Targets:
     """Divide as ``_divide`` does where the order of clusters does not matter, with sorted votes.
 
     Of the clusters without replicas, only scheduled ones are in the result.
     """
-    votes = candidates.votes()
-    total = wrap32(votes.total)
-    if total < replicas:
-        text = f"Clusters available replicas {total} are not enough to schedule."
-        raise UnschedulableError(text).within("failed to scale up")
+    _check_total(replicas, votes.total, step)
     if not wrap64(votes.total):
         return []
     descending = webster.prefers_descending_names(uid)
@@ -201,6 +199,14 @@ def _divided_over_all(
     for target in scheduled:
         seats.setdefault(target.name, 0)
     return [TargetCluster(name, seats[name]) for name in sorted(seats)]
+
+
+def _check_total(replicas: int, available: int, step: str) -> None:
+    """Raise UnschedulableError, which names the step, if the clusters cannot take all replicas."""
+    total = wrap32(available)
+    if total < replicas:
+        text = f"Clusters available replicas {total} are not enough to schedule."
+        raise UnschedulableError(text).within(step)
 
 
 def _fresh(
@@ -213,13 +219,20 @@ def _fresh(
     held: dict[str, int] = {}
     for target in scheduled:
         held[target.name] = held.get(target.name, 0) + target.replicas
+    step, uid = "failed to do fresh scale", spec.resource.uid
+    if isinstance(candidates, CandidateList) and spec.replicas > 0:
+        votes = candidates.votes(held)
+        if not aggregated:
+            return _divided_over_all(spec.replicas, votes, (), uid, step=step)
+        _check_total(spec.replicas, votes.total, step)
+        chosen = votes.fewest(spec.replicas)
+        if chosen is not None:
+            return _apportion(spec.replicas, list(chosen.items()), uid)
     available = [
         TargetCluster(each.name, wrap32(each.allocatable + held.get(each.name, 0))) for each in candidates
     ]
     ordered = sort_descending(available, lambda target: target.replicas)
-    return _divide(
-        spec.replicas, ordered, (), spec.resource.uid, aggregated=aggregated, step="failed to do fresh scale"
-    )
+    return _divide(spec.replicas, ordered, (), uid, aggregated=aggregated, step=step)
 
 
 def _divide(
@@ -238,10 +251,7 @@ def _divide(
     Raises:
         UnschedulableError: The clusters cannot take all replicas; the text names the step.
     """
-    total = wrap32(sum(target.replicas for target in available))
-    if total < replicas:
-        text = f"Clusters available replicas {total} are not enough to schedule."
-        raise UnschedulableError(text).within(step)
+    _check_total(replicas, sum(target.replicas for target in available), step)
     if aggregated:
         available = fewest_clusters(
             replicas, available, {target.name for target in scheduled if target.replicas > 0}

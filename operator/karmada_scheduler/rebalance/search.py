@@ -13,7 +13,7 @@ import heapq
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
@@ -77,6 +77,22 @@ class _Candidate:
     gained_at: int
 
 
+class _Wanted:
+    """The clusters to which the goal would move a binding; a container, because mostly the first ones decide."""
+
+    def __init__(self, fill: str, present: set[str], shares: Mapping[str, float]) -> None:
+        """Take the cluster to fill, "" for those that are less full than the fullest of ``present``."""
+        self._fill, self._present, self._shares = fill, present, shares
+        self._fullest = max((shares[name] for name in present if name in shares), default=0.0)
+
+    def __contains__(self, name: object) -> bool:
+        if name in self._present:
+            return False
+        if self._fill:
+            return name == self._fill
+        return isinstance(name, str) and self._shares.get(name, math.inf) < self._fullest
+
+
 class _Search:
     """One search."""
 
@@ -93,6 +109,8 @@ class _Search:
         self._batches: list[list[Chosen]] = []
         self._per_namespace: Counter[str] = Counter()
         self._stops = self._chosen = 0
+        self._shares_now: Mapping[str, float] = {}
+        self._shares_at = -1
 
     def run(self) -> Found:
         """Choose until a bound is reached, or nothing has a gain."""
@@ -192,14 +210,13 @@ class _Search:
         ]
         if not limits or len(present) < min(limits):
             return False
-        wanted = {self._inputs.fill} if self._inputs.fill else self._emptier_than(present)
-        return bool(wanted - present) and self._side.passes(binding, wanted - present)
+        return self._side.passes(binding, _Wanted(self._inputs.fill, present, self._shares()))
 
-    def _emptier_than(self, present: set[str]) -> set[str]:
-        """Return the clusters with a smaller dominant share than the fullest of some clusters."""
-        shares = self._usage.shares()
-        fullest = max((shares[name] for name in present if name in shares), default=0.0)
-        return {name for name, share in shares.items() if share < fullest}
+    def _shares(self) -> Mapping[str, float]:
+        """Return the dominant shares as they are now."""
+        if self._shares_at != self._chosen:
+            self._shares_now, self._shares_at = self._usage.shares(), self._chosen
+        return self._shares_now
 
     def _batch(self) -> Iterator[Chosen]:
         """Choose the bindings of the next batch."""

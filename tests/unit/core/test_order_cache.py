@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from karmada_scheduler.api.binding import TargetCluster
+from karmada_scheduler.api.binding import BindingSpec, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.core.algorithms import columns, webster
 from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.core.algorithms.webster import SortedVotes
+from karmada_scheduler.core.assign_replicas import _assign
 from karmada_scheduler.core.ordering.cache import OrderCache, ScoreCache
 from karmada_scheduler.core.ordering.candidates import CandidateList, EagerCandidateList, sort_key
 from karmada_scheduler.core.ordering.columnar import SharedOrder, TierScore
 from karmada_scheduler.framework import Candidate, Result, Snapshot
+from karmada_scheduler.framework.diagnosis import UnschedulableError
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults
 from karmada_scheduler.framework.snapshot import ChangeLog
-from karmada_scheduler.testing import cluster
+from karmada_scheduler.testing import binding, cluster
 
 REFUSED = Result.unschedulable("no")
 
@@ -209,3 +213,51 @@ def test_few_seats_go_to_the_same_parties_as_with_all_votes(seed: int) -> None:
             given = webster.allocate(seats, whole, descending_names=descending)
             expected = {name: count for name, count in given.items() if count}
             assert sorted_votes.allocate(seats, descending_names=descending) == expected
+
+
+def divided(candidates: Sequence[Candidate], spec: BindingSpec, placement: Placement) -> object:
+    """Return how a rebalance divides replicas, or the error."""
+    try:
+        return _assign(spec, placement, candidates, fresh=True)
+    except UnschedulableError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("aggregated", [False, True])
+@pytest.mark.parametrize(("size", "most"), [(12, 4), (60, 3), (300, 400)])
+def test_a_rebalance_divides_over_a_shared_order_as_over_candidates_that_are_sorted_for_it(
+    size: int, most: int, aggregated: bool
+) -> None:
+    """The sort is Go's, whose order of clusters with equal capacity depends on all of them."""
+    clusters = ChangingClusters(most, tier_scores=TIER_SCORES["several"], size=size)
+    made = binding("web").aggregated() if aggregated else binding("web").dynamic_weight()
+    placement = made.build().spec.placement
+    assert placement is not None
+    results = set()
+    for step in range(150):
+        for name in clusters.rng.sample(clusters.names, clusters.rng.randrange(most) % size):
+            clusters.change(name)
+        names, overrides = clusters.overrides()
+        held = clusters.rng.sample(names, 3) + clusters.rng.sample(clusters.names, 2)
+        shared = clusters.cached()
+        for candidates in (shared, shared.with_overrides(names, overrides)):
+            for replicas in (-1, 0, 1, 7, 40, 10**6):
+                spec = replace(
+                    made.replicas(replicas, cpu="1").uid("ab"[step % 2]).build().spec,
+                    clusters=tuple(TargetCluster(name, step % 9) for name in held if step % 5),
+                )
+                found = divided(candidates, spec, placement)
+                assert found == divided(tuple(candidates), spec, placement)
+                results.add(type(found))
+    assert results == {list, str}
+
+
+def test_the_fewest_parties_are_not_known_if_equal_votes_compete_for_the_last_place() -> None:
+    votes = SortedVotes([(-9, "a"), (-7, "b"), (-7, "c"), (-1, "d")], 24)
+    assert votes.fewest(9) == {"a": 9}
+    assert votes.fewest(10) is None
+    assert votes.fewest(17) == {"a": 9, "b": 7, "c": 7}
+    assert votes.fewest(24) == {"a": 9, "b": 7, "c": 7, "d": 1}
+    more = SortedVotes([(-9, "a"), (-7, "b")], 16, without={"a": 9}, additional={"a": 3, "n": 8})
+    assert more.fewest(9) == {"n": 8, "b": 7}
+    assert SortedVotes([(-MAX_INT32, "a"), (-1, "b")], 2**31).fewest(2**31) is None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 _NO_SEATS: Final[Mapping[str, int]] = {}
 _EXACT_AS_FLOAT: Final = 2**53
+_MAX_INT32: Final = 2**31 - 1
+_FIRST_PART: Final = 16
 
 
 def prefers_descending_names(uid: str) -> bool:
@@ -101,6 +103,34 @@ class SortedVotes:
         votes = self._votes() if needs_all else self._best(seats, descending_names)
         given = allocate(seats, votes, descending_names=descending_names)
         return {name: count for name, count in given.items() if count}
+
+    def fewest(self, seats: int) -> dict[str, int] | None:
+        """Return the parties with the most votes that have as many votes together as there are seats.
+
+        None if that is not known: parties with equal votes compete for the last place, or 32 bits overflow.
+        """
+        chosen: dict[str, int] = {}
+        total = last = 0
+        for minus, name in self._descending():
+            if chosen and total >= seats:
+                return None if minus == last else chosen
+            chosen[name], last = -minus, minus
+            total -= minus
+            if total > _MAX_INT32:
+                return None
+        return chosen
+
+    def _descending(self) -> Iterator[tuple[int, str]]:
+        """Yield minus the votes and the name of each party, the most first."""
+        additional = sorted((-votes, name) for name, votes in self._additional.items())
+        return heapq.merge((each for each in self._own() if each[1] not in self._without), additional)
+
+    def _own(self) -> Iterator[tuple[int, str]]:
+        """Yield ``ordered`` in growing parts, because mostly few are needed."""
+        begin, size = 0, _FIRST_PART
+        while begin < len(self._ordered):
+            yield from self._ordered[begin : begin + size]
+            begin, size = begin + size, 4 * size
 
     def _votes(self) -> dict[str, int]:
         votes: dict[str, int] = {name: -minus for minus, name in self._ordered}

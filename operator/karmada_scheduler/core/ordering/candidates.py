@@ -5,12 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import overload
+from typing import Final, overload
 
 from karmada_scheduler.api.binding import TargetCluster
+from karmada_scheduler.api.quantity import wrap32
 from karmada_scheduler.core.algorithms.go_sort import sort_descending
 from karmada_scheduler.core.algorithms.webster import SortedVotes
 from karmada_scheduler.framework.cycle import Candidate
+
+NO_MORE: Final[Mapping[str, int]] = {}
 
 SortKey = tuple[int, int, int, str]
 """Tier, minus score, minus available replicas, name; no two candidates have the same."""
@@ -55,12 +58,12 @@ class CandidateList(Sequence[Candidate], ABC):
                 members.setdefault(candidate.cluster.region, []).append(candidate)
         return members
 
-    def votes(self) -> SortedVotes:
-        """Return the candidates' available replicas as votes."""
-        return SortedVotes(
-            sorted((-candidate.allocatable, candidate.name) for candidate in self),
-            sum(candidate.allocatable for candidate in self),
-        )
+    def votes(self, more: Mapping[str, int] = NO_MORE) -> SortedVotes:
+        """Return the candidates' available replicas as votes; ``more`` are further ones of some candidates."""
+        votes = {
+            candidate.name: wrap32(candidate.allocatable + more.get(candidate.name, 0)) for candidate in self
+        }
+        return SortedVotes(sorted((-count, name) for name, count in votes.items()), sum(votes.values()))
 
     def only_candidates(self, targets: Sequence[TargetCluster]) -> list[TargetCluster]:
         """Return those of some targets that are candidates."""

@@ -15,10 +15,11 @@ from typing import Final, overload
 
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.quantity import wrap32
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.core.algorithms.webster import SortedVotes
-from karmada_scheduler.core.ordering.candidates import CandidateList, SortKey, sort_key
+from karmada_scheduler.core.ordering.candidates import NO_MORE, CandidateList, SortKey, sort_key
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.runtime.filter_cache import LRUCache
 
@@ -174,9 +175,16 @@ class SharedOrder(LazyCandidateList):
         super().__init__(feasible, available, order)
         self.selections: Final = selections
 
-    def votes(self) -> SortedVotes:
-        """Return the candidates' available replicas as votes."""
-        return SortedVotes(self.sorted_votes, self.total_available)
+    def votes(self, more: Mapping[str, int] = NO_MORE) -> SortedVotes:
+        """Return the candidates' available replicas as votes; ``more`` are further ones of some candidates."""
+        without = self.available_of(more)
+        additional = {name: wrap32(available + more[name]) for name, available in without.items()}
+        return SortedVotes(self.sorted_votes, self.total_available, without=without, additional=additional)
+
+    def available_of(self, names: Iterable[str]) -> dict[str, int]:
+        """Return the available replicas of those of some clusters that are candidates."""
+        rows = self.feasible.rows
+        return {name: self.available.item(row) for name in names if (row := rows.get(name)) is not None}
 
     def only_candidates(self, targets: Sequence[TargetCluster]) -> list[TargetCluster]:
         """Return those of some targets that are candidates."""
@@ -223,13 +231,16 @@ class OrderWithOverrides(LazyCandidateList):
         self._shared = shared
         self._replaced = {feasible.clusters[row].name: available.item(row) for row in replaced}
 
-    def votes(self) -> SortedVotes:
-        """Return the candidates' available replicas as votes."""
+    def votes(self, more: Mapping[str, int] = NO_MORE) -> SortedVotes:
+        """Return the candidates' available replicas as votes; ``more`` are further ones of some candidates."""
         overrides = {candidate.name: candidate.allocatable for candidate in self.overrides}
-        shared = self._shared
-        return SortedVotes(
-            shared.sorted_votes, shared.total_available, without=self._replaced, additional=overrides
-        )
+        shared, without = self._shared, self._replaced
+        if more:
+            plain = shared.available_of(name for name in more if name not in without)
+            changed = {name: count for name, count in (overrides | plain).items() if name in more}
+            overrides |= {name: wrap32(count + more[name]) for name, count in changed.items()}
+            without = without | plain
+        return SortedVotes(shared.sorted_votes, shared.total_available, without=without, additional=overrides)
 
     def only_candidates(self, targets: Sequence[TargetCluster]) -> list[TargetCluster]:
         """Return those of some targets that are candidates."""
