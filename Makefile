@@ -116,8 +116,8 @@ fuzz-cache: install ## decisions with and without caches, while clusters change 
 EXAMPLES ?= 5000
 
 .PHONY: fuzz-input
-fuzz-input: install ## invalid manifests, configuration, results of plugins, kubeconfigs, ... (EXAMPLES=5000 per test, ARGS="-k kubeconfig --hypothesis-seed=1")
-	@FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q -p no:logging --show-capture=no tests/fuzz $(ARGS)
+fuzz-input: install ## the laws in random sequences, and invalid manifests, configuration, results of plugins, kubeconfigs, ... (EXAMPLES=5000 per test, ARGS="-k kubeconfig --hypothesis-seed=1")
+	@FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q -p no:logging --show-capture=no tests/fuzz tests/unit/properties $(ARGS)
 
 .PHONY: binaries
 binaries: install ## build etcd, Kubernetes and Karmada for the tests, once per machine

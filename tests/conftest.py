@@ -1,10 +1,19 @@
 """For all tests."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from karmada_scheduler.process import process_exit
+
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES") or 0)
+"""Random examples per law with `make fuzz-input`; a run of the tests has the same ones each time."""
+
+# A decision takes a fraction of a millisecond; a slow example means a slow machine and is no error.
+settings.register_profile("laws", deadline=None, max_examples=EXAMPLES or 100, derandomize=not EXAMPLES)
+settings.load_profile("laws")
 
 
 @pytest.fixture(autouse=True)

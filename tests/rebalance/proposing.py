@@ -1,4 +1,4 @@
-"""Proposals about objects that builders describe, and an execution of them that is written anew."""
+"""Proposals about objects that builders describe, and an execution of them that is written independently."""
 
 from __future__ import annotations
 

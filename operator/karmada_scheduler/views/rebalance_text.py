@@ -19,9 +19,9 @@ _LEFT: Final = {
     Left.SAME_PLACEMENT: "a rebalance gives the placement that it has",
     Left.NO_GAIN: "would move, and not serve the goal",
     Left.BELOW_MIN_KEPT: "more than --min-kept permits would move",
-    Left.MAX_MOVES: "no room in --max-moves",
-    Left.MAX_BINDINGS: "no room in --max-bindings",
-    Left.MAX_PER_NAMESPACE: "no room in --max-per-namespace",
+    Left.MAX_MOVES: "more would move than --max-moves permits",
+    Left.MAX_BINDINGS: "--max-bindings is reached",
+    Left.MAX_PER_NAMESPACE: "--max-per-namespace is reached",
     Left.FAILS: "the decision would fail",
     Left.CHANGES_ANYWAY: "the next event moves it without a rebalance",
 }

@@ -35,11 +35,13 @@ class FakeServer:
         self.connections = 0
         self.behaviours: list[Behaviour | bytes] = []
         self.ended = asyncio.Event()
+        self.tasks: set[asyncio.Task[object] | None] = set()
         self.url = ""
         self.now = 0.0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self.tasks.add(asyncio.current_task())  # the event loop has weak references only
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
