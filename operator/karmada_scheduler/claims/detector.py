@@ -57,7 +57,7 @@ class Detector:
         replicas: ReplicaReader | None = None,
         templates_last: bool = False,
     ) -> None:
-        """Start with settled objects: templates without a claim wait for a policy.
+        """Start with settled objects: templates without a claim wait for a policy, or for an override policy.
 
         Args:
             state: The objects; they are changed.
@@ -76,11 +76,16 @@ class Detector:
         self._failed_policies: dict[PolicyKey, None] = {}
         self._created = 0
         self._templates_last = templates_last
-        self._waiting = {
-            key: None
-            for key, template in state.templates.items()
-            if template.claim.policy is None and not self._is_ignored(template)
-        }
+        self._waiting: dict[TemplateKey, None] = {}
+        has_overrides = any(policy.overrides for policy in state.policies.values())
+        for key, template in state.templates.items():
+            if template.claim.policy is not None or self._is_ignored(template):
+                continue
+            best = self.best_policy(template) if has_overrides else None
+            if best is not None and self.lacks_overrides(best):
+                self._failed[_Item(key, by_karmada=False)] = None  # retried until the override policy, or another one, is there
+            else:
+                self._waiting[key] = None
 
     def react(self, event: Event) -> None:
         """Make one change, and let the detector settle.

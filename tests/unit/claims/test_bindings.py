@@ -9,6 +9,7 @@ import pytest
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.claims import (
     DetectorOptions,
+    PolicyDeleted,
     Reason,
     TemplateDeleted,
     Waits,
@@ -28,6 +29,7 @@ from tests.unit.claims.objects import (
     cluster_policy,
     deployment,
     goes_to,
+    key_of,
     only,
     policy,
 )
@@ -140,6 +142,17 @@ def test_without_the_overrides_it_depends_on_a_policy_claims_nothing() -> None:
     assert (claimed_by(result), goes_to(result), only(result).waits) == (None, None, Waits.OVERRIDES)
     shop = Cluster(DetectorOptions(overrides=frozenset({(NAMESPACE, "images")})))
     assert claimed_by(shop.apply(own, deployment())) == "own"
+
+
+def test_when_a_policy_that_lacks_its_overrides_is_deleted_the_next_one_claims() -> None:
+    """A template whose best policy lacks an override policy is retried; it does not wait for a change of its own."""
+    shop = Cluster(DetectorOptions(overrides=frozenset()))
+    first = policy("first", dependentOverrides=["images"], priority=2)
+    shop.apply(first, policy("next"), deployment())
+
+    result = shop.change(PolicyDeleted(key_of(first)))
+
+    assert (claimed_by(result), goes_to(result)) == ("next", "next")
 
 
 def test_a_cluster_scoped_binding_keeps_whether_dependencies_follow() -> None:
