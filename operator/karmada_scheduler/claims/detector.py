@@ -83,7 +83,8 @@ class Detector:
                 continue
             best = self.best_policy(template) if has_overrides else None
             if best is not None and self.lacks_overrides(best):
-                self._failed[_Item(key, by_karmada=False)] = None  # retried until the override policy, or another one, is there
+                # Retried until the override policy, or another one, is there.
+                self._failed[_Item(key, by_karmada=False)] = None
             else:
                 self._waiting[key] = None
 
