@@ -177,7 +177,12 @@ def main() -> int:
     parser.add_argument(
         "--bindings", type=int, default=1000, help="Deployments to create (default: %(default)s)"
     )
-    parser.add_argument("--folder", type=Path, default=DEFAULT, help="for the control plane's files")
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=DEFAULT / "plan-check",
+        help="where the control plane's files go (default: %(default)s)",
+    )
     options = parser.parse_args()
     binaries.ensure(quiet=True)
     with workspace(options.folder.resolve()) as folder, ControlPlane(folder, audit_log=True) as plane:

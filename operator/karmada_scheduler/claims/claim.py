@@ -96,6 +96,7 @@ def claim(
 def _concerned(before: State, after: State, events: Sequence[Event]) -> set[TemplateKey]:
     """Return the templates that an event names, or that a written policy matches before or after it."""
     found: set[TemplateKey] = set()
+    old_groups, new_groups = before.selectable_groups(), after.selectable_groups()
     for event in events:
         match event:
             case TemplateWritten(template):
@@ -107,9 +108,9 @@ def _concerned(before: State, after: State, events: Sequence[Event]) -> set[Temp
                 assert isinstance(name, PolicyKey)
                 old, new = before.policies.get(name), after.policies.get(name)
                 if old is not None:
-                    found.update(key for key, each in before.templates.items() if old.match(each))
+                    found.update(each.key for each in old.matched(old_groups))
                 if new is not None and (old is None or new.selectors != old.selectors):
-                    found.update(key for key, each in after.templates.items() if new.match(each))
+                    found.update(each.key for each in new.matched(new_groups))
     return found
 
 

@@ -10,7 +10,7 @@ pkg/util/eventfilter/eventfilter.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -267,10 +267,10 @@ class Detector:
     def best_policy(self, template: Template) -> ClaimingPolicy | None:
         """Return the policy that would claim a template if nothing claimed it; None if none matches."""
         if template.namespace:
-            found = highest(self.state.candidates(PROPAGATION_POLICY, template), template)
+            found = self.state.highest(PROPAGATION_POLICY, template)
             if found is not None:
                 return found
-        return highest(self.state.candidates(CLUSTER_PROPAGATION_POLICY, template), template)
+        return self.state.highest(CLUSTER_PROPAGATION_POLICY, template)
 
     def lacks_overrides(self, policy: ClaimingPolicy) -> bool:
         """Return whether an override policy that a policy depends on does not exist."""
@@ -404,31 +404,6 @@ class Detector:
         if policy.priority > claiming.priority:
             self._claim(template, policy, How.PREEMPTION)
         return True
-
-
-def highest(policies: Iterable[ClaimingPolicy], template: Template) -> ClaimingPolicy | None:
-    """Return the policy that claims a template first, None if none matches it.
-
-    The higher ``spec.priority`` comes first, then a match by name before one by labels before one of all, then the smaller
-    name.
-
-    Args:
-        policies: By priority, the highest first.
-        template: The template.
-
-    Source: karmada v1.18.2 pkg/detector/compare.go.
-    """
-    best: tuple[int, int, str] | None = None
-    found: ClaimingPolicy | None = None
-    for policy in policies:
-        if found is not None and policy.priority < found.priority:
-            break
-        if policy.deleting or (match := policy.match(template)) is Match.NONE:
-            continue
-        order = (-policy.priority, -match, policy.key.name)
-        if best is None or order < best:
-            best, found = order, policy
-    return found
 
 
 _METADATA_IGNORED = frozenset({"managedFields", "resourceVersion"})

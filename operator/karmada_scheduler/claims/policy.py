@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -80,6 +80,23 @@ class ClaimingPolicy:
         """Whether some selector needs the labels of templates."""
         return any(each.labels is not None for each in self.selectors)
 
+    @cached_property
+    def is_broad(self) -> bool:
+        """Whether no selector has a name or a namespace, so that templates with equal ``selectable`` match alike."""
+        return not any(each.name or each.namespace for each in self.selectors)
+
+    def matched(self, templates: Iterable[Sequence[Template]]) -> Iterator[Template]:
+        """Yield those of some templates that it matches.
+
+        Args:
+            templates: Groups of templates with equal ``selectable``.
+        """
+        for group in templates:
+            if not self.is_broad:
+                yield from (each for each in group if self.match(each) is not Match.NONE)
+            elif self.match(group[0]) is not Match.NONE:
+                yield from group
+
     def match(self, template: Template) -> Match:
         """Return how it matches a template: the best of its selectors.
 
@@ -108,6 +125,31 @@ class ClaimingPolicy:
         if self.is_namespaced:
             return (claim.namespace, claim.name) == (self.key.namespace, self.key.name)
         return claim.cluster_name == self.key.name
+
+
+def highest(policies: Iterable[ClaimingPolicy], template: Template) -> ClaimingPolicy | None:
+    """Return the policy that claims a template first, None if none matches it.
+
+    The higher ``spec.priority`` comes first, then a match by name before one by labels before one of all, then the smaller
+    name.
+
+    Args:
+        policies: By priority, the highest first.
+        template: The template.
+
+    Source: karmada v1.18.2 pkg/detector/compare.go.
+    """
+    best: tuple[int, int, str] | None = None
+    found: ClaimingPolicy | None = None
+    for policy in policies:
+        if found is not None and policy.priority < found.priority:
+            break
+        if policy.deleting or (match := policy.match(template)) is Match.NONE:
+            continue
+        order = (-policy.priority, -match, policy.key.name)
+        if best is None or order < best:
+            best, found = order, policy
+    return found
 
 
 def read_policy(manifest: Manifest, *, permanent_id: str = "") -> ClaimingPolicy:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from karmada_scheduler.api.binding_spec import BindingKey
 from karmada_scheduler.api.manifest import Manifest, read_mapping, read_mappings, read_text
 from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, PROPAGATION_POLICY, PolicyKey
-from karmada_scheduler.claims.policy import ClaimingPolicy
+from karmada_scheduler.claims.policy import ClaimingPolicy, highest
 from karmada_scheduler.claims.template import Claim, Template, TemplateKey, read_claim
 
 
@@ -93,6 +93,7 @@ class State:
         self.version = 0
         self._by_namespace: dict[tuple[str, str], list[ClaimingPolicy]] | None = None
         self._candidates: dict[tuple[str, str, str, str], list[ClaimingPolicy]] = {}
+        self._highest: dict[Hashable, ClaimingPolicy | None] = {}
         self._bindings_by_id: dict[tuple[str, str], dict[BindingKey, None]] = defaultdict(dict)
         self._templates_by_id: dict[tuple[str, str], dict[TemplateKey, None]] = defaultdict(dict)
         for binding in self.bindings.values():
@@ -126,17 +127,37 @@ class State:
             found = self._candidates[place] = sorted(matching, key=lambda each: -each.priority)
         return found
 
+    def highest(self, kind: str, template: Template) -> ClaimingPolicy | None:
+        """Return the policy of a kind that claims a template first, None if none matches it."""
+        key = (kind, template.namespace, template.selectable)
+        if key in self._highest:
+            return self._highest[key]
+        candidates = self.candidates(kind, template)
+        found = highest(candidates, template)
+        if all(each.is_broad for each in candidates):
+            self._highest[key] = found
+        return found
+
+    def selectable_groups(self) -> list[list[Template]]:
+        """Return the templates in groups with equal ``selectable``."""
+        groups: dict[Hashable, list[Template]] = defaultdict(list)
+        for each in self.templates.values():
+            groups[each.selectable].append(each)
+        return list(groups.values())
+
     def write_policy(self, policy: ClaimingPolicy) -> None:
         """Create or replace a policy."""
         self.policies[policy.key] = policy
         self._by_namespace = None
         self._candidates.clear()
+        self._highest.clear()
 
     def delete_policy(self, key: PolicyKey) -> None:
         """Delete a policy; the claims in its name stay."""
         del self.policies[key]
         self._by_namespace = None
         self._candidates.clear()
+        self._highest.clear()
 
     def bindings_of(self, policy: ClaimingPolicy) -> list[BindingState]:
         """Return the bindings whose labels have the id of a policy; of a PropagationPolicy in its namespace only."""

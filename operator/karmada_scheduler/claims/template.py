@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -195,6 +195,13 @@ class Template:
     def is_claimed_by_controller(self) -> bool:
         """Whether a controller other than the detector propagates it."""
         return bool(self.labels) and bool((self.labels or {}).get(CLAIMED_BY_LABEL))
+
+    @property
+    def selectable(self) -> Hashable:
+        """What selectors without a name and a namespace can tell apart; equal templates match the same of them."""
+        # A policy that claims a template with unknown labels is assumed to match it.
+        labels = self.claim if self.labels is None else frozenset(self.labels.items())
+        return self.key.api_version, self.key.kind, labels
 
     def with_claim(self, claim: Claim) -> Template:
         """Return the template with another claim, also in its labels, which selectors see."""

@@ -10,43 +10,60 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
 
-import uvloop
-
-from karmada_scheduler import __version__, app, logs
-from karmada_scheduler.cli import explain, plan, rebalance, simulate, web, whynot
-from karmada_scheduler.cli import plugins as plugins_command
-from karmada_scheduler.client.identity import ConnectionConfigError
+from karmada_scheduler import __version__, logs
 from karmada_scheduler.config import flags
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework.profile.factory import Registration
-from karmada_scheduler.process import process_exit
-from karmada_scheduler.process.server import ListenError
 
 log = logging.getLogger(__name__)
 
 
-_COMMANDS: Final = {
-    "explain": explain,
-    "plan": plan,
-    "plugins": plugins_command,
-    "rebalance": rebalance,
-    "simulate": simulate,
-    "web": web,
-    "why-not": whynot,
-}
-_RUN: Final[dict[str, Callable[[argparse.Namespace, Sequence[Registration]], int]]] = {
-    "explain": explain.run,
-    "plan": plan.run,
-    "plugins": plugins_command.run,
-    "rebalance": rebalance.run,
-    "simulate": simulate.run,
-    "web": web.run,
-    "why-not": whynot.run,
-}
+class _Command(Protocol):
+    """The module of a command."""
+
+    def add_parser(self, subparsers: Any, /) -> object: ...
+
+    def run(self, arguments: argparse.Namespace, plugins: Sequence[Registration], /) -> int: ...
+
+
+_COMMANDS: Final = frozenset({"explain", "plan", "plugins", "rebalance", "simulate", "web", "why-not"})
+
+
+def _module_of(command: str) -> _Command:
+    """Import the module of a command: the others, and those of the scheduler, take longer than many commands."""
+    match command:
+        case "explain":
+            from karmada_scheduler.cli import explain
+
+            return explain
+        case "plan":
+            from karmada_scheduler.cli import plan
+
+            return plan
+        case "plugins":
+            from karmada_scheduler.cli import plugins
+
+            return plugins
+        case "rebalance":
+            from karmada_scheduler.cli import rebalance
+
+            return rebalance
+        case "simulate":
+            from karmada_scheduler.cli import simulate
+
+            return simulate
+        case "web":
+            from karmada_scheduler.cli import web
+
+            return web
+        case _:
+            from karmada_scheduler.cli import whynot
+
+            return whynot
 
 
 def main(arguments: Sequence[str] | None = None, plugins: Sequence[Registration] = ()) -> int:
@@ -77,13 +94,13 @@ def main(arguments: Sequence[str] | None = None, plugins: Sequence[Registration]
 def _command(given: Sequence[str], plugins: Sequence[Registration]) -> int:
     parser = argparse.ArgumentParser(prog="karmada-pyscheduler")
     subparsers = parser.add_subparsers(dest="command", required=True)
-    for module in _COMMANDS.values():
-        module.add_parser(subparsers)
+    module = _module_of(given[0])
+    module.add_parser(subparsers)
     arguments, unknown = parser.parse_known_args(given)
     if unknown:
         subparsers.choices[arguments.command].error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
-        status = _RUN[arguments.command](arguments, plugins)
+        status = module.run(arguments, plugins)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has closed the pipe (`| head`). The interpreter flushes again when it exits.
@@ -94,6 +111,13 @@ def _command(given: Sequence[str], plugins: Sequence[Registration]) -> int:
 
 def _schedule(options: Options, plugins: Sequence[Registration]) -> int:
     """Run the scheduler; the process then ends without waiting for the rest of its event loop and threads."""
+    import uvloop
+
+    from karmada_scheduler import app
+    from karmada_scheduler.client.identity import ConnectionConfigError
+    from karmada_scheduler.process import process_exit
+    from karmada_scheduler.process.server import ListenError
+
     logs.configure(verbosity_level=options.verbosity, json_format=options.logging_format == "json")
     status = 0
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)

@@ -188,13 +188,14 @@ def _normalise(arguments: Sequence[str], bools: frozenset[str]) -> list[str]:
     return result
 
 
-COMMANDS: Final = ("explain", "plan", "plugins", "simulate", "web", "why-not", "version", "help")
+COMMANDS: Final = ("explain", "plan", "plugins", "rebalance", "simulate", "web", "why-not", "version", "help")
 """The commands that can be given instead of flags."""
 
 _ABOUT_COMMANDS: Final = (
     "Commands instead of flags: 'version' (or --version); 'plugins', which lists them; 'simulate', which decides "
     "over files; 'explain', which says why a binding is where it is; 'why-not', which says what would put it on "
-    "a cluster; 'plan', which says what a change would move; 'help' with the name of one of these."
+    "a cluster; 'plan', which says what a change would move; 'rebalance', which proposes moves; 'web', which "
+    "serves all of these as a page; 'help' with the name of one of these."
 )
 
 

@@ -81,8 +81,10 @@ def group_by_region(placement: Placement, replicas: int, ordered: Sequence[Candi
             min_clusters=cluster.min_groups if cluster is not None else 0,
         )
 
-    by_region = candidate_list(ordered).by_region()
-    return [Region(name, score_of(by_region[name]), by_region[name]) for name in sorted(by_region)]
+    candidates = candidate_list(ordered)
+    by_region = candidates.by_region()
+    scores = candidates.region_scores((region, cluster, placement.is_duplicated, replicas), score_of)
+    return [Region(name, scores[name], by_region[name]) for name in sorted(by_region)]
 
 
 def duplicated_score(replicas: int, members: Sequence[Candidate]) -> int:

@@ -21,7 +21,8 @@ from karmada_scheduler.core.decision_inputs import DecisionInputs
 from karmada_scheduler.core.find_clusters import CachedFilteredClusters, FilteredClusters
 from karmada_scheduler.core.ordering.cache import OrderKey, ScoreKey
 from karmada_scheduler.core.ordering.candidates import CandidateList
-from karmada_scheduler.core.ordering.columnar import SharedOrder, TierScore
+from karmada_scheduler.core.ordering.columnar import SharedOrder
+from karmada_scheduler.core.ordering.feasible import TierScore
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.runtime.extenders import scores_of_extenders
 from karmada_scheduler.framework.runtime.framework import Framework

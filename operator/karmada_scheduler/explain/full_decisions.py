@@ -16,7 +16,8 @@ from typing import Final
 from karmada_scheduler.api.binding import BindingKey, TargetCluster
 from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.core.decision import TermAttempt
-from karmada_scheduler.core.ordering.columnar import LazyCandidateList, TierScore
+from karmada_scheduler.core.ordering.columnar import LazyCandidateList
+from karmada_scheduler.core.ordering.feasible import TierScore
 from karmada_scheduler.explain.record import Decided, deciding_attempts, encode
 from karmada_scheduler.explain.refusals import grouped
 from karmada_scheduler.framework.cycle import Candidate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
@@ -20,7 +20,7 @@ from karmada_scheduler.plan.model import Capacity, ClusterLoad, Effect, Plan
 from karmada_scheduler.plan.parsed import parse
 from karmada_scheduler.plan.result import Compared, result
 
-Asked = Mapping[BindingKey, ScheduleType]
+T = TypeVar("T")
 
 BURST: Final = "burst"
 ACCOUNTED: Final = "accounted"
@@ -48,6 +48,9 @@ class _Planner:
         self._derived = derive(inputs.before, after)
         self._parsed = parse(inputs.before, after, inputs.known)
         self._changed = self._parsed.changed_clusters
+        self._gaining = {
+            name for name, (_, new) in self._changed.items() if new is not None and not new.deleting
+        }
         self._restarts = inputs.rules is not inputs.rules_after
         self._log = ChangeLog()
         self._types: dict[BindingKey, ScheduleType] = {}
@@ -60,7 +63,6 @@ class _Planner:
             inputs.rules_after, self._snapshot(parsed.clusters_after), parsed.bindings_after.values()
         )
         self._decide_after(after)
-        self._rebalance_after(after)
         before = Side(inputs.rules, self._snapshot(parsed.clusters_before), parsed.bindings_before.values())
         self._decide_before(before)
         # The filter results of both sides are in the caches; a third snapshot costs little.
@@ -100,95 +102,100 @@ class _Planner:
     # --- after the change ---
 
     def _decide_after(self, side: Side) -> None:
-        """Make the decisions that the change causes."""
+        """Make the decisions that the change causes, and those of a rebalance that it may concern."""
         watched = triggers.Triggers(
             clusters=self._changed,
             policy_bindings=self._derived.concerned,
             restarts=self._restarts,
             knows_claims=self._inputs.before.policies is not None,
         )
-        asked: list[Binding] = []
+        assigned: list[Binding] = []
         for key, each in self._all.items():
             if each.new is None or not side.is_assigned(each.new):
                 continue
             each.when = each.when or watched.when(each.old, each.new)
             self._types[key] = side.type_of(each.new) if each.when else ScheduleType.AVOID
-            if self._types[key] is not ScheduleType.AVOID:
-                asked.append(each.new)
-        for binding, outcome in self._outcomes(side, asked, "after the change"):
-            self._all[binding.key].decided = outcome
+            assigned.append(each.new)
+        for binding, outcome in self._outcomes(side, assigned, "after the change"):
+            comparison = self._all[binding.key]
+            comparison.decided = outcome
+            self._rebalance_after(side, binding, comparison)
 
-    def _outcomes(self, side: Side, bindings: list[Binding], phase: str) -> Iterator[tuple[Binding, Outcome]]:
-        """Yield decisions, in an order that suits the caches, or in that of the queue if they see each other."""
-        if side.rules.is_coupled:
-            ordered = [(each, self._types[each.key]) for each in in_queue_order(bindings, side.rules)]
-            yield from self._with_progress(side.in_order(ordered), phase, len(ordered))
+    def _rebalance_after(self, side: Side, binding: Binding, each: Comparison) -> None:
+        """Decide about a rebalance of a binding that stays as it is although the change may concern it."""
+        if not self._may_be_latent(each, binding, side):
             return
-        decisions = ((each, side.decide(each, self._types[each.key])[0]) for each in grouped(bindings))
-        yield from self._with_progress(decisions, phase, len(bindings))
+        later, _ = side.decide(rebalanced(binding), ScheduleType.RECONCILE)
+        if (
+            each.is_spec_changed
+            or self._restarts
+            or later.error
+            or any(target.name in self._gaining for target in (*later.targets, *each.before))
+        ):
+            each.later = later
+
+    def _outcomes(
+        self, side: Side, bindings: list[Binding], phase: str
+    ) -> Iterator[tuple[Binding, Outcome | None]]:
+        """Yield decisions, None where nothing asks for one.
+
+        They come in an order that suits the caches, or in that of the queue if they see each other. Then the next
+        step begins when all are made.
+        """
+        asked = [each for each in bindings if self._types[each.key] is not ScheduleType.AVOID]
+        if not side.rules.is_coupled:
+            decisions = ((each, self._decided(side, each)) for each in grouped(bindings))
+            yield from self._with_progress(decisions, phase, len(bindings))
+            return
+        ordered = [(each, self._types[each.key]) for each in in_queue_order(asked, side.rules)]
+        made = {
+            each.key: outcome
+            for each, outcome in self._with_progress(side.in_order(ordered), phase, len(ordered))
+        }
+        yield from ((each, made.get(each.key)) for each in grouped(bindings))
+
+    def _decided(self, side: Side, binding: Binding) -> Outcome | None:
+        type_ = self._types[binding.key]
+        return None if type_ is ScheduleType.AVOID else side.decide(binding, type_)[0]
 
     def _with_progress(
-        self, decisions: Iterable[tuple[Binding, Outcome]], phase: str, total: int
-    ) -> Iterator[tuple[Binding, Outcome]]:
+        self, decisions: Iterable[tuple[Binding, T]], phase: str, total: int
+    ) -> Iterator[tuple[Binding, T]]:
         for number, each in enumerate(decisions, 1):
             yield each
             self._inputs.progress(phase, number, total)
 
-    def _rebalance_after(self, side: Side) -> None:
-        """Decide about a rebalance of the bindings that stay as they are although the change may concern them."""
-        gaining = {name for name, (_, new) in self._changed.items() if new is not None and not new.deleting}
-        candidates = [
-            each.new
-            for each in self._all.values()
-            if each.new is not None and self._may_be_latent(each, each.new, side, gaining)
-        ]
-        total = len(candidates)
-        for number, binding in enumerate(grouped(candidates), 1):
-            comparison = self._all[binding.key]
-            later, _ = side.decide(rebalanced(binding), ScheduleType.RECONCILE)
-            if (
-                comparison.is_spec_changed
-                or self._restarts
-                or later.error
-                or any(each.name in gaining for each in (*later.targets, *comparison.before))
-            ):
-                comparison.later = later
-            self._inputs.progress("after a rebalance", number, total)
-
-    def _may_be_latent(self, each: Comparison, new: Binding, side: Side, gaining: set[str]) -> bool:
-        if not each.before or each.old is None or not side.is_assigned(new) or each.differs:
+    def _may_be_latent(self, each: Comparison, new: Binding, side: Side) -> bool:
+        if not each.before or each.old is None or each.differs:
             return False
         if new.key in self._derived.deferred:
             return False
         if each.is_spec_changed or self._restarts:
             return True
-        if not gaining:
+        if not self._gaining:
             return False
-        return any(target.name in gaining for target in each.before) or side.passes(new, gaining)
+        return any(target.name in self._gaining for target in each.before) or side.passes(new, self._gaining)
 
     # --- before the change ---
 
     def _decide_before(self, side: Side) -> None:
         """Make the decisions that would follow without the change: of the next event, and of the next rebalance."""
-        asked: list[Binding] = []
+        bindings: list[Binding] = []
+        rebalanced_too: set[BindingKey] = set()
         for key, each in self._all.items():
-            if each.old is None or not (self._inputs.with_drift or each.differs):
+            if each.old is None or not side.is_assigned(each.old):
                 continue
-            self._types[key] = side.type_of(each.old)
-            if self._types[key] is not ScheduleType.AVOID:
-                asked.append(each.old)
-        for binding, outcome in self._outcomes(side, asked, "without the change"):
-            self._all[binding.key].unchanged_side = outcome
-        later = [
-            each.old
-            for each in self._all.values()
-            if each.old is not None and each.later is not None and side.is_assigned(each.old)
-            if each.later.error or not same(each.later.targets, each.before)
-        ]
-        for number, binding in enumerate(grouped(later), 1):
-            outcome, _ = side.decide(rebalanced(binding), ScheduleType.RECONCILE)
-            self._all[binding.key].later_unchanged = outcome
-            self._inputs.progress("a rebalance without the change", number, len(later))
+            asks = self._inputs.with_drift or each.differs
+            self._types[key] = side.type_of(each.old) if asks else ScheduleType.AVOID
+            if each.later is not None and (each.later.error or not same(each.later.targets, each.before)):
+                rebalanced_too.add(key)
+            if key in rebalanced_too or self._types[key] is not ScheduleType.AVOID:
+                bindings.append(each.old)
+        for binding, outcome in self._outcomes(side, bindings, "without the change"):
+            comparison = self._all[binding.key]
+            comparison.unchanged_side = outcome
+            if binding.key in rebalanced_too:
+                comparison.later_unchanged, _ = side.decide(rebalanced(binding), ScheduleType.RECONCILE)
 
     # --- sums ---
 
@@ -226,6 +233,7 @@ class _Planner:
         again = {
             binding.key: outcome
             for binding, outcome in self._outcomes(side, bindings, "in the other capacity mode")
+            if outcome is not None
         }
         yield self._mode(ACCOUNTED if other.accounts else BURST, snapshot, again, is_configured=False)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from karmada_scheduler.claims import Reason
+from karmada_scheduler.api.policy import PolicyKey
+from karmada_scheduler.claims import Claims, Reason
 from tests.unit.claims.objects import (
     Cluster,
     Manifest,
@@ -119,3 +120,45 @@ def test_a_template_of_another_controller_is_not_claimed() -> None:
     shop.apply(policy("own"))
     result = shop.apply(deployment(labels={"resourcetemplate.karmada.io/claimed-by": "MultiClusterService"}))
     assert (claimed_by(result), only(result).reason) == (None, Reason.OTHER_CONTROLLER)
+
+
+def test_templates_with_equal_labels_are_claimed_alike_but_by_policies_with_a_name() -> None:
+    shop = Cluster()
+    shop.apply(*(deployment(name, labels={"tier": "front"}) for name in ("api", "web", "db")))
+    result = shop.apply(
+        cluster_policy("labels", {**by_labels(tier="front"), "namespace": ""}),
+        cluster_policy("named", by_name("db"), priority=1),
+        policy("own", by_name("web")),
+    )
+    found = {key.name: each.policy_after for key, each in result.templates.items()}
+    assert {name: each and each.name for name, each in found.items()} == {
+        "api": "labels",
+        "web": "labels",
+        "db": "labels",
+    }
+    assert {name: each and each.name for name, each in _held(result).items()} == {
+        "api": None,
+        "web": "own",
+        "db": "named",
+    }
+
+
+def test_an_edit_of_one_policy_changes_the_bindings_of_its_templates_only() -> None:
+    shop = Cluster()
+    shop.apply(
+        *(
+            cluster_policy(tier, {**by_labels(tier=tier), "namespace": ""}, to="m1")
+            for tier in ("front", "back")
+        )
+    )
+    for tier in ("front", "back"):
+        shop.apply(*(deployment(f"{tier}-{number}", labels={"tier": tier}) for number in "12"))
+    result = shop.apply(cluster_policy("front", {**by_labels(tier="front"), "namespace": ""}, to="m2"))
+    changed = {
+        key.name for key, each in result.templates.items() if each.binding_after is not each.binding_before
+    }
+    assert changed == {"front-1", "front-2"}
+
+
+def _held(result: Claims) -> dict[str, PolicyKey | None]:
+    return {key.name: each.held_from for key, each in result.templates.items()}

@@ -18,7 +18,8 @@ from karmada_scheduler.core.algorithms.webster import SortedVotes
 from karmada_scheduler.core.assign_replicas import _assign
 from karmada_scheduler.core.ordering.cache import OrderCache, ScoreCache
 from karmada_scheduler.core.ordering.candidates import CandidateList, EagerCandidateList, sort_key
-from karmada_scheduler.core.ordering.columnar import SharedOrder, TierScore
+from karmada_scheduler.core.ordering.columnar import SharedOrder
+from karmada_scheduler.core.ordering.feasible import TierScore
 from karmada_scheduler.framework import Candidate, Result, Snapshot
 from karmada_scheduler.framework.diagnosis import UnschedulableError
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults
@@ -113,11 +114,16 @@ def shown(candidates: CandidateList) -> tuple[object, ...]:
     return (
         list(candidates),
         regions,
+        candidates.region_scores("key", _sum_of_scores),
         candidates.only_candidates(targets),
         votes.total,
         given,
         candidates.by_available,
     )
+
+
+def _sum_of_scores(members: Sequence[Candidate]) -> int:
+    return sum((place + 1) * (each.score + each.available) for place, each in enumerate(members))
 
 
 TIER_SCORES = {"equal tier scores": [(0, 0)], "several": [(0, 0), (0, 100), (1, 50)]}

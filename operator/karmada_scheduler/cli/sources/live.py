@@ -12,7 +12,6 @@ from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.cli.sources.bindings import NoSuchBindingError, WorkloadName, find_binding
 from karmada_scheduler.client import json_body
 from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.connect import connect
 from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.client.identity import ConnectionConfigError
 from karmada_scheduler.client.karmada import (
@@ -196,6 +195,8 @@ def _with_type(item: Manifest, kind: KindName) -> Manifest:
 
 @asynccontextmanager
 async def _connection(plane: ControlPlane) -> AsyncIterator[Connection]:
+    from karmada_scheduler.client.connect import connect  # a quarter of a second, which files do not need
+
     try:
         connection = await connect(kubeconfig=plane.kubeconfig, context=plane.context, master="")
     except ConnectionConfigError as error:

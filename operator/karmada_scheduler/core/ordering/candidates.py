@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, overload
 
@@ -57,6 +57,18 @@ class CandidateList(Sequence[Candidate], ABC):
             if candidate.cluster.region:
                 members.setdefault(candidate.cluster.region, []).append(candidate)
         return members
+
+    def region_scores(
+        self, key: Hashable, score_of: Callable[[Sequence[Candidate]], int]
+    ) -> Mapping[str, int]:
+        """Return the score of each region.
+
+        Args:
+            key: Everything that ``score_of`` depends on besides the candidates.
+            score_of: Returns the score of the candidates of a region, in the order of preference.
+        """
+        del key
+        return {name: score_of(members) for name, members in self.by_region().items()}
 
     def votes(self, more: Mapping[str, int] = NO_MORE) -> SortedVotes:
         """Return the candidates' available replicas as votes; ``more`` are further ones of some candidates."""

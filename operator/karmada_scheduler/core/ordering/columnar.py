@@ -8,46 +8,24 @@ in which the clusters that it is on, or is evicted from, are replaced.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Final, overload
 
 from karmada_scheduler.api.binding import TargetCluster
-from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import wrap32
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.core.algorithms.webster import SortedVotes
 from karmada_scheduler.core.ordering.candidates import NO_MORE, CandidateList, SortKey, sort_key
+from karmada_scheduler.core.ordering.feasible import FeasibleClusters, Votes
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.runtime.filter_cache import LRUCache
 
-TierScore = tuple[int, int]
-"""Tier and score of a cluster: its place depends on them and on its available replicas."""
-
 _FIRST_BATCH: Final = 8
 """Candidates that an iteration creates one by one; later ones are created in batches."""
-
-
-@dataclass(frozen=True, slots=True)
-class FeasibleClusters:
-    """The clusters that pass a set of filters, in the order of names, with tier and score.
-
-    Attributes:
-        rows: Cluster name to row.
-        tier_scores: One per row.
-        ranks: The rank of each row's tier and score, from 0, the best; None if all are the same.
-        region_names: The names of the regions; the empty name means no region.
-        regions: Per row the index of its region in ``region_names``.
-    """
-
-    clusters: Sequence[Cluster]
-    rows: Mapping[str, int]
-    tier_scores: Sequence[TierScore]
-    ranks: Column | None
-    region_names: Sequence[str]
-    regions: Column
+_MAX_REGION_SCORES: Final = 256
+"""Scores of regions that are kept with an order; bindings behind one policy have few different numbers of replicas."""
 
 
 class LazyCandidateList(CandidateList):
@@ -139,20 +117,16 @@ class LazyCandidateList(CandidateList):
             for row in order.tolist()
         ]
 
-    def by_region(self) -> Mapping[str, Sequence[Candidate]]:
+    def by_region(self) -> Mapping[str, LazyCandidateList]:
         """Return the candidates of each region, in the order of preference; those without region are left out."""
         return self._regions
 
     @cached_property
-    def _regions(self) -> Mapping[str, Sequence[Candidate]]:
-        names, regions = self.feasible.region_names, self.feasible.regions
-        if self.overrides:
-            numbers = {name: number for number, name in enumerate(names)}
-            more = [numbers.setdefault(each.cluster.region, len(numbers)) for each in self.overrides]
-            names, regions = list(numbers), columns.extended(regions, more)
+    def _regions(self) -> Mapping[str, LazyCandidateList]:
+        names = self.feasible.region_names
         return {
-            names[number]: LazyCandidateList(self.feasible, self.available, order, self.overrides)
-            for number, order in columns.groups(regions, self.order)
+            names[number]: LazyCandidateList(self.feasible, self.available, order)
+            for number, order in columns.groups(self.feasible.regions, self.order)
             if names[number]
         }
 
@@ -162,6 +136,7 @@ class SharedOrder(LazyCandidateList):
 
     Attributes:
         selections: Selections from exactly these candidates, by the constraints that they depend on.
+        scores_of_regions: The scores of the regions of exactly these candidates, by what they depend on.
     """
 
     def __init__(
@@ -174,6 +149,15 @@ class SharedOrder(LazyCandidateList):
         """Take all rows in the order of preference, and a cache for selections from them."""
         super().__init__(feasible, available, order)
         self.selections: Final = selections
+        self.scores_of_regions: Final[LRUCache[Mapping[str, int]]] = LRUCache(size_of=len)
+
+    def region_scores(
+        self, key: Hashable, score_of: Callable[[Sequence[Candidate]], int]
+    ) -> Mapping[str, int]:
+        """Return the score of each region; see the base class."""
+        return self.scores_of_regions.get(
+            key, partial(super().region_scores, key, score_of), max_size=_MAX_REGION_SCORES
+        )
 
     def votes(self, more: Mapping[str, int] = NO_MORE) -> SortedVotes:
         """Return the candidates' available replicas as votes; ``more`` are further ones of some candidates."""
@@ -229,7 +213,47 @@ class OrderWithOverrides(LazyCandidateList):
             order = columns.with_inserted(order, positions, range(count, count + len(overrides)))
         super().__init__(feasible, available, order, overrides)
         self._shared = shared
+        self._replaced_rows = replaced
         self._replaced = {feasible.clusters[row].name: available.item(row) for row in replaced}
+
+    def region_scores(
+        self, key: Hashable, score_of: Callable[[Sequence[Candidate]], int]
+    ) -> Mapping[str, int]:
+        """Return the score of each region; only those with replaced clusters differ from the shared ones."""
+        scores = dict(self._shared.region_scores(key, score_of))
+        regions = self.by_region()
+        for name in self._changed_regions:
+            if name in regions:
+                scores[name] = score_of(regions[name])
+            else:
+                scores.pop(name, None)
+        return scores
+
+    @cached_property
+    def _changed_regions(self) -> frozenset[str]:
+        names, regions = self.feasible.region_names, self.feasible.regions
+        replaced = (names[regions.item(row)] for row in self._replaced_rows)
+        return frozenset((*replaced, *(each.cluster.region for each in self.overrides))) - {""}
+
+    @cached_property
+    def _regions(self) -> Mapping[str, LazyCandidateList]:
+        """The shared regions, but for those with replaced clusters."""
+        shared, count = self._shared, len(self.available)
+        regions = dict(shared.by_region())
+        for name in self._changed_regions:
+            members = regions.pop(name, None)
+            order = columns.all_rows(0)
+            if members is not None:
+                order = columns.without(members.order, self._replaced_rows, count)
+            rows = [
+                row for row, each in enumerate(self.overrides, start=count) if each.cluster.region == name
+            ]
+            if rows:
+                own = [self.overrides[row - count] for row in rows]
+                order = columns.with_inserted(order, _positions(shared, order, own), rows)
+            if len(order):
+                regions[name] = LazyCandidateList(self.feasible, self.available, order, self.overrides)
+        return regions
 
     def votes(self, more: Mapping[str, int] = NO_MORE) -> SortedVotes:
         """Return the candidates' available replicas as votes; ``more`` are further ones of some candidates."""
@@ -269,32 +293,3 @@ def _positions(shared: SharedOrder, order: Column, overrides: Sequence[Candidate
             first = bisect_left(range(len(order)), key, lo=first + 1, key=key_at)
         positions.append(first)
     return positions
-
-
-class Votes(Sequence[tuple[int, str]]):
-    """Minus the available replicas and the name of each cluster, sorted."""
-
-    def __init__(self, clusters: Sequence[Cluster], available: Column, order: Column) -> None:
-        self._clusters, self._available, self._order = clusters, available, order
-
-    def __len__(self) -> int:
-        return len(self._order)
-
-    @overload
-    def __getitem__(self, index: int) -> tuple[int, str]: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[tuple[int, str]]: ...
-
-    def __getitem__(self, index: int | slice) -> tuple[int, str] | Sequence[tuple[int, str]]:
-        if not isinstance(index, slice):
-            row = self._order.item(index)
-            return -self._available.item(row), self._clusters[row].name
-        order = self._order[index]
-        return [
-            (-available, self._clusters[row].name)
-            for row, available in zip(order.tolist(), self._available[order].tolist(), strict=True)
-        ]
-
-    def __iter__(self) -> Iterator[tuple[int, str]]:
-        return iter(self[:])
