@@ -2,7 +2,7 @@
 
 Every remedy is applied to the files by an RFC 6902 implementation of its own, and ``karmada-pyscheduler simulate`` over
 the patched files has to print the promised result. Without any one of its patches, the goal has to be missed. With
-``--exhaustive N``, the answers to N small questions are compared with those of a search that tries all sets of up to two
+``--exhaustive N``, the answers to N small questions are compared with those of a search that tries all sets of up to ``--depth``
 changes. Ends with status 1 if any claim is wrong.
 """
 
@@ -55,6 +55,20 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="N",
         help="small questions to compare with an exhaustive search (default: %(default)s)",
     )
+    parser.add_argument(
+        "--depth",
+        type=int,
+        default=2,
+        metavar="EDITS",
+        help="the largest sets that the exhaustive search tries (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--most-tried",
+        type=int,
+        default=10_000,
+        metavar="SETS",
+        help="the number of sets after which the exhaustive search gives up (default: %(default)s)",
+    )
     options = parser.parse_args(arguments)
     shares = [
         _Share(options.seed, options.cases // options.jobs, number, options.jobs, options.timeout)
@@ -72,15 +86,21 @@ def main(arguments: list[str] | None = None) -> int:
         if tally.due():
             print(tally.line(time.monotonic() - start), flush=True)
     tally.report(time.monotonic() - start)
-    wrong = _compare(options.seed, options.exhaustive) if options.exhaustive else []
+    wrong = _compare(options) if options.exhaustive else []
     return 1 if tally.problems or wrong else 0
 
 
-def _compare(seed: int, cases: int) -> list[str]:
+def _compare(options: argparse.Namespace) -> list[str]:
     """Compare small questions with an exhaustive search; print the figures, and return what is wrong."""
     comparison, reported = Comparison(), time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        for comparison in compare(Path(folder), seed=seed, cases=cases):
+        for comparison in compare(
+            Path(folder),
+            seed=options.seed,
+            cases=options.exhaustive,
+            depth=options.depth,
+            most_tried=options.most_tried,
+        ):
             if time.monotonic() - reported > _REPORT_SECONDS:
                 reported = time.monotonic()
                 print(comparison.report(), flush=True)

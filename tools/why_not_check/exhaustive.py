@@ -186,6 +186,10 @@ def compare(
         if found.holds:
             comparison.outcomes["holds"] += 1
             return found
+        if objects.bindings[objects.ref][1].spec.placement is None:
+            # No policy claims it. An edit of its placement would make one, which is no change of the user's.
+            comparison.outcomes["no policy"] += 1
+            return found
         try:
             fewest = smallest(objects, question.goal, question.cluster, depth=depth, most_tried=most_tried)
         except TooManyDecisionsError:
