@@ -102,6 +102,7 @@ class Machine:
             call_timeout=lambda seconds: SimulatedTimeout(seconds, self.stall),
             decision_budget=lambda: Budget(lambda: 0.0, lambda: 0.0),
             initial_list=nullcontext,
+            after_list=lambda: None,
             extender_transport=self.extender_transport,
             dial_estimator=self.dial_estimator,
         )

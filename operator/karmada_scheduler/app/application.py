@@ -209,7 +209,12 @@ class Application:
     async def _serve(self, connection: Connection) -> None:
         client = KarmadaClient(connection)
         relister = Relister(
-            client, self._event_handlers, WATCHED, period=self._options.resync_seconds, clock=self._clock
+            client,
+            self._event_handlers,
+            WATCHED,
+            period=self._options.resync_seconds,
+            clock=self._clock,
+            after_list=self._environment.after_list,
         )
         self._event_handlers.on_unlisted_cluster(partial(relister.relist_soon, [CLUSTER]))
         identity = self._identity

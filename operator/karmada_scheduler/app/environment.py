@@ -26,6 +26,7 @@ from karmada_scheduler.framework.runtime.timeouts import CallTimeout, SigalrmTim
 from karmada_scheduler.informer.kopf_watch import EventSource, KopfWatch
 from karmada_scheduler.process import gc_tuning, process_exit
 from karmada_scheduler.process.daemon_thread import InThread, in_daemon_thread
+from karmada_scheduler.process.memory import release_free
 from karmada_scheduler.process.process_exit import TerminationSignals
 from karmada_scheduler.process.server import Server
 from karmada_scheduler.process.supervisor import Supervisor
@@ -67,6 +68,7 @@ class Environment:
         extender_transport: Makes the connections to an extender.
         dial_estimator: Opens a channel to the estimator of a member cluster.
         initial_list: Entered while the caches are filled.
+        after_list: Called after each complete list.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -86,6 +88,7 @@ class Environment:
     extender_transport: NewExtenderTransport = HttpTransport
     dial_estimator: DialEstimator = GrpcChannel.dial
     initial_list: Callable[[], AbstractContextManager[None]] = gc_tuning.paused
+    after_list: Callable[[], None] = release_free
 
 
 REAL: Final = Environment()

@@ -11,8 +11,8 @@ from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.connection import JSON, Connection
 from karmada_scheduler.client.responses import list_page
 
-LIST_PAGE: Final = 500
-"""Objects per page."""
+LIST_PAGE: Final = 250
+"""Objects per page; a page of bindings takes some 4 MB decoded, and the next one is there meanwhile."""
 
 
 async def list_pages(

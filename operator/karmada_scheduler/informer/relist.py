@@ -70,14 +70,26 @@ class Relister:
         period: float,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
+        after_list: Callable[[], object] = lambda: None,
     ) -> None:
-        """``period`` is the time between two comparisons; ``sleep`` waits and ``clock`` counts; all in seconds."""
+        """Prepare the lists.
+
+        Args:
+            client: Lists objects.
+            handlers: Own the caches.
+            resources: The kinds, in the order in which they are listed.
+            period: Seconds between two comparisons.
+            sleep: Waits for seconds.
+            clock: Seconds on a scale that does not run backwards.
+            after_list: Called after each complete list, whose pages are free then.
+        """
         self._client = client
         self._handlers = handlers
         self._resources = {resource.kind: resource for resource in resources}
         self._period = period
         self._sleep = sleep
         self._clock = clock
+        self._after_list = after_list
         self._list_versions: dict[str, str] = {}
         self._newest_list: dict[str, int] = {}
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -214,6 +226,8 @@ class Relister:
             except _OlderListError as older:
                 log.warning("%s; listing again", older, extra={"kind": resource.kind})
                 return await self._apply_list(resource, is_confirmed=True)
+            finally:
+                self._after_list()
 
     async def _apply_list(self, resource: Resource, *, is_confirmed: bool) -> _Comparison:
         kind = resource.kind

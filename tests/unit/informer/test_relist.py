@@ -128,6 +128,7 @@ class RelisterHarness:
         self.pauses: list[float] = []
         self.now = 0.0
         self.replaced: list[str] = []
+        self.released: list[int] = []
         self.handlers = FakeHandlers()
         self.relister = Relister(
             self.client,  # type: ignore[arg-type]
@@ -136,6 +137,7 @@ class RelisterHarness:
             period=3600,
             sleep=self._sleep,
             clock=lambda: self.now,
+            after_list=lambda: self.released.append(len(self.handlers.taken)),
         )
         self.relister.on_replaced = self.replaced.append
         self.period = asyncio.Event()
@@ -163,6 +165,12 @@ async def test_the_initial_list_reads_all_pages_of_every_kind() -> None:
     await harness.relister.initial_list()
     pages = [{"page": 1}, {"page": 2}]
     assert harness.handlers.taken == [("Cluster", pages, "7"), ("ResourceBinding", pages, "7")]
+
+
+async def test_memory_is_released_after_each_list() -> None:
+    harness = RelisterHarness()
+    await harness.relister.initial_list()
+    assert harness.released == [1, 2]
 
 
 async def test_the_initial_list_is_retried_and_each_error_is_logged_once(
