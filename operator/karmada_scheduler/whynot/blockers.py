@@ -9,6 +9,7 @@ from typing import Any
 
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import TermAttempt
+from karmada_scheduler.core.ordering.candidates import candidate_list
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.whynot.goals import on_cluster
 from karmada_scheduler.whynot.objects import Outcome
@@ -84,12 +85,12 @@ def _in_attempt(attempt: TermAttempt, cluster: str) -> Blocker:
     refusal = attempt.diagnosis.result_by_cluster.get(cluster)
     if refusal is not None:
         return Blocker(Step.FILTER, refusal.plugin, refusal.reasons, attempt)
-    candidate = next((each for each in attempt.candidates if each.name == cluster), None)
+    candidate = candidate_list(attempt.candidates).find(cluster)
     error = () if attempt.error is None else (str(attempt.error),)
     if candidate is None:
         # Deleting clusters have no refusal; without candidates the attempt ended before there were any.
         return Blocker(Step.FILTER, "NoCandidate", error, attempt)
-    if all(each.name != cluster for each in attempt.selected):
+    if candidate_list(attempt.selected).find(cluster) is None:
         return Blocker(Step.SELECT, "NotSelected", error, attempt, candidate)
     return Blocker(Step.DIVIDE, "NoReplicas", error, attempt, candidate)
 
@@ -97,7 +98,11 @@ def _in_attempt(attempt: TermAttempt, cluster: str) -> Blocker:
 def signature(outcome: Outcome, blocker: Blocker) -> tuple[object, ...]:
     """Return what an edit has to change to be of any effect on a cluster after the filters."""
     attempt, mine = blocker.attempt, blocker.candidate
-    selected = tuple(each.name for each in attempt.selected) if attempt else ()
+    selected: object = ()
+    if attempt is not None:
+        # Without limits all candidates are selected; reading a thousand of them costs as much as a decision.
+        is_all = attempt.selected is attempt.candidates
+        selected = len(attempt.selected) if is_all else tuple(each.name for each in attempt.selected)
     rank: object = None
     if attempt is not None and mine is not None:
         rank = (mine.score, mine.available, mine.allocatable, mine.tier, mine.cluster.region)

@@ -44,6 +44,10 @@ class CandidateList(Sequence[Candidate], ABC):
     def __repr__(self) -> str:
         return repr(list(self.all))
 
+    def find(self, name: str) -> Candidate | None:
+        """Return the candidate of a cluster, None if it is none."""
+        return next((each for each in self if each.name == name), None)
+
     @cached_property
     def by_available(self) -> Sequence[TargetCluster]:
         """The candidates with their available replicas, in the order in which Go sorts them by that number."""

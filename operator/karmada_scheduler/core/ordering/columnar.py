@@ -78,6 +78,10 @@ class LazyCandidateList(CandidateList):
         row, count = self.order.item(index), len(self.available)
         if row >= count:
             return self.overrides[row - count]
+        return self._at(row)
+
+    def _at(self, row: int) -> Candidate:
+        """Return the candidate in a row of the shared columns."""
         (tier, score), free = self.feasible.tier_scores[row], self.available.item(row)
         return Candidate(self.feasible.clusters[row], score, tier, free, free)
 
@@ -159,6 +163,11 @@ class SharedOrder(LazyCandidateList):
             key, partial(super().region_scores, key, score_of), max_size=_MAX_REGION_SCORES
         )
 
+    def find(self, name: str) -> Candidate | None:
+        """Return the candidate of a cluster, None if it is none."""
+        row = self.feasible.rows.get(name)
+        return None if row is None else self._at(row)
+
     def votes(self, more: Mapping[str, int] = NO_MORE) -> SortedVotes:
         """Return the candidates' available replicas as votes; ``more`` are further ones of some candidates."""
         without = self.available_of(more)
@@ -215,6 +224,11 @@ class OrderWithOverrides(LazyCandidateList):
         self._shared = shared
         self._replaced_rows = replaced
         self._replaced = {feasible.clusters[row].name: available.item(row) for row in replaced}
+
+    def find(self, name: str) -> Candidate | None:
+        """Return the candidate of a cluster, None if it is none."""
+        own = next((each for each in self.overrides if each.name == name), None)
+        return own if own is not None or name in self._replaced else self._shared.find(name)
 
     def region_scores(
         self, key: Hashable, score_of: Callable[[Sequence[Candidate]], int]

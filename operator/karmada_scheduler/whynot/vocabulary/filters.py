@@ -111,6 +111,8 @@ def _spread(context: Context) -> Iterator[Edit]:
         else:
             yield from new_field(context, name)
         yield drop_constraint(context, index, name)
+    if any(lacking.get(each.get("spreadByField")) for each in context.items(*PLACEMENT, "spreadConstraints")):
+        yield from drop_constraints(context)
 
 
 def new_field(context: Context, name: str) -> Iterator[Edit]:
@@ -135,6 +137,14 @@ def drop_constraint(context: Context, index: int, name: Any, *, extra: float = 0
         f"drop the {name} constraint",
         extra=0.5 + extra,
     )
+
+
+def drop_constraints(context: Context) -> Iterator[Edit]:
+    """Yield the edit that removes all spread constraints, if there are several."""
+    if len(context.items(*PLACEMENT, "spreadConstraints")) > 1:
+        yield context.policy(
+            "dropConstraints", Action.REMOVE, ("spreadConstraints",), "drop all spread constraints", extra=1.0
+        )
 
 
 def _api(context: Context) -> Iterator[Edit]:

@@ -24,10 +24,7 @@ def proposals(context: Context) -> Iterator[Edit]:
         name = str(constraint.get("spreadByField") or constraint.get("spreadByLabel") or "")
         yield from _limits(context, index, constraint, name, most.get(name, 1))
         yield filters.drop_constraint(context, index, name)
-    if len(constraints) > 1:
-        yield context.policy(
-            "dropConstraints", Action.REMOVE, ("spreadConstraints",), "drop all spread constraints", extra=1.0
-        )
+    yield from filters.drop_constraints(context)
     if any(each.get("spreadByField") == SPREAD_BY_REGION for each in constraints):
         yield from filters.new_field(context, SPREAD_BY_REGION)
 
