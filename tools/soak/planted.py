@@ -44,7 +44,7 @@ def _filter_cache() -> None:
     filter_cache.MAX_ENTRIES = 1 << 40  # type: ignore[misc]
     original = Framework._key
 
-    def key(self: Framework, cycle: Cycle, functions: Any, point: Point) -> Hashable | None:
+    def key(self: Framework, cycle: Cycle, functions: Any, point: Point) -> tuple[Hashable, ...] | None:
         found = original(self, cycle, functions, point)
         return None if found is None else (found, cycle.binding.uid)
 

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 from karmada_scheduler.api.binding import TargetCluster
@@ -27,6 +28,7 @@ from karmada_scheduler.framework.runtime.plugin_call import Observer, PluginCall
 from karmada_scheduler.framework.runtime.post_filter import PostFilterRunner
 from karmada_scheduler.framework.runtime.pre_filter import PreFilterOutcome, PreFilterRunner
 from karmada_scheduler.framework.runtime.scoring import ScoreRunner
+from karmada_scheduler.framework.runtime.similar_filters import Key, SimilarFilters, refused
 from karmada_scheduler.framework.runtime.validation import unexpected_code, validated
 from karmada_scheduler.framework.scheduling_points import (
     AssignContext,
@@ -83,6 +85,8 @@ class Framework:
             each.filters or each.prioritizes for each in extenders
         )
         self._filter_results: LRUCache[FilterResults] = LRUCache()
+        self._similar = SimilarFilters()
+        self._filter_names = tuple(each.name for each in plugins.filter)
         normalizes = any(isinstance(plugin, NormalizeScorePlugin) for plugin in plugins.score)
         no_filter_keys = plugins.pre_filter or extenders
         no_score_keys = plugins.pre_score or normalizes or extenders
@@ -160,7 +164,18 @@ class Framework:
             return None
         snapshot = cycle.snapshot
         results = self._filter_results.get_for(key, lambda: FilterResults(key), snapshot)
-        results.refresh(snapshot, lambda changed: self.run_filter(cycle.unplaced, changed)[1])
+        similar = None if len(results) else self._similar.find(key)
+        is_new = not len(results)
+
+        def run(clusters: Sequence[Cluster], skipped: frozenset[str] = frozenset()) -> Mapping[str, Result]:
+            return self.run_filter(cycle.unplaced, clusters, skipped)[1]
+
+        if similar is None:
+            results.refresh(snapshot, run)
+        else:
+            results.refresh(snapshot, partial(refused, run, self._filter_names, similar, snapshot))
+        if is_new:
+            self._similar.add(key, results)
         return results
 
     def score_key(self, cycle: Cycle) -> Hashable | None:
@@ -175,7 +190,7 @@ class Framework:
         """Return scores as ``run_score`` does, without PreScore: a profile with a ``score_key`` has no PreScore plugins."""
         return self._scoring.run(cycle, clusters, frozenset())
 
-    def _key(self, cycle: Cycle, functions: KeyFunctions | None, point: Point) -> Hashable | None:
+    def _key(self, cycle: Cycle, functions: KeyFunctions | None, point: Point) -> Key | None:
         if functions is None:
             return None
         running: Plugin | None = None
