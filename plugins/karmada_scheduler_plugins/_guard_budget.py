@@ -74,6 +74,10 @@ class MoveBooks:
         ]
         return max(waits, key=lambda wait: wait.seconds, default=None)
 
+    def note(self, binding: Binding) -> None:
+        """Look at the moves of a binding from now on; they count as soon as they are stored."""
+        self._index(binding)
+
     def begin(self, binding: Binding, moves: tuple[Recorded, ...]) -> None:
         """Count the moves of a binding, which are about to be written."""
         self._pending[binding.key] = _Pending(moves, None)

@@ -72,6 +72,7 @@ class PlacementGuard:
         annotations: dict[str, str | None] = {HELD: None} if HELD in binding.annotations else {}
         if move.is_move:
             annotations[LAST_MOVE] = self._record(context, move, now)
+            self._books.note(binding)
         tasks = self._tasks(context, move) if is_graceful else []
         return GuardAnswer(tasks=tasks, annotations=annotations)
 

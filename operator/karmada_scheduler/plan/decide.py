@@ -17,7 +17,7 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.framework.cycle import Cycle, Peers
-from karmada_scheduler.framework.diagnosis import PluginError, SchedulingError
+from karmada_scheduler.framework.diagnosis import HeldError, PluginError, SchedulingError
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
 
@@ -39,6 +39,7 @@ class Rules:
         place: Lets plugins see the clusters that a decision writes.
         peers: The bindings of workload groups; None without the gate WorkloadAffinity.
         has_own_plugins: Whether a profile has plugins of the user's own, which may read other bindings.
+        has_guards: Whether a profile has Guard plugins, which may count the moves of other bindings.
         empty_workload_propagation: Whether selected clusters without replicas become targets.
     """
 
@@ -52,6 +53,7 @@ class Rules:
     place: Callable[[Binding, Decision], None]
     peers: Peers | None = None
     has_own_plugins: bool = False
+    has_guards: bool = False
     empty_workload_propagation: bool = False
 
     @property
@@ -62,7 +64,25 @@ class Rules:
     @property
     def is_coupled(self) -> bool:
         """Whether the decision about one binding can change that about another."""
-        return self.accounts or self.gates.enabled("WorkloadAffinity") or self.has_own_plugins
+        return (
+            self.accounts or self.gates.enabled("WorkloadAffinity") or self.has_own_plugins or self.has_guards
+        )
+
+
+class HeldMove(NamedTuple):
+    """A decision that a Guard plugin does not let through yet.
+
+    Attributes:
+        plugin: The plugin.
+        reason: Its reason.
+        targets: The clusters of the decision.
+        retry_after: Seconds until it is decided again at the earliest; 0 for the backoff of the queue.
+    """
+
+    plugin: str
+    reason: str
+    targets: tuple[TargetCluster, ...]
+    retry_after: float
 
 
 class Outcome(NamedTuple):
@@ -73,12 +93,16 @@ class Outcome(NamedTuple):
         targets: The clusters of the binding afterwards.
         reason: The reason of the condition ``Scheduled``, or ``Gated``.
         error: Why the decision failed; "" if it did not, or there was none.
+        held: What a Guard plugin does not let through yet; None if it does.
+        graceful: The clusters that get a graceful eviction task.
     """
 
     type: ScheduleType
     targets: tuple[TargetCluster, ...]
     reason: str = ""
     error: str = ""
+    held: HeldMove | None = None
+    graceful: tuple[str, ...] = ()
 
 
 class Side:
@@ -166,7 +190,22 @@ def outcome_of(binding: Binding, type_: ScheduleType, decision: Decision) -> Out
     """Return the outcome of a decision."""
     condition = condition_for(decision.error)
     targets = binding.spec.clusters if decision.targets is None else decision.targets
-    return Outcome(type_, targets, condition.reason, "" if decision.error is None else condition.message)
+    guarded = decision.guarded
+    return Outcome(
+        type_,
+        targets,
+        condition.reason,
+        "" if decision.error is None else condition.message,
+        _held(decision),
+        () if guarded is None else tuple(task.from_cluster for task in guarded.tasks),
+    )
+
+
+def _held(decision: Decision) -> HeldMove | None:
+    error, guarded = decision.error, decision.guarded
+    if not isinstance(error, HeldError) or guarded is None:
+        return None
+    return HeldMove(guarded.refused_by, guarded.reason, guarded.refused_targets or (), error.retry_after)
 
 
 def without_clusters(binding: Binding, clusters: Container[str]) -> Binding:

@@ -97,6 +97,8 @@ class Comparison:
         )
 
     def _of_decision(self, decided: Outcome) -> Effect:
+        if decided.held is not None and same(self.after, self.before):
+            return Effect.HELD
         if decided.error and not self.after:
             return Effect.UNPLACED if self.before or self.old is None else Effect.UNCHANGED
         if same(self.after, self.before) and self.old is not None:

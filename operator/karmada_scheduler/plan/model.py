@@ -24,6 +24,8 @@ class Effect(Enum):
     """It loses all clusters, or is new and gets none."""
     STUCK = "stuck"
     """It keeps its placement, and the decision that the change causes fails."""
+    HELD = "held"
+    """It keeps its placement for now: a Guard plugin lets it move later."""
     LATENT = "latent"
     """Nothing happens at once; a rebalance would place it differently than before the change."""
     DEFERRED = "deferred"
@@ -75,6 +77,23 @@ class Later:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """A move that a Guard plugin does not let through yet.
+
+    Attributes:
+        plugin: The plugin.
+        reason: Its reason.
+        targets: The clusters that the binding would have.
+        retry_after: Seconds until it is decided again at the earliest; 0 for the backoff of the queue.
+    """
+
+    plugin: str
+    reason: str
+    targets: tuple[Target, ...]
+    retry_after: float
+
+
+@dataclass(frozen=True, slots=True)
 class BindingPlan:
     """What a change does to one binding.
 
@@ -93,6 +112,8 @@ class BindingPlan:
         entirely: Whether no cluster keeps replicas.
         error: Why the decision fails; "" if it does not.
         later: The next rebalance; None unless the effect is ``latent``.
+        held: What it waits for; None unless the effect is ``held``.
+        graceful: The clusters that it leaves with a graceful eviction task.
     """
 
     kind: str
@@ -111,6 +132,8 @@ class BindingPlan:
     entirely: bool = False
     error: str = ""
     later: Later | None = None
+    held: Held | None = None
+    graceful: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name

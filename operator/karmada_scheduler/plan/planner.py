@@ -125,7 +125,7 @@ class _Planner:
         """Decide about a rebalance of a binding that stays as it is although the change may concern it."""
         if not self._may_be_latent(each, binding, side):
             return
-        later, _ = side.decide(rebalanced(binding), ScheduleType.RECONCILE)
+        later = self._rebalanced(side, binding)
         if (
             each.is_spec_changed
             or self._restarts
@@ -165,6 +165,14 @@ class _Planner:
             yield each
             self._inputs.progress(phase, number, total)
 
+    @staticmethod
+    def _rebalanced(side: Side, binding: Binding) -> Outcome:
+        """Return the decision after a rebalance; one that a Guard plugin lets through later counts as let through."""
+        found, _ = side.decide(rebalanced(binding), ScheduleType.RECONCILE)
+        return (
+            found if found.held is None else found._replace(targets=found.held.targets, error="", held=None)
+        )
+
     def _may_be_latent(self, each: Comparison, new: Binding, side: Side) -> bool:
         if not each.before or each.old is None or each.differs:
             return False
@@ -195,7 +203,7 @@ class _Planner:
             comparison = self._all[binding.key]
             comparison.unchanged_side = outcome
             if binding.key in rebalanced_too:
-                comparison.later_unchanged, _ = side.decide(rebalanced(binding), ScheduleType.RECONCILE)
+                comparison.later_unchanged = self._rebalanced(side, binding)
 
     # --- sums ---
 

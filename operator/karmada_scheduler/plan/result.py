@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.explain.model import Provenance, Target, Tense
 from karmada_scheduler.plan import eviction, triggers
+from karmada_scheduler.plan.decide import HeldMove
 from karmada_scheduler.plan.derive import Derived
 from karmada_scheduler.plan.effects import Comparison, shift
 from karmada_scheduler.plan.fingerprint import SHOWN, fingerprint
+from karmada_scheduler.plan.held import held_notes
 from karmada_scheduler.plan.inputs import PlanInputs
 from karmada_scheduler.plan.model import (
     CLASSES,
@@ -22,6 +24,7 @@ from karmada_scheduler.plan.model import (
     Drift,
     Effect,
     FailureGroup,
+    Held,
     Later,
     Plan,
     Totals,
@@ -109,7 +112,13 @@ def _binding_plan(key: BindingKey, each: Comparison, derived: Derived) -> Bindin
         Later(targets(each.later.targets), each.later.error)
         if effect is Effect.LATENT and each.later is not None
         else None,
+        _held(decided.held) if effect is Effect.HELD and decided is not None and decided.held else None,
+        decided.graceful if acts and decided is not None else (),
     )
+
+
+def _held(found: HeldMove) -> Held:
+    return Held(found.plugin, found.reason, targets(found.targets), found.retry_after)
 
 
 def _when(effect: Effect, each: Comparison) -> str:
@@ -179,6 +188,7 @@ def _notes(inputs: PlanInputs, found: Compared) -> Iterator[str]:
     """Yield what the plan does not know, and what stays although that may surprise."""
     yield from inputs.draft.notes
     yield from found.derived.notes
+    yield from held_notes(found.all.values())
     changed = found.parsed.changed_clusters
     for effect in ("NoSchedule", "NoExecute"):
         for name, taints in eviction.new_taints(changed, effect).items():

@@ -21,6 +21,15 @@ _CHANGES: Final = 20
 _GROUPS: Final = 10
 _TARGETS: Final = 12
 _TEXT: Final = 300
+_DETAILED: Final = (
+    Effect.STUCK,
+    Effect.UNPLACED,
+    Effect.MOVED,
+    Effect.PLACED,
+    Effect.HELD,
+    Effect.LATENT,
+    Effect.DELETED,
+)
 
 
 def plan_markdown(plan: Plan) -> str:
@@ -39,7 +48,7 @@ def _lines(plan: Plan, rows: int) -> Iterator[str]:
     yield from _changes(plan)
     yield from _classes(plan)
     yield from _alerts(plan)
-    for effect in (Effect.STUCK, Effect.UNPLACED, Effect.MOVED, Effect.PLACED, Effect.LATENT, Effect.DELETED):
+    for effect in _DETAILED:
         yield from _details(plan.of(effect), effect, rows)
     yield from _drift(plan, rows)
     for note in plan.notes:
@@ -72,6 +81,8 @@ def _title(plan: Plan) -> str:
         return f"{bindings('moved')} would move"
     if counts["latent"]:
         return f"{bindings('latent')} would change at the next rebalance"
+    if counts["held"]:
+        return f"{bindings('held')} would move later"
     return f"{bindings('placed')} would be placed" if counts["placed"] else "no changes"
 
 
@@ -141,12 +152,12 @@ def _details(found: Sequence[BindingPlan], effect: Effect, rows: int) -> Iterato
         return
     yield f"<details><summary>{len(found):,} {effect.value}</summary>"
     yield ""
-    has_target = effect in {Effect.MOVED, Effect.PLACED, Effect.LATENT}
+    has_target = effect in {Effect.MOVED, Effect.PLACED, Effect.HELD, Effect.LATENT}
     stays = "Stays on" if effect is Effect.STUCK else "Before"
     yield f"| Binding | Replicas | {stays} |{' After |' if has_target else ''}"
     yield f"|---|---:|---|{'---|' if has_target else ''}"
     for each in found[:rows]:
-        later = each.after if each.later is None else each.later.targets
+        later = words.targets_of(each)
         after = f" {_placement(words.placement(later))} |" if has_target else ""
         yield f"| {code(str(each))} | {each.replicas:,} | {_placement(words.placement(each.before))} |{after}"
     yield ""

@@ -19,7 +19,7 @@ _EXAMPLES: Final = 1
 _DRIFT: Final = 5
 _TARGETS: Final = 6
 _LEAST: Final = 20
-_SHOWN_CLASSES: Final = (Effect.MOVED, Effect.PLACED, Effect.DELETED)
+_SHOWN_CLASSES: Final = (Effect.MOVED, Effect.PLACED, Effect.HELD, Effect.DELETED)
 
 
 def plan_text(plan: Plan, style: Style) -> str:
@@ -112,8 +112,8 @@ def _failure(plan: Plan, group: FailureGroup, style: Style) -> Iterator[str]:
 def _binding(each: BindingPlan, style: Style, *, more: int = 0) -> Iterator[str]:
     """Yield the lines of one binding: what it has, and what it gets."""
     tail = f"      and {more:,} more" if more > 0 else ""
-    later = each.later.targets if each.later is not None else each.after
-    is_moving = each.effect in {Effect.MOVED, Effect.PLACED, Effect.LATENT} and not (
+    later = words.targets_of(each)
+    is_moving = each.effect in {Effect.MOVED, Effect.PLACED, Effect.HELD, Effect.LATENT} and not (
         each.later is not None and each.later.error
     )
     lead = f"    {printable(str(each))}   {each.replicas:,}   "

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from karmada_scheduler.explain.model import Cause, Target
-from karmada_scheduler.plan.model import Capacity, Demand, Effect, FailureGroup, Plan, Totals
+from karmada_scheduler.plan.model import BindingPlan, Capacity, Demand, Effect, FailureGroup, Plan, Totals
 from karmada_scheduler.views.printable import printable
 
 _GI: Final = 2**30
@@ -54,7 +54,9 @@ def against(plan: Plan) -> str:
 def summary(plan: Plan) -> str:
     """Return the last line."""
     counts = plan.counts
-    shown = [f"{counts[name]:,} {name}" for name in ("moved", "placed", "unplaced", "stuck", "deleted")]
+    shown = [
+        f"{counts[name]:,} {name}" for name in ("moved", "placed", "unplaced", "stuck", "held", "deleted")
+    ]
     kept = [
         each
         for each in shown
@@ -107,6 +109,7 @@ def rows(plan: Plan) -> list[tuple[str, int, int | None]]:
         ("placed", counts["placed"], None),
         ("unplaced", counts["unplaced"], None),
         ("stuck", counts["stuck"], rebalanced["stuck"]),
+        ("held", counts["held"], None),
         ("deferred", counts["deferred"], counts["deferred"]),
         ("deleted", counts["deleted"], None),
         ("adopted", counts["adopted"], None),
@@ -127,6 +130,8 @@ def remark(plan: Plan, name: str) -> str:
             return moves(plan.totals)
         case "stuck":
             return "keep their placement, every further decision fails"
+        case "held":
+            return "keep their placement until a plugin lets them move"
         case "unplaced":
             return "have no cluster afterwards"
         case "deferred":
@@ -148,6 +153,13 @@ def failure_head(group: FailureGroup) -> str:
 def cause_texts(causes: Iterable[Cause]) -> list[str]:
     """Return the sentences of causes, the primary one first."""
     return [printable(f"{each.code}: {each.text}") for each in causes]
+
+
+def targets_of(each: BindingPlan) -> Sequence[Target]:
+    """Return the clusters that a binding has in the end: at once, later, or after a rebalance."""
+    if each.held is not None:
+        return each.held.targets
+    return each.after if each.later is None else each.later.targets
 
 
 def placement(targets: Sequence[Target]) -> list[str]:

@@ -460,6 +460,7 @@ _SHOWN_FIRST: Final = (
     Effect.UNPLACED,
     Effect.MOVED,
     Effect.PLACED,
+    Effect.HELD,
     Effect.LATENT,
     Effect.DEFERRED,
     Effect.DELETED,

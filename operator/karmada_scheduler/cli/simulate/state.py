@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.api.binding import Binding, BindingKey, GracefulEvictionTask, TargetCluster
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.api.workload import Workload
-from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.decision import Decision, Guarded
 from karmada_scheduler.framework.binding_points import BindContext
 from karmada_scheduler.framework.handle import WaitingBinding
 from karmada_scheduler.framework.snapshot import Snapshot
@@ -105,13 +105,33 @@ class SimulatedBindings:
 
 def with_targets(binding: Binding, decision: Decision) -> Binding:
     """Return a binding with the changes that a decision with targets writes."""
-    placement = {APPLIED_PLACEMENT_ANNOTATION: decision.applied_placement or ""}
+    annotations = {**binding.annotations, APPLIED_PLACEMENT_ANNOTATION: decision.applied_placement or ""}
+    placed = _with_targets(binding, decision.targets or ())
+    if (guarded := decision.guarded) is not None:
+        annotations |= {name: text for name, text in guarded.annotations.items() if text is not None}
+        placed = _with_tasks(placed, guarded)
     status, name = binding.status, decision.affinity_name
     return replace(
-        _with_targets(binding, decision.targets or ()),
-        annotations={**binding.annotations, **placement},
+        placed,
+        annotations=annotations,
         status=status if name is None else replace(status, scheduler_observing_affinity_name=name),
     )
+
+
+def _with_tasks(binding: Binding, guarded: Guarded) -> Binding:
+    """Return a binding with the eviction tasks that Guard plugins add to a decision, without those that they cancel."""
+    stored = binding.spec.graceful_eviction_tasks
+    evicted = {task.from_cluster for task in stored}
+    name = binding.spec.responsible_scheduler
+    tasks = (
+        *(
+            GracefulEvictionTask(task.from_cluster, name)
+            for task in guarded.tasks
+            if task.from_cluster not in evicted
+        ),
+        *(task for task in stored if task.producer != name or task.from_cluster not in guarded.cancelled),
+    )
+    return replace(binding, spec=replace(binding.spec, graceful_eviction_tasks=tasks))
 
 
 def _with_targets(binding: Binding, targets: tuple[TargetCluster, ...]) -> Binding:

@@ -204,6 +204,7 @@ class _PlannedScheduler:
             self._known.place,
             peers=peers,
             has_own_plugins=frameworks.has_own_plugins,
+            has_guards=frameworks.has_guards,
             empty_workload_propagation=self._empty,
         )
 

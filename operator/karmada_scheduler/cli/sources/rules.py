@@ -47,6 +47,8 @@ class Frameworks:
     any: Framework
     has_own_plugins: bool = False
     """Whether a profile has plugins of the user's own, which may read other bindings."""
+    has_guards: bool = False
+    """Whether a profile has Guard plugins, which may count the moves of other bindings."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -143,15 +145,17 @@ def _frameworks(
         _print_error(text)
     declaring = {name: any(map(needs_workload, plugins.unique)) for name, plugins in built.by_name.items()}
     has_own_plugins = any(each.registration.origin != ORIGIN for each in built.made.values())
+    has_guards = any(plugins.guard for plugins in built.by_name.values())
     if every:
         [only] = by_name.values()
-        return Frameworks(lambda _: only, None, declaring, only, has_own_plugins)
+        return Frameworks(lambda _: only, None, declaring, only, has_own_plugins, has_guards)
     return Frameworks(
         lambda binding: by_name.get(binding.spec.responsible_scheduler),
         frozenset(by_name),
         declaring,
         next(iter(by_name.values())),
         has_own_plugins,
+        has_guards,
     )
 
 
