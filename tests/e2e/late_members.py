@@ -30,8 +30,8 @@ class LateMembers:
         names: The clusters.
     """
 
-    def __init__(self, plane: ControlPlane, *names: str) -> None:
-        """Add the members; none of them answers."""
+    def __init__(self, plane: ControlPlane, *names: str, cpu: str = "16") -> None:
+        """Add the members with so many cores; none of them answers."""
         self.names = names
         self._plane = plane
         self._most: dict[str, int] = {}
@@ -39,7 +39,7 @@ class LateMembers:
         self._timeline: dict[str, list[tuple[float, int]]] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        plane.add(*(SimulatedMember(name, labels={"kind": "late"}) for name in names), agents=False)
+        plane.add(*(SimulatedMember(name, labels={"kind": "late"}, cpu=cpu) for name in names), agents=False)
         self._thread = threading.Thread(target=self._run, name="late members", daemon=True)
         self._thread.start()
 
@@ -158,9 +158,9 @@ class LateMembers:
 
 
 @contextmanager
-def late_members(plane: ControlPlane, *names: str) -> Iterator[LateMembers]:
+def late_members(plane: ControlPlane, *names: str, cpu: str = "16") -> Iterator[LateMembers]:
     """Add members that answer when the test says so, and delete them at the end."""
-    members = LateMembers(plane, *names)
+    members = LateMembers(plane, *names, cpu=cpu)
     try:
         yield members
     finally:

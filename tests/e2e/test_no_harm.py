@@ -18,13 +18,14 @@ import yaml
 
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.late_members import LateMembers, late_members
-from tests.e2e.workload import AGGREGATED, DUPLICATED, Workload, condition, is_settled, named, placed
+from tests.e2e.workload import AGGREGATED, DUPLICATED, DYNAMIC, Workload, condition, is_settled, named, placed
 from tools.controlplane import ControlPlane, Object
 from tools.controlplane.karmada import CLUSTERS
 
 UPSTREAM, WITHOUT, WITH = "karmada-scheduler", "ours without PlacementGuard", "ours with PlacementGuard"
 EACH = pytest.mark.parametrize("which", [UPSTREAM, WITHOUT, WITH])
 GRACEFUL = {"graceful": {"enabled": True, "gracePeriodSeconds": 300}}
+ONE = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]
 APPLIED = "policy.karmada.io/applied-placement"
 Start = Callable[..., None]
 
@@ -100,6 +101,30 @@ def on_a(web: Workload, members: LateMembers, placement: Object | None = None, *
     """Create a workload that is ready on late-a, and reported so."""
     web.create(placement or named("late-a", replicaScheduling=AGGREGATED), **fields)
     web.wait(lambda found: is_settled(found) and is_reported(found, "late-a"), "healthy on late-a")
+
+
+def wait_template_ready(web: Workload, count: int) -> None:
+    """Wait until the status of the template has a number of ready replicas."""
+    web.plane.wait_for(
+        lambda: web.plane.client.get(web.deployment_path).get("status", {}).get("readyReplicas", 0),
+        f"{count} ready replicas in the template",
+        until=lambda ready: ready == count,
+    )
+
+
+def rebalance(web: Workload) -> None:
+    """Create a WorkloadRebalancer that is newer than the last scheduling."""
+    last = web.binding()["status"]["lastScheduledTime"]
+    web.plane.wait_for(lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > last, "a later second")
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": web.namespace, "name": web.name}
+    web.plane.client.create(
+        {
+            "apiVersion": "apps.karmada.io/v1alpha1",
+            "kind": "WorkloadRebalancer",
+            "metadata": {"name": f"{web.namespace}-{web.name}"},
+            "spec": {"workloads": [target]},
+        }
+    )
 
 
 # --- nothing fits ---
@@ -296,6 +321,62 @@ def test_1640_the_new_home_of_a_move_is_evicted(
     assert members.least_ready(workload_of(web), since=since) == 2
     # The task from late-b ends as soon as late-a is reported healthy.
     assert [task["fromCluster"] for task in tasks(web.binding())] in (["late-b"], [])
+
+
+@EACH
+def test_3167_the_template_counts_both_copies_until_the_new_one_is_healthy(
+    which: str, start_any: Start, web: Workload, members: LateMembers
+) -> None:
+    """karmada-io/karmada#3167, #2769: during a failover a template has more ready replicas than it wants.
+
+    That is Karmada's sum over all copies. It ends with the eviction, whichever scheduler moves the workload, and an HPA
+    on the template sees it.
+    """
+    start_any(**GRACEFUL)
+    one = named("late-a", "late-b", replicaScheduling=AGGREGATED, spreadConstraints=ONE)
+    on_a(web, members, one, replicas=2)
+    wait_template_ready(web, 2)
+    # Karmada does not end a task with suppressDeletion, so both copies are there for as long as the test looks.
+    task = {"fromCluster": "late-a", "producer": "TaintManager", "reason": "TaintUntolerated"}
+    evicted = {"clusters": None, "gracefulEvictionTasks": [{**task, "suppressDeletion": True}]}
+    web.plane.client.patch(web.binding_path, {"spec": evicted})
+    web.wait(lambda found: placed(found) == {"late-b": 2}, "on late-b")
+    members.allow("late-b")
+    wait_template_ready(web, 4)
+    web.plane.client.patch(web.binding_path, {"spec": {"gracefulEvictionTasks": [task]}})
+    web.wait(lambda found: not tasks(found) and is_settled(found), "the eviction to end")
+    wait_template_ready(web, 2)
+    assert web.placed() == {"late-b": 2}
+
+
+@EACH
+def test_6774_a_rebalance_moves_a_workload_to_a_larger_cluster_that_is_slow(
+    which: str, start_any: Start, web: Workload, members: LateMembers, controlplane: ControlPlane
+) -> None:
+    """karmada-io/karmada#6774: a WorkloadRebalancer deletes the old copy before the new one is ready."""
+    large = f"late-large-{[UPSTREAM, WITHOUT, WITH].index(which)}"
+    start_any(**GRACEFUL)
+    dynamic = named("late-a", large, replicaScheduling=DYNAMIC)
+    on_a(web, members, dynamic, replicas=1)
+    uid = members.uid_of("late-a", workload_of(web))
+    with late_members(controlplane, large, cpu="640") as more:
+        since = time.monotonic()
+        rebalance(web)
+        found = web.wait(lambda found: placed(found) == {large: 1}, "rebalanced")
+        if which != WITH:
+            web.plane.wait_for(
+                lambda: members.uid_of("late-a", workload_of(web)) is None, "the old copy to go"
+            )
+            assert members.least_ready(workload_of(web), since=since) == 0
+        else:
+            assert [each["reason"] for each in tasks(found)] == ["Rebalanced"]
+            assert members.uid_of("late-a", workload_of(web)) == uid
+            more.allow(large)
+            web.wait(lambda found: not tasks(found) and is_settled(found), "the move to end")
+            assert more.ready(workload_of(web)) == 1
+            both = [each.least_ready(workload_of(web), since=since) for each in (members, more)]
+            assert members.ready(workload_of(web)) + more.ready(workload_of(web)) >= 1, both
+        web.plane.client.delete(web.deployment_path)
 
 
 # --- budgets ---

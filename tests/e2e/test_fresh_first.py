@@ -1,0 +1,77 @@
+"""FreshFirst: workloads without a place are not behind all those that are decided again (karmada-io/karmada#7485)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.e2e.backlog import Backlog
+from tests.e2e.conftest import StartScheduler
+from tools.controlplane import ControlPlane
+
+PLACED, FRESH = 40, 5
+
+
+@pytest.mark.parametrize("is_enabled", [False, True], ids=["without it", "with it"])
+def test_fresh_bindings_go_before_those_that_are_decided_again(
+    is_enabled: bool,
+    controlplane: ControlPlane,
+    namespace: str,
+    start_scheduler: StartScheduler,
+    tmp_path: Path,
+) -> None:
+    name = f"fresh-first-{str(is_enabled).lower()}"
+    backlog = Backlog(controlplane, namespace, name)
+    backlog.create(range(PLACED))
+    flags = [f"--config={config(tmp_path, name)}"] if is_enabled else []
+    scheduler = start_scheduler("--max-in-flight=1", *flags, name=name)
+    backlog.wait_placed(PLACED, timeout=60)
+    backlog.wait_settled(timeout=60)
+    before = len(writes(controlplane, name, namespace))
+    os.kill(scheduler.process.pid, signal.SIGSTOP)  # so that it finds all of them at once
+    try:
+        for number in range(PLACED):  # each has to be decided again, and stays where it is
+            tolerations = {"clusterTolerations": [{"key": "edited", "operator": "Exists"}]}
+            controlplane.client.patch(f"{backlog.path}/work-{number}", {"spec": {"placement": tolerations}})
+        backlog.create(range(PLACED, PLACED + FRESH))
+    finally:
+        os.kill(scheduler.process.pid, signal.SIGCONT)
+    backlog.wait_placed(PLACED + FRESH, timeout=60)
+    backlog.wait_settled(timeout=60)
+    order = writes(controlplane, name, namespace)[before:]
+    places = [place for place, number in enumerate(order) if number >= PLACED]
+    assert len(places) == FRESH
+    if is_enabled:
+        assert max(places) < PLACED / 2
+    else:
+        assert min(places) >= PLACED / 2
+
+
+def config(folder: Path, scheduler: str) -> Path:
+    """Write a configuration with FreshFirst instead of PrioritySort."""
+    path = folder / "config.yaml"
+    sort = {"enabled": [{"name": "FreshFirst"}], "disabled": [{"name": "PrioritySort"}]}
+    kind = {"apiVersion": "pyscheduler.karmada.io/v1alpha1", "kind": "KarmadaSchedulerConfiguration"}
+    profile = {"schedulerName": scheduler, "plugins": {"queueSort": sort}}
+    path.write_text(yaml.safe_dump({**kind, "profiles": [profile]}))
+    return path
+
+
+def writes(plane: ControlPlane, user: str, namespace: str) -> list[int]:
+    """Return the numbers of the bindings in the order in which a scheduler wrote their specs."""
+    assert plane.audit_log is not None
+    return [
+        int(entry["objectRef"]["name"].removeprefix("work-"))
+        for entry in map(json.loads, plane.audit_log.read_text().splitlines())
+        if entry.get("stage") == "ResponseComplete"
+        and entry["user"]["username"] == user
+        and entry["verb"] == "patch"
+        and entry["objectRef"].get("namespace") == namespace
+        and entry["objectRef"]["resource"] == "resourcebindings"
+        and "subresource" not in entry["objectRef"]
+    ]
