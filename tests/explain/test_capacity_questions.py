@@ -95,6 +95,7 @@ def reported(*, cpu: int, used: int = 0, pending: int = 0) -> ClusterBuilder:
 
 
 def test_row_58_a_burst_of_decisions_counts_on_the_same_capacity() -> None:
+    """karmada-io/karmada#1385, #6783"""
     first, *others = burst(8, seconds=6)
 
     explanation = explained(first, reported(cpu=10), cluster("m2").capacity(cpu=4), others=others)
@@ -108,6 +109,7 @@ def test_row_58_a_burst_of_decisions_counts_on_the_same_capacity() -> None:
 
 
 def test_row_58_the_gate_counts_the_decisions_of_a_burst() -> None:
+    """karmada-io/karmada#1385, #6783"""
     asked = binding("web-7").replicas(4, cpu=1).dynamic_weight()
     others = [footprint(each, each.spec.clusters[0]) for each in (one.build() for one in burst(2))]
     fleet = [reported(cpu=10), cluster("m2").capacity(cpu=9)]
@@ -122,6 +124,7 @@ def test_row_58_the_gate_counts_the_decisions_of_a_burst() -> None:
 
 
 def test_row_58_pending_pods_show_the_burst_after_the_report() -> None:
+    """karmada-io/karmada#1385, #6783"""
     first, *others = burst(3)
 
     found = primary(first, reported(cpu=10, used=8, pending=4), others=others)
@@ -131,6 +134,7 @@ def test_row_58_pending_pods_show_the_burst_after_the_report() -> None:
 
 
 def test_row_58_a_report_that_is_older_than_the_burst_does_not_have_it() -> None:
+    """karmada-io/karmada#1385, #6783"""
     first, *others = burst(3)
     fields = {"manager": "karmada-agent", "subresource": "status", "time": "2026-11-22T09:59:55Z"}
     older, newer = reported(cpu=20, used=10), reported(cpu=20, used=10)
@@ -155,6 +159,7 @@ def test_decisions_that_saw_each_other_are_no_burst(others: list[BindingBuilder]
 
 
 def test_row_60_placed_replicas_count_as_capacity_whatever_they_request_now() -> None:
+    """karmada-io/karmada#6771"""
     # They were placed with 500m, and each of them requests 2 cpu now.
     asked = binding("web").replicas(4, cpu=2).dynamic_weight().on(m1=4).applied().last_scheduled(SCHEDULED)
 
@@ -173,6 +178,7 @@ def test_row_60_placed_replicas_count_as_capacity_whatever_they_request_now() ->
 
 
 def test_row_60_pods_that_are_pending_after_the_change_show_it() -> None:
+    """karmada-io/karmada#6771"""
     asked = binding("web").replicas(4, cpu=2).dynamic_weight().on(m1=4).applied().last_scheduled(SCHEDULED)
 
     found = primary(asked, reported(cpu=10, used=9, pending=2))

@@ -9,6 +9,7 @@ SCHEDULED = "2026-11-22T10:00:00Z"
 
 
 def test_row_42_a_seat_that_is_rounded_away() -> None:
+    """karmada-io/karmada#6424"""
     asked = binding("web").replicas(2).static_weights(m1=2, m2=1)
 
     explanation = explained(asked, cluster("m1"), cluster("m2"))
@@ -25,6 +26,8 @@ def test_row_42_a_seat_that_is_rounded_away() -> None:
 
 
 def test_row_43_a_weight_that_is_too_small_for_a_replica() -> None:
+    """karmada-io/karmada#6511"""
+
     def asked(replicas: int) -> BindingBuilder:
         return binding("web").replicas(replicas).static_weights(m1=10, m2=1)
 
@@ -40,6 +43,8 @@ def test_row_43_a_weight_that_is_too_small_for_a_replica() -> None:
 
 
 def test_row_44_the_parity_of_the_uid_breaks_a_tie() -> None:
+    """karmada-io/karmada#4700, #4220"""
+
     def asked(uid: str) -> BindingBuilder:
         return binding("web").uid(uid).replicas(1).static_weights(m1=1, m2=1)
 
@@ -56,6 +61,7 @@ def test_row_44_the_parity_of_the_uid_breaks_a_tie() -> None:
 
 
 def test_row_45_a_cluster_that_no_weight_names_gets_nothing() -> None:
+    """karmada-io/karmada#4700"""
     asked = binding("web").replicas(4).static_weights(m1=1, m2=1)
     fleet = [cluster("m1"), cluster("m2"), cluster("m3")]
 
@@ -76,6 +82,7 @@ def test_row_46_aggregated_division_uses_the_fewest_clusters() -> None:
 
 
 def test_row_47_placed_replicas_stay_when_the_workload_grows() -> None:
+    """karmada-io/karmada#4805, #1189"""
     asked = binding("web").replicas(12, cpu=1).dynamic_weight().on(m1=8).applied().last_scheduled(SCHEDULED)
     fleet = with_cpu(m1=20, m2=100)
 
@@ -93,6 +100,7 @@ def test_row_47_placed_replicas_stay_when_the_workload_grows() -> None:
 
 
 def test_row_48_replicas_are_removed_in_proportion_to_what_is_there() -> None:
+    """karmada-io/karmada#6735"""
     asked = binding("web").replicas(6, cpu=1).dynamic_weight().on(m1=2, m2=4, m3=6).applied()
     fleet = with_cpu(m1=100, m2=1, m3=1)
 
@@ -104,6 +112,7 @@ def test_row_48_replicas_are_removed_in_proportion_to_what_is_there() -> None:
 
 
 def test_row_49_a_duplicated_binding_that_becomes_divided_keeps_what_is_there() -> None:
+    """karmada-io/karmada#2188"""
     asked = binding("web").replicas(3, cpu=1).duplicated().on(m1=3, m2=3).applied()
     asked.dynamic_weight().last_scheduled(SCHEDULED)
     fleet = with_cpu(m1=1, m2=9)
@@ -116,6 +125,7 @@ def test_row_49_a_duplicated_binding_that_becomes_divided_keeps_what_is_there() 
 
 
 def test_row_50_a_workload_with_zero_replicas_has_an_empty_result() -> None:
+    """karmada-io/karmada#6361"""
     asked = binding("web").replicas(0, cpu=1).dynamic_weight().on(m1=2).applied()
 
     explanation = explained(asked, cluster("m1"))
@@ -127,6 +137,7 @@ def test_row_50_a_workload_with_zero_replicas_has_an_empty_result() -> None:
 
 
 def test_row_51_too_little_capacity_names_the_limiting_resource_and_what_is_missing() -> None:
+    """karmada-io/karmada#4216, #6333"""
     asked = binding("web").replicas(8, cpu="500m", memory="1Gi").dynamic_weight()
     fleet = [cluster("m1").capacity(cpu="700m", memory="9Gi"), cluster("m2").capacity(cpu=4, memory="2Gi")]
 
@@ -142,6 +153,7 @@ def test_row_51_too_little_capacity_names_the_limiting_resource_and_what_is_miss
 
 
 def test_row_52_the_only_replica_goes_to_the_larger_weight_which_is_capacity() -> None:
+    """karmada-io/karmada#4708"""
     asked = binding("web").replicas(1, cpu=1).dynamic_weight()
     fleet = with_cpu(m1=4, m2=7)
 
@@ -152,6 +164,8 @@ def test_row_52_the_only_replica_goes_to_the_larger_weight_which_is_capacity() -
 
 
 def test_row_53_a_duplicated_binding_stays_in_a_full_term() -> None:
+    """karmada-io/karmada#4569, #4694"""
+
     def asked() -> BindingBuilder:
         return binding("web").replicas(5, cpu=1).term("first", "m1").term("second", "m2")
 
@@ -167,6 +181,7 @@ def test_row_53_a_duplicated_binding_stays_in_a_full_term() -> None:
 
 
 def test_row_54_affinity_terms_do_not_add_up() -> None:
+    """karmada-io/karmada#5997"""
     asked = binding("web").replicas(5, cpu=1).dynamic_weight().term("first", "m1").term("second", "m2")
 
     explanation = explained(asked, *with_cpu(m1=3, m2=2))
@@ -183,6 +198,7 @@ def test_row_54_affinity_terms_do_not_add_up() -> None:
 
 
 def test_row_55_a_binding_does_not_return_to_a_term_that_it_has_left() -> None:
+    """karmada-io/karmada#4990, #7717, #5070, #5172"""
     asked = binding("web").replicas(2, cpu=1).dynamic_weight().term("first", "m1").term("second", "m2")
     asked.on(m2=2).observing("second").applied().last_scheduled(SCHEDULED)
     fleet = with_cpu(m1=10, m2=10)
@@ -197,6 +213,7 @@ def test_row_55_a_binding_does_not_return_to_a_term_that_it_has_left() -> None:
 
 
 def test_row_56_a_sum_over_nodes_hides_that_no_node_takes_a_replica() -> None:
+    """karmada-io/karmada#521, #2843"""
     asked = binding("web").replicas(2, cpu=2).dynamic_weight()
     small = cluster("m1").capacity(cpu=4)
     small.manifest()["status"]["nodeSummary"] = {"totalNum": 4, "readyNum": 4}
@@ -216,6 +233,7 @@ def test_row_56_a_sum_over_nodes_hides_that_no_node_takes_a_replica() -> None:
 
 
 def test_row_59_without_requests_only_pods_count() -> None:
+    """karmada-io/karmada#4708"""
     asked = binding("web").replicas(4).dynamic_weight()
 
     explanation = explained(asked, cluster("m1"), cluster("m2"))
@@ -227,6 +245,7 @@ def test_row_59_without_requests_only_pods_count() -> None:
 
 
 def test_row_61_a_set_of_components_that_fits_nowhere() -> None:
+    """karmada-io/karmada#7550"""
     asked = binding("job").component("a", 1, cpu=2).component("b", 2, cpu=4).spread("cluster", 1, 1)
     asked.dynamic_weight()
 
@@ -236,6 +255,7 @@ def test_row_61_a_set_of_components_that_fits_nowhere() -> None:
 
 
 def test_row_62_a_quota_that_refused_the_write() -> None:
+    """karmada-io/karmada#6937, #6467, #7069, #5011"""
     asked = binding("web").replicas(2, cpu=1).dynamic_weight()
     asked.condition(type="Scheduled", status="False", reason="QuotaExceeded", message="exceeded quota: q")
 
@@ -246,6 +266,7 @@ def test_row_62_a_quota_that_refused_the_write() -> None:
 
 
 def test_row_63_a_cluster_that_is_down_evicts_nothing_by_itself() -> None:
+    """karmada-io/karmada#6951, #6925, #744"""
     asked = binding("web").replicas(2, cpu=1).dynamic_weight().on(m1=2).applied().last_scheduled(SCHEDULED)
     down = cluster("m1").condition("Ready", "False").taint("cluster.karmada.io/not-ready:NoSchedule")
 
@@ -256,6 +277,7 @@ def test_row_63_a_cluster_that_is_down_evicts_nothing_by_itself() -> None:
 
 
 def test_row_64_a_work_that_is_not_applied_is_not_a_matter_of_scheduling() -> None:
+    """karmada-io/karmada#4325"""
     asked = binding("web").replicas(2).duplicated().on(m1=2, m2=2).applied().last_scheduled(SCHEDULED)
     asked.manifest()["status"]["aggregatedStatus"] = [
         {"clusterName": "m1", "applied": True},
@@ -269,6 +291,8 @@ def test_row_64_a_work_that_is_not_applied_is_not_a_matter_of_scheduling() -> No
 
 
 def test_row_65_a_policy_edit_that_makes_the_decision_fail_keeps_the_placement() -> None:
+    """karmada-io/karmada#900, #7455"""
+
     def region(name: str) -> ClusterBuilder:
         return cluster(f"{name}-1").region(name)
 

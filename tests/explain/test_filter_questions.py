@@ -7,6 +7,7 @@ from tests.explain.fleet import CORDON, billing, fleet
 
 
 def test_row_20_a_name_that_does_not_exist_has_the_nearest_one() -> None:
+    """kubernetes-sigs/karpenter#2123"""
     asked = binding("web").replicas(2).duplicated().names("m-1")
 
     found = causes(asked, cluster("m1"), cluster("m2"), cluster("m3"))
@@ -17,6 +18,7 @@ def test_row_20_a_name_that_does_not_exist_has_the_nearest_one() -> None:
 
 
 def test_row_21_the_only_named_cluster_is_cordoned() -> None:
+    """karmada-io/karmada#1857"""
     cordoned = cluster("m1").taint(CORDON)
     cordoned.manifest()["spec"]["taints"][0]["timeAdded"] = "2026-11-19T08:00:00Z"
     asked = binding("web").replicas(2).duplicated().names("m1")
@@ -31,6 +33,7 @@ def test_row_21_the_only_named_cluster_is_cordoned() -> None:
 
 
 def test_row_22_a_missing_crd_names_the_clusters_that_serve_it() -> None:
+    """karmada-io/karmada#3479, #532"""
     asked = binding("web").resource("example.io/v1", "Widget").names("m1", "m2")
     serving = cluster("m3").serves({"example.io/v1": ["Widget"]})
 
@@ -54,6 +57,7 @@ def test_row_23_an_incomplete_list_of_apis_refuses_new_clusters_only() -> None:
 
 
 def test_row_24_a_cluster_without_region_is_refused_by_a_region_constraint() -> None:
+    """karmada-io/karmada#3231"""
     asked = binding("web").replicas(2).dynamic_weight().spread("region", 1, 2)
 
     found = primary(asked, cluster("m1").region("eu"), cluster("edge-7"), why_not="edge-7")
@@ -64,6 +68,7 @@ def test_row_24_a_cluster_without_region_is_refused_by_a_region_constraint() -> 
 
 
 def test_row_25_a_cluster_with_an_eviction_task_is_refused() -> None:
+    """karmada-io/karmada#5803"""
     asked = binding("web").replicas(2).duplicated().evicted_from("m1")
     task = asked.manifest()["spec"]["gracefulEvictionTasks"][0]
     task |= {"creationTimestamp": "2026-11-22T10:00:00Z", "gracePeriodSeconds": 600}
@@ -77,6 +82,7 @@ def test_row_25_a_cluster_with_an_eviction_task_is_refused() -> None:
 
 
 def test_row_26_the_counts_of_different_reasons_sum_up_to_all_clusters() -> None:
+    """kubernetes/kubernetes#91340, #116713"""
     explanation = explained(billing(), *fleet())
 
     assert explanation.state is State.NOT_PLACED
@@ -96,6 +102,7 @@ def test_row_26_the_counts_of_different_reasons_sum_up_to_all_clusters() -> None
 
 
 def test_row_27_an_affinity_group_names_its_peers_and_where_they_are() -> None:
+    """karmada-io/karmada#7479"""
     peer = binding("db").groups(affinity="shop").on(m2=1)
     asked = binding("web").replicas(2).duplicated().groups(affinity="shop")
     on = gates(WorkloadAffinity=True)
@@ -107,6 +114,7 @@ def test_row_27_an_affinity_group_names_its_peers_and_where_they_are() -> None:
 
 
 def test_row_28_taints_are_not_checked_for_present_clusters() -> None:
+    """karmada-io/karmada#1640"""
     asked = binding("web").replicas(10, cpu=1).dynamic_weight().on(a=4, b=1).applied()
     asked.last_scheduled("2026-11-22T10:00:00Z")
     not_ready = cluster("a").taint("cluster.karmada.io/not-ready:NoSchedule").capacity(cpu=80)
@@ -118,6 +126,7 @@ def test_row_28_taints_are_not_checked_for_present_clusters() -> None:
 
 
 def test_row_29_a_condition_from_before_can_contradict_the_decision() -> None:
+    """karmada-io/karmada#3586"""
     asked = binding("web").replicas(2).duplicated().names("m9").generation(7).observed_generation(6)
     asked.condition(type="Scheduled", status="True", reason="Success", message="scheduled")
 

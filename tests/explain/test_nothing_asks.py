@@ -72,6 +72,7 @@ def test_row_5_an_unschedulable_binding_that_fits_again_waits_for_its_retry() ->
 
 
 def test_row_6_a_binding_that_fits_since_a_crd_is_installed_is_not_retried_by_timer() -> None:
+    """karmada-io/karmada#3479"""
     asked = binding("web").replicas(2).duplicated().applied()
     message = "0/1 clusters are available: 1 cluster(s) did not have the API resource."
     asked.condition(type="Scheduled", status="False", reason="NoClusterFit", message=message)
@@ -82,6 +83,7 @@ def test_row_6_a_binding_that_fits_since_a_crd_is_installed_is_not_retried_by_ti
 
 
 def test_row_7_a_wider_policy_does_not_move_what_is_placed() -> None:
+    """karmada-io/karmada#1411"""
     asked = binding("web").replicas(6, cpu=1).dynamic_weight().names("m1").on(m1=6).applied()
     asked.names("m1", "m2").last_scheduled(SCHEDULED)
 
@@ -94,6 +96,8 @@ def test_row_7_a_wider_policy_does_not_move_what_is_placed() -> None:
 
 
 def test_row_8_a_present_cluster_that_no_longer_matches_loses_its_replicas_at_the_next_decision() -> None:
+    """karmada-io/karmada#4028"""
+
     def asked(replicas: int) -> BindingBuilder:
         made = binding("web").replicas(replicas, cpu=1).dynamic_weight().on(m1=8)
         made.affinity(labelSelector={"matchLabels": {"tier": "prod"}})
@@ -110,6 +114,7 @@ def test_row_8_a_present_cluster_that_no_longer_matches_loses_its_replicas_at_th
 
 
 def test_row_9_a_rebalancer_that_is_not_newer_than_the_last_scheduling_is_too_old() -> None:
+    """karmada-io/karmada#5206"""
     asked = placed(m1=6).reschedule_triggered("2026-11-22T09:59:59Z")
 
     found = causes(asked, cluster("m1"), cluster("m2"))
@@ -121,6 +126,7 @@ def test_row_9_a_rebalancer_that_is_not_newer_than_the_last_scheduling_is_too_ol
 
 
 def test_row_10_a_rebalancer_from_before_the_recovery_of_a_cluster_has_acted() -> None:
+    """karmada-io/karmada#6774"""
     recovered = cluster("m1")
     recovered.manifest()["status"]["conditions"][0]["lastTransitionTime"] = "2026-11-22T10:30:00Z"
     asked = placed(m2=6).reschedule_triggered("2026-11-22T09:59:59Z")
@@ -132,6 +138,7 @@ def test_row_10_a_rebalancer_from_before_the_recovery_of_a_cluster_has_acted() -
 
 
 def test_row_11_the_edit_of_a_lazy_policy_waits_for_the_template() -> None:
+    """karmada-io/karmada#4931"""
     asked = placed(m1=6).names("m1").applied().label("propagationpolicy.karmada.io/permanent-id", "p")
     policy = {
         "apiVersion": "policy.karmada.io/v1alpha1",
@@ -156,6 +163,7 @@ def test_row_11_the_edit_of_a_lazy_policy_waits_for_the_template() -> None:
 
 
 def test_row_12_a_suspended_binding_says_who_suspended_it() -> None:
+    """karmada-io/karmada#6354"""
     explanation = explained(binding("web").replicas(2).suspended(), cluster("m1"))
 
     assert explanation.state is State.SUSPENDED
@@ -174,6 +182,7 @@ def test_row_13_a_binding_of_another_scheduler_names_it() -> None:
 
 
 def test_row_18_a_binding_whose_policy_was_deleted_stays_as_it_is() -> None:
+    """karmada-io/karmada#7253"""
     asked = placed(m1=6).label("propagationpolicy.karmada.io/permanent-id", "")
 
     explanation = explained(asked, cluster("m1"), policies=[])
@@ -193,6 +202,7 @@ def test_a_binding_without_policy_id_counts_as_claimed_if_policies_are_not_known
 
 
 def test_row_19_a_binding_without_placement_follows_those_that_require_it() -> None:
+    """karmada-io/karmada#3569"""
     asked = binding("web").placement(None)
     asked.manifest()["spec"]["requiredBy"] = [{"namespace": "default", "name": "app-deployment"}]
 

@@ -84,6 +84,7 @@ def claimed_by(holder: str, policies: list[dict[str, Any]]) -> list[Cause]:
 
 
 def test_row_15_of_two_policies_the_order_that_chose_is_named() -> None:
+    """karmada-io/karmada#1140"""
     [found] = claimed_by("z", [policy("a", DEPLOYMENTS), policy("z", BY_NAME)])
 
     assert found.code == "PolicyChosen"
@@ -93,6 +94,7 @@ def test_row_15_of_two_policies_the_order_that_chose_is_named() -> None:
 
 
 def test_row_16_a_higher_priority_does_not_take_a_template_that_is_held() -> None:
+    """karmada-io/karmada#4697, #2727, #3787"""
     found = claimed_by("a", [policy("a", DEPLOYMENTS), policy("z", BY_NAME, priority=5)])
 
     assert codes(found) == ["ClaimHeld"]
@@ -104,6 +106,7 @@ def test_row_16_a_higher_priority_does_not_take_a_template_that_is_held() -> Non
 
 
 def test_row_17_a_template_that_no_policy_matches_has_the_nearest_one() -> None:
+    """karmada-io/karmada#5031"""
     policies = [policy("far", {**DEPLOYMENTS, "kind": "Job"}), policy("near", {**DEPLOYMENTS, "name": "wep"})]
 
     found = explain_unclaimed(WEB, policies)
@@ -118,6 +121,7 @@ def test_row_17_a_template_that_no_policy_matches_has_the_nearest_one() -> None:
 
 
 def test_row_17_a_reserved_namespace_is_never_propagated() -> None:
+    """karmada-io/karmada#5031"""
     found = explain_unclaimed(replace(WEB, namespace="kube-system"), [])
 
     assert found.causes[0].evidence["reserved"] is True

@@ -23,6 +23,7 @@ def with_cpu(**free: float) -> list[ClusterBuilder]:
     ],
 )
 def test_row_30_a_maximum_that_is_not_set_means_zero(asked: BindingBuilder, error: str) -> None:
+    """karmada-io/karmada#4617"""
     explanation = explained(asked, *with_cpu(m1=4, m2=4))
 
     assert explanation.state is State.NOT_PLACED
@@ -31,6 +32,7 @@ def test_row_30_a_maximum_that_is_not_set_means_zero(asked: BindingBuilder, erro
 
 
 def test_row_31_too_few_feasible_clusters_name_the_one_that_is_refused() -> None:
+    """karmada-io/karmada#1045"""
     asked = binding("web").replicas(2).duplicated().spread("cluster", 2, 2)
 
     found = causes(asked, cluster("m1"), cluster("m2").taint(CORDON))
@@ -41,6 +43,7 @@ def test_row_31_too_few_feasible_clusters_name_the_one_that_is_refused() -> None
 
 
 def test_row_32_too_few_regions_list_those_that_were_found() -> None:
+    """karmada-io/karmada#2689"""
     asked = binding("web").replicas(2).duplicated().spread("region", 2, 2)
 
     found = primary(asked, cluster("m1").region("eu"), cluster("m2").region("eu"))
@@ -51,6 +54,7 @@ def test_row_32_too_few_regions_list_those_that_were_found() -> None:
 
 
 def test_row_33_static_weights_switch_spread_constraints_off() -> None:
+    """karmada-io/karmada#1045, #3184"""
     asked = binding("web").replicas(10).static_weights(m1=2, m2=8).spread("cluster", 1, 1)
 
     explanation = explained(asked, cluster("m1"), cluster("m2"))
@@ -61,6 +65,7 @@ def test_row_33_static_weights_switch_spread_constraints_off() -> None:
 
 
 def test_row_34_only_cluster_and_region_are_supported() -> None:
+    """karmada-io/karmada#5355, #3187"""
     asked = binding("web").replicas(2).duplicated()
     asked.manifest()["spec"]["placement"]["spreadConstraints"] = [
         {"spreadByLabel": "rack", "minGroups": 1, "maxGroups": 2}
@@ -73,6 +78,7 @@ def test_row_34_only_cluster_and_region_are_supported() -> None:
 
 
 def test_row_35_each_region_gets_a_cluster_even_beyond_the_cluster_maximum() -> None:
+    """karmada-io/karmada#3231"""
     asked = binding("web").replicas(6, cpu=1).dynamic_weight().spread("region", 3, 3).spread("cluster", 2, 2)
     regions = [cluster(f"{name}-1").region(name) for name in ("ap", "eu", "us")]
 
@@ -84,6 +90,7 @@ def test_row_35_each_region_gets_a_cluster_even_beyond_the_cluster_maximum() -> 
 
 
 def test_row_36_the_cluster_with_the_most_capacity_loses_a_tie_of_regions_by_name() -> None:
+    """karmada-io/karmada#5129"""
     found = primary(checkout(), *fleet(), why_not="us-east-1")
 
     assert found.code == "RegionTie"
@@ -99,6 +106,7 @@ def test_row_36_the_cluster_with_the_most_capacity_loses_a_tie_of_regions_by_nam
 
 
 def test_row_36_stays_the_answer_once_the_binding_is_placed() -> None:
+    """karmada-io/karmada#5129"""
     asked = checkout().on(**{"ap-south-1": 4, "eu-west-1": 12, "eu-west-2": 8}).applied()
     asked.last_scheduled(SCHEDULED)
 
@@ -108,6 +116,7 @@ def test_row_36_stays_the_answer_once_the_binding_is_placed() -> None:
 
 
 def test_row_37_the_smallest_set_of_regions_that_suffices_is_taken() -> None:
+    """karmada-io/karmada#1045"""
     asked = checkout()
     asked.manifest()["spec"]["placement"]["spreadConstraints"][0]["maxGroups"] = 3
 
@@ -130,6 +139,8 @@ def test_row_38_a_duplicated_binding_with_one_cluster_takes_the_one_with_the_mos
 
 
 def test_row_39_present_clusters_keep_a_new_one_out_even_after_a_rebalance() -> None:
+    """karmada-io/karmada#2261"""
+
     def asked(most: int) -> BindingBuilder:
         made = binding("web").replicas(30, cpu=1).dynamic_weight().spread("cluster", 1, most)
         made.on(m1=6, m2=9, m3=6, m4=9).applied()
@@ -146,6 +157,7 @@ def test_row_39_present_clusters_keep_a_new_one_out_even_after_a_rebalance() -> 
 
 
 def test_row_40_aggregated_division_over_one_cluster_takes_the_one_with_the_most_capacity() -> None:
+    """karmada-io/karmada#1010"""
     asked = binding("web").replicas(10, cpu=1).aggregated().spread("cluster", 1, 1)
 
     explanation = explained(asked, *with_cpu(a=12, b=8))
