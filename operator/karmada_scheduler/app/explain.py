@@ -149,12 +149,18 @@ class Explain:
 
     def _queue_state(self, key: BindingKey) -> Mapping[str, Any]:
         """Return where a binding is: gated, waiting at Permit, or in a set of the queue. Runs in the thread of the server."""
-        state, due_in = self._state.queue.state_of(key)
+        found = self._state.queue.state_of(key)
+        state = found.state
         if key in self._state.gate.gated:
             state = GATED
         elif any(each.binding.key == key for each in self._state.waiting.all()):
             state = WAITING
-        return {"state": state or None, "dueInSeconds": None if due_in is None else round(due_in, 1)}
+        fields: dict[str, Any] = {"state": state or None, "dueInSeconds": _rounded(found.due_in)}
+        if state == found.state and found.waited is not None:
+            fields |= {"before": found.before, "waitedSeconds": _rounded(found.waited)}
+            if found.priority is not None:
+                fields["priority"] = found.priority
+        return fields
 
     def _process_state(self) -> Mapping[str, Any]:
         """Return the state that the API server does not have. Runs in the thread of the server, on copies."""
@@ -256,3 +262,7 @@ def _profile(name: str, framework: Framework) -> dict[str, Any]:
         "weights": dict(plugins.weights),
         "extenders": len(framework.extenders),
     }
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 1)

@@ -16,6 +16,7 @@ from karmada_scheduler.explain.amounts import shown
 from karmada_scheduler.explain.inputs import Manifest
 from karmada_scheduler.explain.model import Cause, Stage
 from karmada_scheduler.explain.policies import Matching, Template, claims, match_of, matching, name_of
+from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.explain.situation import Situation
 
 _API_REASON: Final = "did not have the API resource"
@@ -46,13 +47,29 @@ def _waiting(situation: Situation) -> Iterator[Cause]:
     view = situation.inputs.process
     if view is None or not situation.asks or situation.placement == situation.present:
         return
-    evidence = {"queue": view.queue_state, "dueInSeconds": view.due_in, "process": view.process}
+    evidence: dict[str, Any] = {
+        "queue": view.queue_state,
+        "dueInSeconds": view.due_in,
+        "process": view.process,
+    }
     if view.queue_state in {"active", "processing"}:
-        text = f"it is in the queue of {view.process}, and other bindings come first"
-        yield Cause("WaitingInQueue", Stage.TRIGGER, evidence, text)
+        evidence |= {"before": view.before, "waitedSeconds": view.waited, "priority": view.priority}
+        yield Cause("WaitingInQueue", Stage.TRIGGER, evidence, _queued_text(view))
     elif view.due_in is not None:
         text = f"it would be placed now; the last decision failed, and the next one is made in {view.due_in:.0f} s"
         yield Cause("BackingOff", Stage.TRIGGER, evidence, text)
+
+
+def _queued_text(view: ProcessView) -> str:
+    if view.queue_state == "processing":
+        return f"{view.process} is scheduling it now"
+    first = "other bindings come first"
+    if view.before is not None:
+        first = f"{view.before:,} {'binding comes' if view.before == 1 else 'bindings come'} first"
+    text = f"it is in the queue of {view.process}, and {first}"
+    if view.priority is not None:
+        text += f"; its priority is {view.priority}"
+    return text if view.waited is None else f"{text}; it has waited for {view.waited:.0f} s"
 
 
 def _not_tried_again(situation: Situation) -> Iterator[Cause]:

@@ -116,7 +116,8 @@ class Endpoints:
         stored = self._store.get(key)
         if stored is None:
             text = f"no record of {key.kind} {key} since {timestamp(self._started)}"
-            return _error(404, "NoRecord", text, queue=self._queue_state(key))
+            fields = self._about() | {"queue": self._queue_state(key)}
+            return _error(404, "NoRecord", text, about=fields)
         full = self._full.get(key)
         about = encode(self._about() | {"queue": self._queue_state(key)})[:-1]
 
@@ -216,8 +217,10 @@ async def _list_parts(about: Mapping[str, Any], name: str, items: Iterable[bytes
     yield bytes(part + b"]}")
 
 
-def _error(status: int, code: str, text: str, **more: Any) -> Response:
+def _error(
+    status: int, code: str, text: str, *, about: Mapping[str, Any] | None = None, **more: Any
+) -> Response:
     async def parts() -> AsyncIterator[bytes]:
-        yield encode({"error": {"code": code, "message": text} | more})
+        yield encode({"error": {"code": code, "message": text} | more, **(about or {})})
 
     return Response(parts(), status)

@@ -19,6 +19,9 @@ class ProcessView:
         queue_state: ``active``, ``backoff``, ``unschedulable``, ``processing``, ``gated``, ``waiting``, or "" if it is in
             no queue.
         due_in: Seconds until the next decision, None if none is due by timer.
+        before: How many bindings come first if it is active; None if that is not known.
+        waited: For how many seconds it has been active; None if it is not.
+        priority: Its priority; None in a queue without.
         process: The name of the process.
         problem: Why there is no record; "" if there is one.
     """
@@ -26,6 +29,9 @@ class ProcessView:
     record: Mapping[str, Any] | None = None
     queue_state: str = ""
     due_in: float | None = None
+    before: int | None = None
+    waited: float | None = None
+    priority: int | None = None
     process: str = ""
     problem: str = ""
 

@@ -30,6 +30,7 @@ from karmada_scheduler.scheduling_queue.work_queue import (
     ABSENT,
     ACTIVE,
     BACKOFF,
+    MOST_COUNTED,
     PROCESSING,
     UNSCHEDULABLE,
     KeyState,
@@ -135,9 +136,10 @@ class PrioritySchedulingQueue(Generic[Key]):
         """Return where a key is; may be called from any thread."""
         if key in self._processing:
             return KeyState(PROCESSING)
-        if key in self._items:
-            return KeyState(ACTIVE)
         now = self._clock()
+        item = self._items.get(key)
+        if item is not None:
+            return KeyState(ACTIVE, None, self._before(item), now - item.since, item.priority)
         item = self._backoff.get(key)
         if item is not None:
             return KeyState(BACKOFF, max(0.0, item.due - now))
@@ -145,6 +147,14 @@ class PrioritySchedulingQueue(Generic[Key]):
         if item is not None:
             return KeyState(UNSCHEDULABLE, max(0.0, item.since + UNSCHEDULABLE_SECONDS - now))
         return ABSENT
+
+    def _before(self, item: _Item[Key]) -> int | None:
+        """Return how many keys come before one; None if a plugin orders them, which no other thread may call."""
+        if self._sort_key is not _by_priority or len(self._items) > MOST_COUNTED:
+            return None
+        places = {entry[2]: entry[:2] for entry in list(self._active) if self._is_current(*entry[2:])}
+        mine = places.get(item.key)
+        return None if mine is None else sum(each < mine for each in places.values())
 
     def add(self, key: Key, priority: int = 0) -> None:
         """Move a key to active, or mark it to be processed again when it is done."""

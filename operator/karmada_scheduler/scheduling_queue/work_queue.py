@@ -37,13 +37,21 @@ class KeyState(NamedTuple):
     Attributes:
         state: ``active`` (due), ``processing``, ``backoff`` or ``unschedulable``; "" if it is not in the queue.
         due_in: The seconds until it is due, of the last two.
+        before: How many keys come first, if it is active; None if that is not known.
+        waited: For how many seconds it has been active.
+        priority: Its priority, in a queue that has some.
     """
 
     state: str
     due_in: float | None = None
+    before: int | None = None
+    waited: float | None = None
+    priority: int | None = None
 
 
 ABSENT: Final = KeyState("")
+MOST_COUNTED: Final = 20_000
+"""Due keys up to which the keys before one are counted, which takes some milliseconds."""
 
 
 class QueueObserver(Protocol):
@@ -134,9 +142,16 @@ class WorkQueue(Generic[Key]):
         if key in self._processing:
             return KeyState(PROCESSING)
         if key in self._dirty:
-            return KeyState(ACTIVE)
+            return self._active_state(key)
         ready_at = self._ready_at.get(key)
         return ABSENT if ready_at is None else KeyState(BACKOFF, max(0.0, ready_at - self._clock()))
+
+    def _active_state(self, key: Key) -> KeyState:
+        due = list(self._queue) if len(self._queue) <= MOST_COUNTED else []
+        for before, (each, added) in enumerate(due):
+            if each == key:
+                return KeyState(ACTIVE, before=before, waited=self._clock() - added)
+        return KeyState(ACTIVE)
 
     def add(self, key: Key, priority: int = 0) -> None:  # noqa: ARG002
         """Append a key, unless it is queued already; the priority does not count."""

@@ -88,7 +88,8 @@ async def test_a_binding_without_a_record_has_its_place_in_the_queue() -> None:
     found = await Harness().get("/v1/decisions/{namespace}/{name}", namespace="a", name="late")
     assert found["status"] == 404
     assert found["error"]["code"] == "NoRecord"
-    assert found["error"]["queue"] == {"state": "backoff"}
+    assert found["queue"] == {"state": "backoff"}
+    assert found["process"]
     cluster_wide = await Harness().get("/v1/decisions/{name}", name="x")
     assert "ClusterResourceBinding x" in cluster_wide["error"]["message"]
 

@@ -116,4 +116,5 @@ def test_the_counted_size_is_the_memory(reports: int) -> None:
         kept.put(Decided(drawn, core.decide(drawn), "First", "", 0.0, 0.0, number))
     del core
     used = sum(map(sys.getsizeof, _reachable(kept)))
-    assert 0.5 * kept.size < used < 1.05 * kept.size
+    # What decisions share, such as scores, is counted for each of them.
+    assert 0.4 * kept.size < used < 1.05 * kept.size

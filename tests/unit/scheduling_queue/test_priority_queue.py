@@ -3,6 +3,7 @@
 import pytest
 
 from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
+from karmada_scheduler.scheduling_queue.work_queue import KeyState
 
 
 class QueueHarness:
@@ -223,15 +224,35 @@ def test_a_tick_that_rounding_puts_just_before_a_full_second_makes_keys_due(offs
 
 def test_it_has_the_state_of_each_key(harness: QueueHarness) -> None:
     queue = harness.queue
-    assert queue.state_of("a") == ("", None)
-    queue.add("a")
-    assert queue.state_of("a") == ("active", None)
+    assert queue.state_of("a") == KeyState("")
+    queue.add("a", 3)
     queue.add("b")
     harness.pop()
-    assert queue.state_of("a") == ("processing", None)
+    assert queue.state_of("a") == KeyState("processing")
     queue.add_rate_limited("a")
     queue.done("a")
     harness.fail("b", unschedulable=True)
     harness.now += 0.25
-    assert queue.state_of("a") == ("backoff", 0.75)
-    assert queue.state_of("b") == ("unschedulable", 299.75)
+    assert queue.state_of("a") == KeyState("backoff", 0.75)
+    assert queue.state_of("b") == KeyState("unschedulable", 299.75)
+
+
+def test_a_due_key_has_its_position_its_priority_and_how_long_it_has_waited(harness: QueueHarness) -> None:
+    queue = harness.queue
+    for key, priority in (("a", 3), ("b", 0), ("c", 3)):
+        queue.add(key, priority)
+    harness.now += 2
+    queue.add("d", 0)
+    queue.add("d", 1)  # its entry with the earlier priority stays in the heap
+    assert [queue.state_of(key) for key in "abcd"] == [
+        KeyState("active", None, before, waited, priority)
+        for before, waited, priority in ((0, 2, 3), (3, 2, 0), (1, 2, 3), (2, 0, 1))
+    ]
+
+
+def test_positions_are_not_known_if_a_plugin_orders_the_queue() -> None:
+    queue: PrioritySchedulingQueue[str] = PrioritySchedulingQueue(
+        clock=lambda: 0.0, sort_key=lambda key, _priority, _since: key
+    )
+    queue.add("a")
+    assert queue.state_of("a") == KeyState("active", None, None, 0.0, 0)

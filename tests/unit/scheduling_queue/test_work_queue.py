@@ -7,7 +7,7 @@ import pytest
 from karmada_scheduler.config.options import RetryLimits
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 from karmada_scheduler.scheduling_queue.rate_limit import TokenBucket
-from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
+from karmada_scheduler.scheduling_queue.work_queue import MOST_COUNTED, KeyState, WorkQueue
 
 
 class Clock:
@@ -217,15 +217,25 @@ async def test_waiting_for_an_empty_queue_is_limited() -> None:
 
 
 def test_it_has_the_state_of_each_key(queue: WorkQueue[str], clock: Clock) -> None:
-    assert queue.state_of("a") == ("", None)
-    queue.add("a")
-    assert queue.state_of("a") == ("active", None)
+    assert queue.state_of("a") == KeyState("")
+    for key in ("a", "b", "c"):
+        queue.add(key)
+    clock.now += 5
+    assert queue.state_of("a") == KeyState("active", before=0, waited=5)
+    assert queue.state_of("c") == KeyState("active", before=2, waited=5)
     popped(queue)
-    assert queue.state_of("a") == ("processing", None)
+    assert queue.state_of("c") == KeyState("active", before=1, waited=5)
+    assert queue.state_of("a") == KeyState("processing")
     queue.add_after("a", 30)
     queue.done("a")
     clock.now += 10
-    assert queue.state_of("a") == ("backoff", 20)
+    assert queue.state_of("a") == KeyState("backoff", 20)
     clock.now += 20
     queue.seconds_to_next()
-    assert queue.state_of("a") == ("active", None)
+    assert queue.state_of("a") == KeyState("active", before=2, waited=0)
+
+
+def test_positions_are_not_counted_in_a_very_long_queue(queue: WorkQueue[str]) -> None:
+    for number in range(MOST_COUNTED + 1):
+        queue.add(str(number))
+    assert queue.state_of("7") == KeyState("active")

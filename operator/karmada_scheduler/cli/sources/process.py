@@ -38,6 +38,9 @@ def read_process(url: str, key: BindingKey) -> ProcessView:
         record=record if isinstance(record, Mapping) else None,
         queue_state=str(queue.get("state") or ""),
         due_in=queue.get("dueInSeconds"),
+        before=queue.get("before"),
+        waited=queue.get("waitedSeconds"),
+        priority=queue.get("priority"),
         process=str(found.get("process") or ""),
         problem=str(error.get("message") or ""),
     )
