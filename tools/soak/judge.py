@@ -9,13 +9,13 @@ grows if all of this holds, so that neither noise nor one step counts:
 - the mean rises from each quarter to the next,
 - the rise is at least one unit.
 
-Memory has a limit of its own, a slope:
+Memory has a limit of its own, a slope; one within two standard errors of the limit is not counted:
 
 - of resident memory, by Theil and Sen (the median of the slopes between all pairs of samples). Resident memory moves in
   steps: Python's allocator maps 1 MiB at a time, and keeps what one peak needed. By least squares one such step in
-  500,000 events is up to 3 KB per 1,000 events.
-- of the bytes in use, by least squares; a slope within two standard errors of the limit is not counted. A leak of less
-  than the free memory of the allocators does not show in resident memory.
+  500,000 events is up to 3 KB per 1,000 events. Free memory is returned after each list, so it also falls.
+- of the bytes in use, by least squares. A leak of less than the free memory of the allocators does not show in resident
+  memory.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ USED: Final = "memory used"
 """The figure with the bytes in use. Runs of before 2026-11-23 lack it."""
 
 _CERTAIN: Final = 2.0
-"""Standard errors by which the slope of the bytes in use has to exceed the limit."""
+"""Standard errors by which a slope has to exceed the limit."""
 
 FEWEST: Final = 8
 """Samples in the window; with fewer nothing is judged."""
@@ -139,9 +139,10 @@ class Judgement:
     def problems(self) -> list[str]:
         """What is wrong, a line each."""
         found = []
-        if self.rss_slope > RSS_LIMIT:
+        error = self.rss.error * 1024
+        if self.rss_slope - _CERTAIN * error > RSS_LIMIT:
             found.append(
-                f"RSS grows by {self.rss_slope:.0f} bytes per 1,000 events, the limit is {RSS_LIMIT:.0f}"
+                f"RSS grows by {self.rss_slope:.0f} +- {error:.0f} bytes per 1,000 events, the limit is {RSS_LIMIT:.0f}"
             )
         if self.used is not None and self.used.slope - _CERTAIN * self.used.error > RSS_LIMIT:
             found.append(

@@ -95,7 +95,7 @@ def test_memory_has_a_limit_per_event() -> None:
     samples_of_leak = recorded(rss_kib=lambda number: 100_000 + 11.0 * number)
     samples_below = recorded(rss_kib=lambda number: 100_000 + 9.0 * number)
     assert judge(samples_of_leak).rss_slope == pytest.approx(RSS_LIMIT * 1.1)
-    assert "RSS grows by 1126 bytes per 1,000 events" in judge(samples_of_leak).problems[0]
+    assert "RSS grows by 1126 +- 0 bytes per 1,000 events" in judge(samples_of_leak).problems[0]
     assert judge(samples_below).problems == []
 
 
@@ -107,6 +107,19 @@ def test_a_single_arena_of_pythons_allocator_is_no_growth(step: int) -> None:
 
 def test_an_arena_after_every_tenth_sample_is_growth() -> None:
     samples = recorded(rss_kib=lambda number: 100_000.0 + 1024 * (number // 10))
+    assert any(each.startswith("RSS grows") for each in judge(samples).problems)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_noise_of_returned_memory_is_no_growth(seed: int) -> None:
+    dice = Random(seed)
+    assert judge(recorded(rss_kib=lambda _: 300_000 + dice.gauss(0, 4_000))).problems == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_leak_that_is_larger_than_the_noise_of_returned_memory_is_found(seed: int) -> None:
+    dice = Random(seed)
+    samples = recorded(rss_kib=lambda number: 300_000 + 300.0 * number + dice.gauss(0, 4_000))
     assert any(each.startswith("RSS grows") for each in judge(samples).problems)
 
 
