@@ -6,7 +6,8 @@ ended, and every few minutes the caches are compared with another list.
 
 A list requested without a resourceVersion has the newest version. A list that is older than a version seen before its
 request means one of two things: the API server's etcd was restored from a backup, or the API server lags behind. A
-second list that is as old confirms the first case, and its objects replace the cache.
+second list that is as old confirms the first case, and its objects replace the cache. If etcd may have been restored,
+objects are compared although their versions are equal.
 docs/decisions/0019-resource-version-rollback.md has the reasons.
 """
 
@@ -83,6 +84,8 @@ class Relister:
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._requested = asyncio.Event()
         self._requested_kinds: set[str] = set()
+        self._compared_by_content: set[str] = set()
+        """The kinds of whose objects the same version may have two contents, because etcd may have been restored."""
         self.on_replaced: Callable[[str], None] = lambda _: None
 
     async def wait_until_served(self) -> None:
@@ -131,14 +134,21 @@ class Relister:
         newest = await self._retry(
             f"Reading the version of {resource.plural}", partial(self._newest_version, resource)
         )
-        return newest < _number(version) or self._clock() - asked >= _OUTAGE_SECONDS
+        may_be_restored = newest < _number(version) or self._clock() - asked >= _OUTAGE_SECONDS
+        if may_be_restored:
+            self._compared_by_content.add(kind)
+        return may_be_restored
 
     async def _newest_version(self, resource: Resource) -> int:
         return _number(await self._client.newest_version(resource))
 
     def relist_soon(self, kinds: Iterable[str] = ()) -> None:
         """Compare some kinds soon, by default all, because an object was older than in the cache."""
-        self._requested_kinds.update(kinds or self._resources)
+        kinds = set(kinds)
+        if not kinds:
+            kinds = set(self._resources)
+            self._compared_by_content |= kinds
+        self._requested_kinds |= kinds
         self._requested.set()
 
     async def _list(self, resource: Resource) -> _Comparison:
@@ -218,7 +228,7 @@ class Relister:
     async def _apply_list(self, resource: Resource, *, is_confirmed: bool) -> _Comparison:
         kind = resource.kind
         known = max(self._newest_list.get(kind, 0), self._handlers.newest_version(kind))
-        diff = self._handlers.relist_diff(kind)
+        diff = self._handlers.relist_diff(kind, by_content=kind in self._compared_by_content)
         version, replaced = "0", False
         pages = cast("AsyncGenerator[tuple[list[dict[str, Any]], str], None]", self._client.list(resource))
         async with aclosing(pages):
@@ -236,6 +246,7 @@ class Relister:
             await self._read_all_unlisted(diff, int(version))
         repaired = diff.finish(version)
         self._newest_list[kind] = int(version)
+        self._compared_by_content.discard(kind)
         if replaced or diff.older:
             self._handlers.on_version_rollback(kind, diff.older)
         log.debug("Compared the cache with a list", extra={"kind": kind, "count": repaired})

@@ -653,6 +653,20 @@ def test_older_objects_of_a_list_are_stored_and_all_bindings_enqueued(harness: H
     assert len(harness.enqueued()) == 2
 
 
+def test_another_content_of_the_same_version_is_stored_after_a_restore(harness: HandlersHarness) -> None:
+    """Before the restore this version had a deletion timestamp, so bindings would leave the cluster."""
+    deleting = manifests.cluster("m1", version=9)
+    deleting["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    harness.handlers.on_event("Cluster", "ADDED", deleting)
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m2", version=8))
+    assert harness.clusters.terminating == {"m1"}
+    page = [manifests.cluster("m1", version=9), manifests.cluster("m2", version=8)]
+    diff = harness.handlers.relist_diff("Cluster", by_content=True)
+    diff.add_page(page, as_of=20)
+    assert harness.clusters.terminating == set()
+    assert diff.older == 1
+
+
 def test_versions_are_forgotten_by_kind(harness: HandlersHarness) -> None:
     cluster_wide = {**manifests.binding("wide", version=990), "kind": "ClusterResourceBinding"}
     harness.handlers.on_event(RB, "ADDED", manifests.binding(version=980))

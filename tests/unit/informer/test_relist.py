@@ -70,6 +70,8 @@ class FakeHandlers:
         self.kept: list[str] = []
         self.versions: list[int | None] = []
         """The versions of the lists that pages were added for."""
+        self.by_content: list[str] = []
+        """The kinds whose objects were compared by content."""
 
     def newest_version(self, kind: str) -> int:
         return self.newest[kind]
@@ -99,7 +101,9 @@ class FakeHandlers:
     def initial_list(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def relist_diff(self, kind: str) -> "FakeDiff":
+    def relist_diff(self, kind: str, *, by_content: bool = False) -> "FakeDiff":
+        if by_content:
+            self.by_content.append(kind)
         return FakeDiff(self, kind)
 
 
@@ -309,7 +313,8 @@ async def test_a_requested_comparison_is_repeated_until_it_succeeds() -> None:
     harness.period.clear()
     harness.client.failures = [ApiError("cannot reach it")] * 3
     harness.relister.relist_soon()
-    await harness.run_until(lambda: "Cluster" in harness.client.lists)
+    await harness.run_until(lambda: "ResourceBinding" in harness.client.lists)
+    assert {*harness.handlers.by_content} == {"Cluster", "ResourceBinding"}
 
 
 async def test_a_watch_that_finds_its_kind_restored_requests_comparisons_of_the_others() -> None:
@@ -328,6 +333,9 @@ async def test_a_watch_starts_from_scratch_when_its_version_is_ahead_of_a_list(
     harness.client.failures = [ApiError("cannot reach it")]
     assert await harness.relister.must_relist("Cluster", watched) is ahead
     assert harness.client.lists == []
+    for _ in range(2):
+        await harness.relister.list_and_start_version("Cluster")
+    assert harness.handlers.by_content == ["Cluster"][:ahead], "until a list is complete"
 
 
 async def test_an_invalid_version_of_a_list_is_read_again() -> None:
@@ -344,6 +352,8 @@ async def test_a_watch_starts_from_scratch_after_ten_seconds_without_an_api_serv
     harness = RelisterHarness()
     harness.client.failures = [ApiError("cannot reach it")] * failures
     assert await harness.relister.must_relist("Cluster", "7") is relisted
+    await harness.relister.list_and_start_version("Cluster")
+    assert harness.handlers.by_content == ["Cluster"][:relisted]
 
 
 async def test_a_cluster_that_a_list_lacks_stays_if_it_can_be_read() -> None:
