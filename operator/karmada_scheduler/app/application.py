@@ -211,7 +211,7 @@ class Application:
         relister = Relister(
             client, self._event_handlers, WATCHED, period=self._options.resync_seconds, clock=self._clock
         )
-        self._event_handlers.on_unlisted_cluster(partial(relister.relist_soon, [CLUSTER]))
+        self._event_handlers.on_unlisted_cluster(partial(relister.relist_after, kinds=[CLUSTER]))
         identity = self._identity
         self._watch = self._environment.watch(
             WATCHED,

@@ -181,8 +181,12 @@ class EventHandlers:
         names = {*self._clusters.missing_from((), version), *self.unknown_targets()}
         return sorted(name for name in names if not diff.lists(name))
 
-    def on_unlisted_cluster(self, request_list: Callable[[], None]) -> None:
-        """Set what is called when a binding has a cluster that no list and no event has had."""
+    def on_unlisted_cluster(self, request_list: Callable[[float], None]) -> None:
+        """Set what is called when a list of clusters is needed, with the seconds after which it is.
+
+        That is when a binding has a cluster that no list and no event has had, and when a list without clusters has to be
+        confirmed.
+        """
         self._cluster_lists.request_list = request_list
 
     def cluster_absent(self, name: str, version: int) -> None:

@@ -17,7 +17,7 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Container, Iterable, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, cast
@@ -150,6 +150,10 @@ class Relister:
             self._compared_by_content |= kinds
         self._requested_kinds |= kinds
         self._requested.set()
+
+    def relist_after(self, seconds: float, kinds: Collection[str]) -> None:
+        """Compare some kinds after some seconds."""
+        asyncio.get_running_loop().call_later(seconds, self.relist_soon, kinds)
 
     async def _list(self, resource: Resource) -> _Comparison:
         return await self._retry(f"Listing {resource.plural}", partial(self._compare, resource))

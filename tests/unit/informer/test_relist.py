@@ -308,6 +308,16 @@ async def test_a_requested_comparison_runs_at_once_and_further_ones_wait_longer(
     assert harness.client.lists == ["Cluster", "ResourceBinding"] * 3
 
 
+async def test_a_comparison_may_be_requested_for_later() -> None:
+    harness = RelisterHarness()
+    harness.period.clear()
+    harness.relister.relist_after(0.02, ["Cluster"])
+    await asyncio.sleep(0)
+    assert not harness.relister._requested.is_set()
+    await harness.run_until(lambda: bool(harness.client.lists))
+    assert harness.client.lists == ["Cluster"]
+
+
 async def test_a_requested_comparison_is_repeated_until_it_succeeds() -> None:
     harness = RelisterHarness()
     harness.period.clear()
