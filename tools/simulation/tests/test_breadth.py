@@ -79,6 +79,7 @@ _ONCE_FAILED = (
     ("200306", "extenders"),
     ("200328", "extenders"),
     ("200351", "extenders"),
+    ("451", "calm"),
     ("200284", "calm"),
     ("200546", "estimators"),
 )
