@@ -144,9 +144,9 @@ class StatusWriter:
         """
 
         def fields(base: Binding) -> dict[str, Any]:
-            pending = (
-                success(binding, None, self.time()) if _is_unreported(base) else self._pending_report(base)
-            )
+            pending = self._pending_report(base)
+            if pending is None and _is_unreported(base):
+                pending = success(binding, None, self.time())
             found: dict[str, Any] = {}
             if pending is not None:
                 report = replace(pending, generation=binding.generation)

@@ -772,6 +772,17 @@ class TestReportsOnResultsOfUnknownFate:
         await harness.cycle.observe(Binding.from_manifest(harness.stored))
         assert harness.condition["status"] == "True"
 
+    async def test_a_later_failure_is_reported_although_the_binding_has_clusters(self) -> None:
+        harness = CycleHarness(manifests.binding())
+        harness.server.torn = [self.TORN]
+        found = TermAttempt("backup", targets=(TargetCluster("m1", 2),))
+        failed = TermAttempt("backup", error=UnschedulableError("too many"))
+        decision = harness.decision(("m1", 2), affinity_name="backup")
+        await harness.bind(replace(decision, error=failed.error, attempts=(found, failed)))
+        await harness.cycle.observe(Binding.from_manifest(harness.stored))
+        assert harness.condition["reason"] == "Unschedulable"
+        assert harness.stored["status"]["schedulerObservingAffinityName"] == "backup"
+
     async def test_nothing_is_reported_if_the_result_is_not_stored(self) -> None:
         harness = CycleHarness(scheduled_manifest())
         harness.server.failures["spec"] = [self.TORN]
