@@ -217,7 +217,11 @@ def _plugin(file: str, version: int) -> type[Plugin]:
 
 
 class ReadableClusters:
-    """The last readable version of each cluster, as schedulers keep it while the newest one is unreadable."""
+    """The last readable version of each cluster, as schedulers keep it while the newest one is unreadable.
+
+    A deletion timestamp counts all the same (docs/decisions/0021-unknown-clusters.md): the cluster is that version, being
+    deleted.
+    """
 
     def __init__(self) -> None:
         """Start empty."""
@@ -227,10 +231,14 @@ class ReadableClusters:
         """Return the clusters of a state, old versions of unreadable ones included, and the names of these."""
         unreadable = set()
         for (_, name), raw in state.items():
+            manifest = orjson.loads(raw)
             try:
-                self._last[name] = Cluster.from_manifest(orjson.loads(raw))
+                self._last[name] = Cluster.from_manifest(manifest)
             except ManifestError:
-                unreadable.add(name)
+                if manifest["metadata"].get("deletionTimestamp") is not None:
+                    self._last[name] = replace(self._last.get(name, Cluster(name)), deleting=True)
+                else:
+                    unreadable.add(name)
         names = sorted(name for _, name in state)
         self._last = {name: self._last[name] for name in names if name in self._last}
         return tuple(self._last.values()), frozenset(unreadable)

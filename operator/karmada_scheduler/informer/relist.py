@@ -127,15 +127,20 @@ class Relister:
         """Return whether a watch cannot continue at a version, because etcd was or may have been restored.
 
         Returns once the API server has answered. A version ahead of the newest one proves a restore. After a long
-        outage other clients may have written so much that the newest version is ahead again.
+        outage other clients may have written so much that the newest version is ahead again. After a shorter one, which
+        may seem short because this process did not run, the next comparison compares contents.
         """
         resource = self._resources[kind]
-        asked = self._clock()
-        newest = await self._retry(
-            f"Reading the version of {resource.plural}", partial(self._newest_version, resource)
-        )
+        asked, requests = self._clock(), 0
+
+        async def request() -> int:
+            nonlocal requests
+            requests += 1
+            return await self._newest_version(resource)
+
+        newest = await self._retry(f"Reading the version of {resource.plural}", request)
         may_be_restored = newest < _number(version) or self._clock() - asked >= _OUTAGE_SECONDS
-        if may_be_restored:
+        if may_be_restored or requests > 1:
             self._compared_by_content.add(kind)
         return may_be_restored
 

@@ -80,6 +80,8 @@ _ONCE_FAILED = (
     ("200328", "extenders"),
     ("200351", "extenders"),
     ("451", "calm"),
+    ("200941", "kinds"),
+    ("200987", "calm"),
     ("200284", "calm"),
     ("200546", "estimators"),
 )
