@@ -15,13 +15,15 @@ CONFLICT = ApiError("the object has been modified", code=409, reason="Conflict")
 class FakeApiServer:
     """Bindings by name; patches of outdated resourceVersions are refused.
 
-    ``failures`` has the errors of the next requests by their kind: ``get``, ``spec`` or ``status``. ``requests`` has
-    the kind, name and body of each patch that was accepted. ``event`` gets each new version.
+    ``failures`` has the errors of the next requests by their kind: ``get``, ``spec`` or ``status``. ``torn`` has those
+    of the next patches of the spec that are accepted. ``requests`` has the kind, name and body of each patch that was
+    accepted. ``event`` gets each new version.
     """
 
     def __init__(self, *manifests: dict[str, Any]) -> None:
         self.stored = {each["metadata"]["name"]: each for each in manifests}
         self.failures: dict[str, list[ApiError]] = {}
+        self.torn: list[ApiError] = []
         self.requests: list[tuple[str, str, Any]] = []
         self.reads = 0
         self.event: Callable[[dict[str, Any]], None] = lambda _: None
@@ -73,7 +75,10 @@ class FakeApiServer:
         added = {} if tasks is None else {"gracefulEvictionTasks": tasks}
         self.requests.append(("spec", key.name, {"annotations": annotations, "clusters": clusters, **added}))
         spec = added if clusters is None else {"clusters": clusters, **added}
-        return self.change(key.name, annotations=annotations, **spec)
+        stored = self.change(key.name, annotations=annotations, **spec)
+        if self.torn:
+            raise self.torn.pop(0)
+        return stored
 
     async def patch_status(self, key: BindingKey, *, resource_version: str, status: Any) -> dict[str, Any]:
         self._check("status", key, resource_version)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
 from typing import Any
@@ -53,13 +54,27 @@ class DecisionCore:
     def __init__(self, setup: Setup) -> None:
         """Take the surroundings."""
         self._setup = setup
-        self._frameworks: dict[int, Framework] = {}
+        self._frameworks: dict[tuple[int, bool], Framework] = {}
 
-    def decide(self, binding: Binding, clusters: Sequence[Cluster], version: int = 1) -> SimulationResult:
-        """Return the decision about a binding, with a version of the plugins."""
+    def decide(
+        self,
+        binding: Binding,
+        clusters: Sequence[Cluster],
+        version: int = 1,
+        *,
+        extenders_score: bool = True,
+    ) -> SimulationResult:
+        """Return the decision about a binding.
+
+        Args:
+            binding: The binding.
+            clusters: The clusters.
+            version: Of the plugins.
+            extenders_score: Whether the scores of extenders count.
+        """
         simulation = Simulation(
             clusters,
-            framework_of=lambda _: self._framework(version),
+            framework_of=lambda _: self._framework(version, extenders_score),
             gates=self._setup.gates,
             known=SimulatedBindings([binding]),
             empty_workload_propagation=False,
@@ -82,6 +97,19 @@ class DecisionCore:
         ):
             return True
         return self._setup.varies_capacity and self.may_have(before, after, clusters)
+
+    def explains_without_scores(self, before: Any, after: Targets, clusters: Sequence[Cluster]) -> bool:
+        """Return whether a change is what is decided without the scores of extenders.
+
+        An error at prioritize ends no decision, as in kube-scheduler (docs/extenders.md). Clusters that an extender
+        refuses stay refused.
+        """
+        binding = Binding.from_manifest(before)
+        return any(
+            {each.name: each.replicas for each in result.targets} == after
+            for version in self._setup.versions
+            for result in [self.decide(binding, clusters, version, extenders_score=False)]
+        )
 
     def may_have(self, before: Any, after: Targets, clusters: Sequence[Cluster]) -> bool:
         """Return whether clusters are feasible for a binding, and its replicas complete, whatever the capacities are.
@@ -138,21 +166,25 @@ class DecisionCore:
             return f"generation {binding.generation}, observed {observed}"
         return ""
 
-    def _framework(self, version: int) -> Framework:
-        found = self._frameworks.get(version)
+    def _framework(self, version: int, extenders_score: bool) -> Framework:
+        found = self._frameworks.get((version, extenders_score))
         if found is None:
-            found = self._frameworks[version] = self._new_framework(version)
+            found = self._new_framework(version, extenders_score)
+            self._frameworks[version, extenders_score] = found
         return found
 
-    def _new_framework(self, version: int) -> Framework:
+    def _new_framework(self, version: int, extenders_score: bool) -> Framework:
         files = tuple(each for each in self._setup.plugins if each in _DECIDING)
         base = _in_tree_framework(files, version, self._setup)
         if not self._setup.extenders:
             return base
-        configs = load_extenders(self._setup)
+        configs = [
+            each if extenders_score else replace(each, prioritize_verb="")
+            for each in load_extenders(self._setup).extenders
+        ]
         extenders = [
             HttpExtender(each, NamedManifests(), clock=lambda: 0.0, transport=HealthyTransport)
-            for each in configs.extenders
+            for each in configs
         ]
         return Framework(base.plugins, extenders=extenders)
 
@@ -185,7 +217,11 @@ def _plugin(file: str, version: int) -> type[Plugin]:
 
 
 class ReadableClusters:
-    """The last readable version of each cluster, as schedulers keep it while the newest one is unreadable."""
+    """The last readable version of each cluster, as schedulers keep it while the newest one is unreadable.
+
+    A deletion timestamp counts all the same (docs/decisions/0021-unknown-clusters.md): the cluster is that version, being
+    deleted.
+    """
 
     def __init__(self) -> None:
         """Start empty."""
@@ -195,10 +231,14 @@ class ReadableClusters:
         """Return the clusters of a state, old versions of unreadable ones included, and the names of these."""
         unreadable = set()
         for (_, name), raw in state.items():
+            manifest = orjson.loads(raw)
             try:
-                self._last[name] = Cluster.from_manifest(orjson.loads(raw))
+                self._last[name] = Cluster.from_manifest(manifest)
             except ManifestError:
-                unreadable.add(name)
+                if manifest["metadata"].get("deletionTimestamp") is not None:
+                    self._last[name] = replace(self._last.get(name, Cluster(name)), deleting=True)
+                else:
+                    unreadable.add(name)
         names = sorted(name for _, name in state)
         self._last = {name: self._last[name] for name in names if name in self._last}
         return tuple(self._last.values()), frozenset(unreadable)

@@ -1,6 +1,6 @@
 """Conditions that a former leader has left, and that its successor does not write, as karmada-scheduler.
 
-A leader that ends between its two patches leaves a binding without replicas, whose clusters it cleared, without a condition
+A leader that ends between its two patches leaves a binding without replicas, which fitted no cluster, without a condition
 (docs/decisions/0015-results-before-statuses.md). Its last failure may arrive after its successor found that there is
 nothing to write. A status enqueues nothing. In both cases the placement and the observed generation are right.
 """
@@ -22,7 +22,9 @@ _Id = tuple[BindingKey, str]
 
 
 class _LastWrite(NamedTuple):
-    """The last write of a binding that changed its clusters or its condition.
+    """The last write of a binding that changed its clusters, its applied placement or its condition.
+
+    The result of a new binding that fits nowhere is its applied placement alone.
 
     Attributes:
         identity: The process that wrote it.
@@ -49,7 +51,7 @@ class FormerLeaders:
             before, after = (Binding.from_manifest(orjson.loads(raw)) for raw in (write.before, write.after))
         except ManifestError:
             return
-        if before.spec.clusters != after.spec.clusters or _condition(before) != _condition(after):
+        if _result(before) != _result(after) or _condition(before) != _condition(after):
             self._writes[_id(after)] = _LastWrite(identity, write.subresource)
 
     def on_lead(self, identity: str, bindings: Iterable[Binding]) -> None:
@@ -73,6 +75,10 @@ class FormerLeaders:
 
 def _id(binding: Binding) -> _Id:
     return binding.key, binding.uid
+
+
+def _result(binding: Binding) -> tuple[object, ...]:
+    return binding.spec.clusters, binding.applied_placement_json
 
 
 def _condition(binding: Binding) -> Mapping[str, Any] | None:

@@ -23,6 +23,8 @@ PROFILES: Final = ("calm", "storm", "churn")
 _LONG_OUTAGE: Final = 20.0
 """Seconds after which each watch starts with a list: the ten of the product, and the longest pause before a request."""
 
+_LONGEST_FREEZE: Final = 60.0
+
 _REGIONS: Final = ("north", "south")
 _KINDS: Final = ("resourcebindings", "clusters", "leases", "")
 _RETRY_AFTER: Final = (0, 1, 30, 1_000_000, "soon", None)
@@ -61,10 +63,8 @@ class _Generator:
         # In half of the runs nothing is repaired by a comparison with a list, unless lists are what is wrong, or the
         # versions after a restore may overtake those before it unnoticed (docs/decisions/0019).
         lists_are_wrong = any(each.kind in ("empty_list", "partial_list") for each in faults)
-        is_short = any(
-            each.action == "restore" and each.arguments["seconds"] < _LONG_OUTAGE for each in self._steps
-        )
-        period = self._draw.choice((20.0, 120.0) if lists_are_wrong or is_short else (20.0, 120.0, 1e6, 1e6))
+        must_compare = lists_are_wrong or self._has_unnoticed_restore()
+        period = self._draw.choice((20.0, 120.0) if must_compare else (20.0, 120.0, 1e6, 1e6))
         return Plan(
             seed=self._seed,
             profile=self._profile,
@@ -219,6 +219,18 @@ class _Generator:
             self._step(
                 draw.uniform(end / 2, end * 0.7), "restore", back=round(back, 2), seconds=round(seconds, 2)
             )
+
+    def _has_unnoticed_restore(self) -> bool:
+        """Return whether the outage of a restore is short, or may be short for a process that does not run meanwhile."""
+        freezes = [each.at for each in self._steps if each.action in ("freeze", "freeze_leader", "stall")]
+        for each in self._steps:
+            if each.action == "restore":
+                seconds = each.arguments["seconds"]
+                if seconds < _LONG_OUTAGE:
+                    return True
+                if any(-_LONGEST_FREEZE < at - each.at < seconds for at in freezes):
+                    return True
+        return False
 
     def _freeze_leader(self, at: float) -> None:
         """Freeze the leader for longer than its Lease lasts, right after it got something to write."""

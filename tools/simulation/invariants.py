@@ -43,6 +43,7 @@ from karmada_scheduler.scheduling_queue.work_queue import UNSCHEDULABLE as UNSCH
 from tools.apiserver_model import BY_NAME, Write
 from tools.simulation.bindings import BINDING_KINDS
 from tools.simulation.decisions import DecisionCore, ReadableClusters, Targets, read_binding, targets_of
+from tools.simulation.extenders import EXTENDER_FAULTS
 from tools.simulation.flat import growing, sizes_of
 from tools.simulation.former_leaders import FormerLeaders
 from tools.simulation.generate_rounds import BLOCKS
@@ -221,6 +222,8 @@ class Judge:
         elif not self._keeps(targets_of(before), after) and not self._fits_a_state(before, after):
             if self._lacks_unused_clusters(before, after):
                 self.accepted["clusters that no binding has are missing"] += 1
+            elif self._lacks_scores(before, after):
+                self.accepted["an extender failed to score"] += 1
             elif any(
                 self._fits_a_state(each, after) or self._lacks_unused_clusters(each, after)
                 for each in self._lost_contents(write)
@@ -256,6 +259,17 @@ class Judge:
                 if lost.isdisjoint(each.name for each in decided):
                     return True
         return False
+
+    def _lacks_scores(self, before: Any, after: Targets) -> bool:
+        """Return whether a change is what is decided without the scores of an extender that failed to score before."""
+        hits = self._run.faults.hits
+        if not any(kind in EXTENDER_FAULTS and request == "extender prioritize" for kind, request in hits):
+            return False
+        return any(
+            hidden.isdisjoint(targets_of(before))
+            and self._core.explains_without_scores(before, after, clusters)
+            for clusters, hidden in reversed(self._cluster_states)
+        )
 
     def _lost_contents(self, write: Write) -> Iterator[Any]:
         """Yield what the binding of a write had in the same resourceVersion before a restore, which counts from there again.

@@ -216,7 +216,7 @@ class Application:
             clock=self._clock,
             after_list=self._environment.after_list,
         )
-        self._event_handlers.on_unlisted_cluster(partial(relister.relist_soon, [CLUSTER]))
+        self._event_handlers.on_unlisted_cluster(partial(relister.relist_after, kinds=[CLUSTER]))
         identity = self._identity
         self._watch = self._environment.watch(
             WATCHED,

@@ -92,6 +92,7 @@ class BindingCycle:
         """
         changes_result = self._results.changes(binding, decision)
         if not changes_result and not self._changes_status(binding, decision, may_observe):
+            self._statuses.forget(binding.key)
             return None
         return BindingTransaction(
             binding,
@@ -138,7 +139,13 @@ class BindingCycle:
                 return await self._report_end(binding, refused(decision, error), result.stored, None)
             case ApiError() as error:
                 after_refusal = await self._results.after_refusal(binding, error)
-                return after_refusal or await self._report_end(binding, decision, result.stored, error)
+                if after_refusal is None:
+                    return await self._report_end(binding, decision, result.stored, error)
+                if after_refusal.retry and not error.is_conflict:
+                    # The result may be stored nevertheless, and then need no decision any more.
+                    report = self._new_report(binding, decision, None)
+                    self._statuses.keep_pending(binding, report, decision, is_stored=False)
+                return after_refusal
             case error:
                 raise error
 
@@ -192,13 +199,11 @@ class BindingCycle:
         Raises:
             NotLeadingError: Another process may be the leader, and may have scheduled the binding by now.
         """
-        error, condition = ending(decision.error, patch_error)
-        placed = patch_error is None and (error is None or decision.was_placed)
-        name = decision.affinity_name if placed else None
-        at = self._statuses.time()
-        report = Report(condition, stored.generation, at, name, placed=placed, observes=observes)
+        error, _ = ending(decision.error, patch_error)
+        report = self._new_report(stored, decision, patch_error, observes=observes)
+        written_decision = decision if patch_error is None else None
         if not self._writer.is_leading():
-            self._statuses.keep_pending(stored, report)
+            self._statuses.keep_pending(stored, report, written_decision)
         self._writer.ensure_leading()
         if error is None:
             self._recorder.record(binding, NORMAL, SUCCEEDED, success_text(binding, decision))
@@ -208,12 +213,22 @@ class BindingCycle:
             log.error("Failed scheduling %s: %s", binding.key.display, error)
             self._recorder.record(binding, WARNING, FAILED, str(error))
         self._record_guard(binding, decision, error)
-        written = await self._statuses.report(stored, report)
+        written = await self._statuses.report(stored, report, written_decision)
         if written.error is not None:
             return replace(written, error=error or written.error)
         retry_after = getattr(error, "retry_after", 0.0) or decision.retry_after
         retry = outcome.retryable(error) or decision.may_work_next_time or retry_after > 0
         return CycleResult(error, retry=retry, retry_after=retry_after)
+
+    def _new_report(
+        self, stored: Binding, decision: Decision, patch_error: ApiError | None, *, observes: bool = True
+    ) -> Report:
+        """Return what the status of a binding has to report about a decision."""
+        error, condition = ending(decision.error, patch_error)
+        placed = patch_error is None and (error is None or decision.was_placed)
+        name = decision.affinity_name if placed else None
+        at = self._statuses.time()
+        return Report(condition, stored.generation, at, name, placed=placed, observes=observes)
 
     def _record_guard(self, binding: Binding, decision: Decision, error: Exception | None) -> None:
         """Record that a Guard plugin keeps the placement, or that clusters are left gracefully."""

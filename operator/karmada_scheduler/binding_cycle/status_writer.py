@@ -14,10 +14,10 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from karmada_scheduler import logs
-from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.binding_cycle.conditions import (
@@ -31,6 +31,7 @@ from karmada_scheduler.binding_cycle.own_writes import OwnWrites
 from karmada_scheduler.binding_cycle.result import DONE, CycleResult, NotLeadingError
 from karmada_scheduler.binding_cycle.writer import BindingWriter
 from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.core.decision import Decision
 
 log = logging.getLogger(__name__)
 
@@ -38,23 +39,55 @@ _RETRY_DELAYS: Final = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 """Seconds before each attempt to write a status."""
 
 
+class _Result(NamedTuple):
+    """What a decision writes into the spec of a binding."""
+
+    targets: tuple[TargetCluster, ...]
+    applied_placement: str | None
+
+
+class _Pending(NamedTuple):
+    """A report that is not written yet.
+
+    Attributes:
+        uid: The uid of the binding.
+        report: The report.
+        result: What the binding has to have for the report to apply; None if that is known.
+    """
+
+    uid: str
+    report: Report
+    result: _Result | None
+
+    def applies_to(self, binding: Binding) -> bool:
+        """Return whether the report is about a binding as it is now."""
+        found = _Result(binding.spec.clusters, binding.applied_placement_json)
+        return self.uid == binding.uid and (self.result is None or self.result == found)
+
+
 class StatusWriter:
-    """Writes statuses, and keeps reports of successes that could not be written."""
+    """Writes statuses, and keeps reports on results whose status could not be written."""
 
     def __init__(self, writer: BindingWriter, *, own_writes: OwnWrites, now: Callable[[], datetime]) -> None:
         """Write through ``writer``; ``now`` returns the time of day."""
         self._writer = writer
         self._own_writes = own_writes
         self._now = now
-        self._pending: dict[BindingKey, tuple[str, Report]] = {}
-        """Reports on stored results whose status is not written yet, with the uid of the binding."""
+        self._pending: dict[BindingKey, _Pending] = {}
+        """Reports on results whose status is not written yet."""
 
     def time(self) -> str:
         """Return the time of day in the API's format."""
         return format_time(self._now())
 
-    async def report(self, stored: Binding, report: Report) -> CycleResult:
-        """Write a report on a binding as it is stored. It raises nothing, except that it can be cancelled."""
+    async def report(self, stored: Binding, report: Report, decision: Decision | None) -> CycleResult:
+        """Write a report on a binding as it is stored. It raises nothing, except that it can be cancelled.
+
+        Args:
+            stored: The binding.
+            report: The report.
+            decision: The decision whose result the binding has; None if it was not written.
+        """
 
         def fields(base: Binding) -> dict[str, Any]:
             return status_fields(base, report, keep_unchanged_time=False)
@@ -63,25 +96,38 @@ class StatusWriter:
         if result.error is None:
             self.forget(stored.key)
         else:
-            self.keep_pending(stored, report)
+            self.keep_pending(stored, report, decision)
         return result
 
-    def keep_pending(self, stored: Binding, report: Report) -> None:
-        """Keep the report of a success for the next status of the binding.
+    def keep_pending(
+        self, binding: Binding, report: Report, decision: Decision | None, *, is_stored: bool = True
+    ) -> None:
+        """Keep a report for the next status of a binding, because there may be nothing left to decide.
 
-        A failure is not kept, because the next attempt reports it again.
+        A failure without a result is not kept, because the next attempt reports it again. So is the refusal of a Guard
+        plugin.
+
+        Args:
+            binding: The binding.
+            report: The report.
+            decision: The decision; None if its result was not written.
+            is_stored: Whether its result is known to be stored. Without a usable response it is not, and the report
+                applies only if the binding turns out to have the result.
         """
-        if report.is_success:
-            self._pending[stored.key] = stored.uid, report
+        if report.is_success and is_stored:
+            self._pending[binding.key] = _Pending(binding.uid, report, None)
+        elif decision is not None and decision.targets is not None and not decision.is_refused:
+            result = _Result(decision.targets, decision.applied_placement)
+            self._pending[binding.key] = _Pending(binding.uid, report, result)
 
     def forget(self, key: BindingKey) -> None:
         """Drop the pending report of a binding."""
         self._pending.pop(key, None)
 
     def _pending_report(self, binding: Binding) -> Report | None:
-        """Return the pending report of a binding, unless it is about another binding of the same name."""
-        uid, report = self._pending.get(binding.key, ("", None))
-        return report if uid == binding.uid else None
+        """Return the pending report on a binding; None if it does not apply to the binding as it is now."""
+        pending = self._pending.get(binding.key)
+        return pending.report if pending is not None and pending.applies_to(binding) else None
 
     def is_observed(self, binding: Binding) -> bool:
         """Return whether the status already reports that no scheduling is needed."""
@@ -98,15 +144,18 @@ class StatusWriter:
         """
 
         def fields(base: Binding) -> dict[str, Any]:
-            pending = (
-                success(binding, None, self.time()) if _is_unreported(base) else self._pending_report(base)
-            )
+            pending = self._pending_report(base)
+            if pending is None and _is_unreported(base):
+                pending = success(binding, None, self.time())
+            found: dict[str, Any] = {}
             if pending is not None:
                 report = replace(pending, generation=binding.generation)
-                return status_fields(base, report, keep_unchanged_time=False)
-            if binding.generation == base.status.scheduler_observed_generation:
-                return {}
-            return {"schedulerObservedGeneration": binding.generation}
+                found = status_fields(base, report, keep_unchanged_time=False)
+                if report.is_success:
+                    return found
+            if binding.generation != base.status.scheduler_observed_generation:
+                found["schedulerObservedGeneration"] = binding.generation
+            return found
 
         result = await self._write(binding, fields, low_priority=True)
         if result.error is None:

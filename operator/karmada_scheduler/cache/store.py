@@ -79,18 +79,24 @@ class Store(Generic[Key, Object]):
         """Return an object in its newest version, None if it is not stored."""
         return self._objects.get(key)
 
-    def put(self, new: Object, *, as_of: int | None = None) -> Change[Object] | None:
+    def put(
+        self, new: Object, *, as_of: int | None = None, by_content: bool = False
+    ) -> Change[Object] | None:
         """Store an object if it is new; return what changed, None if this or a newer version is known.
 
         Args:
             new: The object.
             as_of: The resourceVersion of the complete list that has the object; None for another source.
+            by_content: Whether an object also replaces another one of the same version: after a restore, a version may
+                name two contents.
         """
         key = self._key_of(new)
         version = int(new.resource_version)
-        if self.is_known(key, version, as_of=as_of):
-            return None
         old = self._objects.get(key)
+        if self.is_known(key, version, as_of=as_of):
+            has_other_content = by_content and self._versions.get(key) == version and old != new
+            if not has_other_content:
+                return None
         self._objects[key] = new
         self._versions[key] = version
         self._tombstones.pop(key, None)

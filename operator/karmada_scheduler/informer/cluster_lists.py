@@ -28,7 +28,7 @@ class ClusterLists:
     """Confirms complete lists of clusters, and marks the cache as incomplete.
 
     Attributes:
-        request_list: Called when a list of clusters is needed.
+        request_list: Called when a list of clusters is needed, with the seconds after which it is.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class ClusterLists:
             clock: In seconds.
             are_in_use: Returns whether any binding has clusters, so that some must exist.
         """
-        self.request_list: Callable[[], None] = lambda: None
+        self.request_list: Callable[[float], None] = lambda _: None
         self._clusters = clusters
         self._are_in_use = are_in_use
         self._clock = clock
@@ -60,6 +60,7 @@ class ClusterLists:
                 "A list has no Clusters although some are known, waiting for another list to agree",
                 extra={"count": len(self._clusters)},
             )
+            self.request_list(CONFIRM_SECONDS)
         if now - self._empty_since < CONFIRM_SECONDS:
             return False
         self._empty_since = None
@@ -89,7 +90,7 @@ class ClusterLists:
         for target in targets:
             if self._clusters.refuse(target.name, 0, "no list and no event has had it"):
                 log.warning("A binding has an unknown Cluster, listing again", extra={"object": target.name})
-                self.request_list()
+                self.request_list(0.0)
 
     def absent(self, name: str, version: int) -> None:
         """Record that the API server has no cluster of this name at a version."""

@@ -158,11 +158,16 @@ class EventHandlers:
         """Return a context for the first list of all kinds: bindings without clusters are added to the queue first."""
         return self.requeuer.deferring_placed()
 
-    def relist_diff(self, kind: str) -> RelistDiff:
-        """Return the object that compares a complete list of one kind with the cache, page by page."""
+    def relist_diff(self, kind: str, *, by_content: bool = False) -> RelistDiff:
+        """Return the object that compares a complete list of one kind with the cache, page by page.
+
+        Args:
+            kind: The kind.
+            by_content: Whether objects of the same version are compared, too. All objects are parsed for that.
+        """
         return RelistDiff(
             partial(self._kinds[kind].key_of, kind),
-            partial(self._put, kind),
+            partial(self._put, kind, by_content=by_content),
             self._metrics.api_server.repairs.labels(kind, "missed").inc,
             partial(self._remove_all_but, kind),
         )
@@ -176,8 +181,12 @@ class EventHandlers:
         names = {*self._clusters.missing_from((), version), *self.unknown_targets()}
         return sorted(name for name in names if not diff.lists(name))
 
-    def on_unlisted_cluster(self, request_list: Callable[[], None]) -> None:
-        """Set what is called when a binding has a cluster that no list and no event has had."""
+    def on_unlisted_cluster(self, request_list: Callable[[float], None]) -> None:
+        """Set what is called when a list of clusters is needed, with the seconds after which it is.
+
+        That is when a binding has a cluster that no list and no event has had, and when a list without clusters has to be
+        confirmed.
+        """
         self._cluster_lists.request_list = request_list
 
     def cluster_absent(self, name: str, version: int) -> None:
@@ -245,19 +254,22 @@ class EventHandlers:
         store = self._kinds[kind].store
         return len(store) if kind == CLUSTER else sum(found.key.kind == kind for found in list(store))
 
-    def _put(self, kind: str, manifest: Manifest, as_of: int | None = None) -> Change[Any] | None:
+    def _put(
+        self, kind: str, manifest: Manifest, as_of: int | None = None, *, by_content: bool = False
+    ) -> Change[Any] | None:
         entry = self._kinds[kind]
         if (undecoded := json_body.unreadable(manifest)) is not None:
             self._on_unreadable(kind, manifest, ValueError(undecoded))
             return None
         key = entry.key_of(kind, manifest)
-        if self._manifests is None and entry.store.is_known(key, version_of(manifest), as_of=as_of):
+        must_parse = by_content or self._manifests is not None
+        if not must_parse and entry.store.is_known(key, version_of(manifest), as_of=as_of):
             return None
         if "kind" not in manifest:
             manifest = {**manifest, "kind": kind}
         try:
             parsed = entry.parse(manifest)
-            change = entry.store.put(parsed, as_of=as_of)
+            change = entry.store.put(parsed, as_of=as_of, by_content=by_content)
         except Exception as problem:  # noqa: BLE001 (one object must not keep the others out)
             self._on_unreadable(kind, manifest, problem)
             return None

@@ -6,7 +6,8 @@ ended, and every few minutes the caches are compared with another list.
 
 A list requested without a resourceVersion has the newest version. A list that is older than a version seen before its
 request means one of two things: the API server's etcd was restored from a backup, or the API server lags behind. A
-second list that is as old confirms the first case, and its objects replace the cache.
+second list that is as old confirms the first case, and its objects replace the cache. If etcd may have been restored,
+objects are compared although their versions are equal.
 docs/decisions/0019-resource-version-rollback.md has the reasons.
 """
 
@@ -16,7 +17,7 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Container, Iterable, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, cast
@@ -95,6 +96,8 @@ class Relister:
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._requested = asyncio.Event()
         self._requested_kinds: set[str] = set()
+        self._compared_by_content: set[str] = set()
+        """The kinds of whose objects the same version may have two contents, because etcd may have been restored."""
         self.on_replaced: Callable[[str], None] = lambda _: None
 
     async def wait_until_served(self) -> None:
@@ -136,22 +139,38 @@ class Relister:
         """Return whether a watch cannot continue at a version, because etcd was or may have been restored.
 
         Returns once the API server has answered. A version ahead of the newest one proves a restore. After a long
-        outage other clients may have written so much that the newest version is ahead again.
+        outage other clients may have written so much that the newest version is ahead again. After a shorter one, which
+        may seem short because this process did not run, the next comparison compares contents.
         """
         resource = self._resources[kind]
-        asked = self._clock()
-        newest = await self._retry(
-            f"Reading the version of {resource.plural}", partial(self._newest_version, resource)
-        )
-        return newest < _number(version) or self._clock() - asked >= _OUTAGE_SECONDS
+        asked, requests = self._clock(), 0
+
+        async def request() -> int:
+            nonlocal requests
+            requests += 1
+            return await self._newest_version(resource)
+
+        newest = await self._retry(f"Reading the version of {resource.plural}", request)
+        may_be_restored = newest < _number(version) or self._clock() - asked >= _OUTAGE_SECONDS
+        if may_be_restored or requests > 1:
+            self._compared_by_content.add(kind)
+        return may_be_restored
 
     async def _newest_version(self, resource: Resource) -> int:
         return _number(await self._client.newest_version(resource))
 
     def relist_soon(self, kinds: Iterable[str] = ()) -> None:
         """Compare some kinds soon, by default all, because an object was older than in the cache."""
-        self._requested_kinds.update(kinds or self._resources)
+        kinds = set(kinds)
+        if not kinds:
+            kinds = set(self._resources)
+            self._compared_by_content |= kinds
+        self._requested_kinds |= kinds
         self._requested.set()
+
+    def relist_after(self, seconds: float, kinds: Collection[str]) -> None:
+        """Compare some kinds after some seconds."""
+        asyncio.get_running_loop().call_later(seconds, self.relist_soon, kinds)
 
     async def _list(self, resource: Resource) -> _Comparison:
         return await self._retry(f"Listing {resource.plural}", partial(self._compare, resource))
@@ -232,7 +251,7 @@ class Relister:
     async def _apply_list(self, resource: Resource, *, is_confirmed: bool) -> _Comparison:
         kind = resource.kind
         known = max(self._newest_list.get(kind, 0), self._handlers.newest_version(kind))
-        diff = self._handlers.relist_diff(kind)
+        diff = self._handlers.relist_diff(kind, by_content=kind in self._compared_by_content)
         version, replaced = "0", False
         pages = cast("AsyncGenerator[tuple[list[dict[str, Any]], str], None]", self._client.list(resource))
         async with aclosing(pages):
@@ -250,6 +269,7 @@ class Relister:
             await self._read_all_unlisted(diff, int(version))
         repaired = diff.finish(version)
         self._newest_list[kind] = int(version)
+        self._compared_by_content.discard(kind)
         if replaced or diff.older:
             self._handlers.on_version_rollback(kind, diff.older)
         log.debug("Compared the cache with a list", extra={"kind": kind, "count": repaired})

@@ -43,7 +43,7 @@ class RelistDiff:
 
     @property
     def older(self) -> int:
-        """How many objects have an older version in this list than in the cache."""
+        """How many objects have an older version in this list than in the cache, or another content of the same one."""
         return self._older
 
     def add_page(self, manifests: Iterable[Manifest], *, as_of: int | None = None) -> None:
@@ -54,9 +54,9 @@ class RelistDiff:
             if json_body.unreadable(manifest) is not None and not namespace_and_name(manifest)[1]:
                 self._is_complete = False  # it may be any object that the list seems to lack
             change = self._put(manifest, as_of)
-            if change is None or change.is_same_version:
+            if change is None or (change.is_same_version and change.old == change.new):
                 continue
-            if change.is_rollback:
+            if change.is_rollback or change.is_same_version:
                 self._older += 1
             else:
                 self._missed += 1

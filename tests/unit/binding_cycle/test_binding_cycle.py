@@ -739,6 +739,86 @@ async def test_a_status_that_could_not_be_written_is_written_later(harness: Cycl
     assert harness.cycle.is_observed(Binding.from_manifest(harness.stored))
 
 
+class TestReportsOnResultsOfUnknownFate:
+    """The response to the first patch is unusable, and the next attempt may find nothing to decide."""
+
+    TORN = ApiError("expected a JSON object")
+
+    @staticmethod
+    def without_replicas() -> CycleHarness:
+        return CycleHarness(manifests.binding(replicas=0))
+
+    async def test_a_failure_is_reported_if_the_result_is_stored(self) -> None:
+        harness = self.without_replicas()
+        harness.server.torn = [self.TORN]
+        outcome = await harness.bind(harness.decision(error=FitError(3, Diagnosis())))
+        assert outcome.retry
+        assert harness.wrote == ["spec"]
+
+        stored = Binding.from_manifest(harness.stored)
+        assert stored.applied_placement_json == PLACEMENT
+        assert not harness.cycle.is_observed(stored)
+        await harness.cycle.observe(stored)
+        assert harness.condition["reason"] == "NoClusterFit"
+        assert harness.stored["status"]["schedulerObservedGeneration"] == stored.generation
+        assert harness.cycle.is_observed(Binding.from_manifest(harness.stored))
+
+    async def test_a_success_replaces_the_condition_of_an_earlier_failure(self) -> None:
+        manifest = scheduled_manifest()
+        manifest["status"]["conditions"] = [FAILED]
+        harness = CycleHarness(manifest)
+        harness.server.torn = [self.TORN]
+        await harness.bind(harness.decision(("m1", 4)))
+        await harness.cycle.observe(Binding.from_manifest(harness.stored))
+        assert harness.condition["status"] == "True"
+
+    async def test_a_later_failure_is_reported_although_the_binding_has_clusters(self) -> None:
+        harness = CycleHarness(manifests.binding())
+        harness.server.torn = [self.TORN]
+        found = TermAttempt("backup", targets=(TargetCluster("m1", 2),))
+        failed = TermAttempt("backup", error=UnschedulableError("too many"))
+        decision = harness.decision(("m1", 2), affinity_name="backup")
+        await harness.bind(replace(decision, error=failed.error, attempts=(found, failed)))
+        await harness.cycle.observe(Binding.from_manifest(harness.stored))
+        assert harness.condition["reason"] == "Unschedulable"
+        assert harness.stored["status"]["schedulerObservingAffinityName"] == "backup"
+
+    async def test_nothing_is_reported_if_the_result_is_not_stored(self) -> None:
+        harness = CycleHarness(scheduled_manifest())
+        harness.server.failures["spec"] = [self.TORN]
+        await harness.bind(harness.decision(error=FitError(3, Diagnosis())))
+        assert harness.cycle.is_observed(harness.binding)
+
+    async def test_the_failure_is_reported_although_the_next_patch_conflicts(self) -> None:
+        """The watch is late, so the next attempt decides about the old version."""
+        harness = self.without_replicas()
+        harness.server.torn = [self.TORN]
+        decision = harness.decision(error=FitError(3, Diagnosis()))
+        await harness.bind(decision)
+        outcome = await harness.bind(decision)
+        assert outcome.is_outdated
+        await harness.cycle.observe(Binding.from_manifest(harness.stored))
+        assert harness.condition["reason"] == "NoClusterFit"
+
+    async def test_the_failure_is_forgotten_when_the_next_decision_changes_nothing(self) -> None:
+        harness = CycleHarness(scheduled_manifest())
+        harness.server.failures["spec"] = [self.TORN]
+        await harness.bind(harness.decision(error=FitError(3, Diagnosis())))
+        assert len(harness.cycle._statuses._pending) == 1
+        assert not harness.needs_transaction(harness.decision(("m1", 2), ("m2", 2)))
+        assert harness.cycle._statuses._pending == {}
+
+
+async def test_a_failure_whose_status_could_not_be_written_is_written_later() -> None:
+    """A binding without replicas needs no further decision once it has no clusters."""
+    harness = CycleHarness(scheduled_manifest())
+    harness.server.failures["status"] = [ApiError("cannot reach it") for _ in range(8)]
+    outcome = await harness.bind(harness.decision(error=FitError(3, Diagnosis())))
+    assert outcome.retry
+    await harness.cycle.observe(Binding.from_manifest(harness.stored))
+    assert harness.condition["reason"] == "NoClusterFit"
+
+
 async def test_a_pending_report_is_not_written_to_another_binding_of_the_same_name(
     harness: CycleHarness,
 ) -> None:

@@ -144,6 +144,17 @@ def test_every_version_is_new_after_the_known_ones_were_forgotten(store: Store[s
     assert store.missing_from(["a", "gone", "same", "other kind"], 801) == []
 
 
+def test_another_content_of_a_version_replaces_an_object_if_contents_are_compared(
+    store: Store[str, FakeObject],
+) -> None:
+    before, after = FakeObject("a", "990", uid="1"), FakeObject("a", "990", uid="2")
+    store.put(before)
+    assert store.put(after, as_of=1000) is None
+    assert store.put(before, as_of=1000, by_content=True) is None
+    assert store.put(after, as_of=980, by_content=True) == Change(before, after)
+    assert store.put(FakeObject("a", "985", uid="3"), as_of=986, by_content=True) is None
+
+
 def test_objects_that_are_not_in_a_list_are_missing_after_versions_were_forgotten(
     store: Store[str, FakeObject],
 ) -> None:

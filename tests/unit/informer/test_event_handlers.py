@@ -365,7 +365,10 @@ def test_a_list_without_clusters_counts_when_another_one_confirms_it_half_a_minu
 ) -> None:
     assert lists_clusters(harness, 2, manifests.cluster("m1"), manifests.cluster("m2")) == ["m1", "m2"]
     harness.handlers.on_event(RB, "ADDED", _placed_binding())
+    requests: list[float] = []
+    harness.handlers.on_unlisted_cluster(requests.append)
     assert lists_clusters(harness, 3) == ["m1", "m2"]
+    assert requests == [30.0]
     harness.now = 29.0
     assert lists_clusters(harness, 3) == ["m1", "m2"]
     harness.now = 30.0
@@ -429,8 +432,8 @@ def test_after_a_start_without_clusters_the_cache_is_incomplete_for_a_while(harn
 def test_a_cluster_of_a_binding_that_no_list_had_is_unknown_until_a_list_shows_that_it_is_gone(
     harness: HandlersHarness,
 ) -> None:
-    requests: list[None] = []
-    harness.handlers.on_unlisted_cluster(lambda: requests.append(None))
+    requests: list[float] = []
+    harness.handlers.on_unlisted_cluster(requests.append)
     harness.listed("Cluster", [manifests.cluster("m2")], "2")
     harness.handlers.on_event(RB, "ADDED", placed_on("web", "m1", "m2", version=3))
     harness.enqueued()
@@ -439,13 +442,13 @@ def test_a_cluster_of_a_binding_that_no_list_had_is_unknown_until_a_list_shows_t
     assert not harness.clusters.snapshot().unknown
     assert harness.enqueued() == ["web"]
     harness.handlers.on_event(RB, "ADDED", placed_on("other", "m1", version=5))
-    assert len(requests) == 1
+    assert requests == [0.0]
 
 
 @pytest.mark.parametrize("how", ["deleted", "absent at the start", "of another scheduler"])
 def test_a_cluster_of_a_binding_is_not_unknown_if_it_is(harness: HandlersHarness, how: str) -> None:
-    requests: list[None] = []
-    harness.handlers.on_unlisted_cluster(lambda: requests.append(None))
+    requests: list[float] = []
+    harness.handlers.on_unlisted_cluster(requests.append)
     found = placed_on("web", "m1", version=3)
     if how == "deleted":
         harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
@@ -465,8 +468,8 @@ def test_a_cluster_of_a_binding_that_becomes_due_is_unknown_if_no_list_had_it(
     harness: HandlersHarness, before: str
 ) -> None:
     """The binding would leave the cluster, as if that did not exist."""
-    requests: list[None] = []
-    harness.handlers.on_unlisted_cluster(lambda: requests.append(None))
+    requests: list[float] = []
+    harness.handlers.on_unlisted_cluster(requests.append)
     found = placed_on("web", "m1", version=3)
     if before == "of another scheduler":
         found["spec"]["schedulerName"] = "theirs"
@@ -476,7 +479,7 @@ def test_a_cluster_of_a_binding_that_becomes_due_is_unknown_if_no_list_had_it(
         del found["metadata"]["labels"]
     harness.handlers.on_event(RB, "ADDED", found)
     harness.handlers.on_event(RB, "MODIFIED", placed_on("web", "m1", version=4))
-    assert (len(requests), list(harness.clusters.unreadable)) == (1, ["m1"])
+    assert (requests, list(harness.clusters.unreadable)) == ([0.0], ["m1"])
 
 
 def unreadable(name: str = "m1", *, version: int = 1, **metadata: Any) -> dict[str, Any]:
@@ -651,6 +654,20 @@ def test_older_objects_of_a_list_are_stored_and_all_bindings_enqueued(harness: H
     assert harness.enqueued() == []
     harness.handlers.on_version_rollback("Cluster", 0)
     assert len(harness.enqueued()) == 2
+
+
+def test_another_content_of_the_same_version_is_stored_after_a_restore(harness: HandlersHarness) -> None:
+    """Before the restore this version had a deletion timestamp, so bindings would leave the cluster."""
+    deleting = manifests.cluster("m1", version=9)
+    deleting["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    harness.handlers.on_event("Cluster", "ADDED", deleting)
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m2", version=8))
+    assert harness.clusters.terminating == {"m1"}
+    page = [manifests.cluster("m1", version=9), manifests.cluster("m2", version=8)]
+    diff = harness.handlers.relist_diff("Cluster", by_content=True)
+    diff.add_page(page, as_of=20)
+    assert harness.clusters.terminating == set()
+    assert diff.older == 1
 
 
 def test_versions_are_forgotten_by_kind(harness: HandlersHarness) -> None:

@@ -70,6 +70,8 @@ class FakeHandlers:
         self.kept: list[str] = []
         self.versions: list[int | None] = []
         """The versions of the lists that pages were added for."""
+        self.by_content: list[str] = []
+        """The kinds whose objects were compared by content."""
 
     def newest_version(self, kind: str) -> int:
         return self.newest[kind]
@@ -99,7 +101,9 @@ class FakeHandlers:
     def initial_list(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def relist_diff(self, kind: str) -> "FakeDiff":
+    def relist_diff(self, kind: str, *, by_content: bool = False) -> "FakeDiff":
+        if by_content:
+            self.by_content.append(kind)
         return FakeDiff(self, kind)
 
 
@@ -312,12 +316,23 @@ async def test_a_requested_comparison_runs_at_once_and_further_ones_wait_longer(
     assert harness.client.lists == ["Cluster", "ResourceBinding"] * 3
 
 
+async def test_a_comparison_may_be_requested_for_later() -> None:
+    harness = RelisterHarness()
+    harness.period.clear()
+    harness.relister.relist_after(0.02, ["Cluster"])
+    await asyncio.sleep(0)
+    assert not harness.relister._requested.is_set()
+    await harness.run_until(lambda: bool(harness.client.lists))
+    assert harness.client.lists == ["Cluster"]
+
+
 async def test_a_requested_comparison_is_repeated_until_it_succeeds() -> None:
     harness = RelisterHarness()
     harness.period.clear()
     harness.client.failures = [ApiError("cannot reach it")] * 3
     harness.relister.relist_soon()
-    await harness.run_until(lambda: "Cluster" in harness.client.lists)
+    await harness.run_until(lambda: "ResourceBinding" in harness.client.lists)
+    assert {*harness.handlers.by_content} == {"Cluster", "ResourceBinding"}
 
 
 async def test_a_watch_that_finds_its_kind_restored_requests_comparisons_of_the_others() -> None:
@@ -336,6 +351,16 @@ async def test_a_watch_starts_from_scratch_when_its_version_is_ahead_of_a_list(
     harness.client.failures = [ApiError("cannot reach it")]
     assert await harness.relister.must_relist("Cluster", watched) is ahead
     assert harness.client.lists == []
+    for _ in range(2):
+        await harness.relister.list_and_start_version("Cluster")
+    assert harness.handlers.by_content == ["Cluster"], "until a list is complete"
+
+
+async def test_contents_are_not_compared_before_a_watch_if_the_api_server_responds_at_once() -> None:
+    harness = RelisterHarness()
+    assert not await harness.relister.must_relist("Cluster", "7")
+    await harness.relister.list_and_start_version("Cluster")
+    assert harness.handlers.by_content == []
 
 
 async def test_an_invalid_version_of_a_list_is_read_again() -> None:
@@ -352,6 +377,8 @@ async def test_a_watch_starts_from_scratch_after_ten_seconds_without_an_api_serv
     harness = RelisterHarness()
     harness.client.failures = [ApiError("cannot reach it")] * failures
     assert await harness.relister.must_relist("Cluster", "7") is relisted
+    await harness.relister.list_and_start_version("Cluster")
+    assert harness.handlers.by_content == ["Cluster"]
 
 
 async def test_a_cluster_that_a_list_lacks_stays_if_it_can_be_read() -> None:

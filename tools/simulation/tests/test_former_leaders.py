@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from tests import manifests
 from tools.apiserver_model import Write
 from tools.simulation.former_leaders import FormerLeaders
@@ -83,3 +84,18 @@ def test_no_condition_is_left_if_a_former_leader_cleared_clusters_without_replic
     clusters: int, replicas: int, *, is_left: bool
 ) -> None:
     assert left(stored(None, clusters=clusters, replicas=replicas), subresource="") == is_left
+
+
+@pytest.mark.parametrize(("by", "is_left"), [("old", True), ("new", False)])
+def test_no_condition_is_left_if_a_former_leader_wrote_that_a_new_binding_fits_nowhere(
+    by: str, *, is_left: bool
+) -> None:
+    leaders = FormerLeaders()
+    before, after = stored(None, clusters=0, replicas=0), stored(None, clusters=0, replicas=0)
+    after["metadata"]["annotations"] = {APPLIED_PLACEMENT_ANNOTATION: "{}"}
+    leaders.on_write(written(before, after, ""), by)
+    observed = copy.deepcopy(after)
+    after["status"]["schedulerObservedGeneration"] = 0
+    leaders.on_lead("new", [Binding.from_manifest(after)])
+    leaders.on_write(written(after, observed, "status"), "new")
+    assert leaders.is_left(Binding.from_manifest(observed), "new") == is_left
