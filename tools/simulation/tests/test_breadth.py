@@ -81,6 +81,7 @@ _ONCE_FAILED = (
     ("200351", "extenders"),
     ("451", "calm"),
     ("200941", "kinds"),
+    ("201171", "calm"),
     ("200987", "calm"),
     ("200284", "calm"),
     ("200546", "estimators"),
