@@ -145,12 +145,16 @@ class PlacementGuard:
             and leaves_last_healthy_copy(context)
         ):
             what = f"{_names(context.leaving)} has the last healthy copy"
+            if context.proposal is not None:
+                return Result.unschedulable(f"{what}, and it does not move gracefully")
             longest = args.last_healthy_copy.max_wait_seconds
             held = _held_for(binding, LAST_HEALTHY_COPY, what, longest=longest, now=now)
             if held is not None:
                 return held
         if args.graceful.enabled and args.graceful.partial == "hold" and move.partial:
             what = f"{move.partial} replicas would leave clusters that stay, which cannot be graceful"
+            if context.proposal is not None:
+                return Result.unschedulable(what)
             held = _held_for(binding, PARTIAL, what, longest=args.graceful.max_hold_seconds, now=now)
             if held is not None:
                 return held

@@ -13,6 +13,7 @@ from karmada_scheduler_plugins.cluster_locality import ClusterLocality
 from karmada_scheduler_plugins.default_assigner import DefaultAssigner
 from karmada_scheduler_plugins.default_binder import DefaultBinder
 from karmada_scheduler_plugins.default_selector import DefaultSelector
+from karmada_scheduler_plugins.fail_back import FailBack
 from karmada_scheduler_plugins.fresh_first import FreshFirst
 from karmada_scheduler_plugins.placement_guard import PlacementGuard
 from karmada_scheduler_plugins.priority_sort import PrioritySort
@@ -39,7 +40,11 @@ MANDATORY: Final[dict[str, Factory]] = {
 }
 """Steps that are not plugins upstream: a profile can replace them, ``--plugins`` cannot switch them off."""
 
-OPT_IN: Final[dict[str, Factory]] = {"FreshFirst": FreshFirst, "PlacementGuard": PlacementGuard}
+OPT_IN: Final[dict[str, Factory]] = {
+    "FailBack": FailBack,
+    "FreshFirst": FreshFirst,
+    "PlacementGuard": PlacementGuard,
+}
 """Plugins that karmada-scheduler does not have: only those run that a profile or ``--plugins`` names."""
 
 ORIGIN: Final = "in-tree"

@@ -1,0 +1,342 @@
+"""FailBack: return to an earlier affinity term when it can take a workload again. Off by default.
+
+docs/no-harm.md explains it for operators.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from karmada_scheduler.api.binding import HEALTHY, Binding, BindingKey
+from karmada_scheduler.api.placement import ClusterAffinityTerm
+from karmada_scheduler.framework import (
+    SUCCESS,
+    BindContext,
+    Cluster,
+    GuardAnswer,
+    GuardContext,
+    Handle,
+    Proposal,
+    ReconsiderContext,
+    Result,
+    Terms,
+    settled,
+)
+from karmada_scheduler_plugins._fail_back_record import FAIL_BACK, OVERFLOW, Returned, returned_in
+
+FAILED_BACK: Final = "FailedBack"
+SPREAD_BACK: Final = "SpreadBack"
+WAITS: Final = "FailBackWaits"
+DAY: Final = 86_400
+_MISSED_CHECKS: Final = 4
+"""After this many intervals without a check it is not known whether the term could take the workload all the time."""
+_UNDER_WAY_SECONDS: Final = 600.0
+"""The longest time for which a return without eviction tasks counts as under way."""
+_STARTING_SECONDS: Final = 30.0
+"""How long a return counts that was not confirmed; its answer may be lost while the patch was stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """Since when a term has been able to take a binding without a miss.
+
+    Attributes:
+        uid: The uid of the binding.
+        term: The first affinity term that could take it, or ``OVERFLOW``.
+        since: In seconds since 1970.
+        checked: The time of the last check.
+        noted: The last text about the wait that was recorded as an Event.
+    """
+
+    uid: str
+    term: str
+    since: float
+    checked: float
+    noted: str = ""
+
+
+class FailBack:
+    """Propose a return to an earlier affinity term, and let it happen after a time without a miss."""
+
+    name = "FailBack"
+
+    @dataclass(frozen=True)
+    class Args:
+        """The args.
+
+        Attributes:
+            stabilization_seconds: From 1 to 86,400; the first wait. It is doubled for each return after which the
+                binding left the term again.
+            check_seconds: From 1 to 3,600, at most ``stabilization_seconds``; the interval of checks.
+            max_seconds: From ``stabilization_seconds`` to 604,800; the longest wait.
+            forget_seconds: From 1 to 2,592,000; a binding that stayed this long begins with the first wait again.
+            at_once: From 1; the returns of the profile that may be under way at the same time.
+            overflow: Whether replicas return from overflow tiers as well.
+            rebalance_from_first: Whether a WorkloadRebalancer lets a binding begin with its first term, as from
+                Karmada 1.19 on.
+        """
+
+        stabilization_seconds: int = 300
+        check_seconds: int = 30
+        max_seconds: int = DAY
+        forget_seconds: int = DAY
+        at_once: int = 1
+        overflow: bool = False
+        rebalance_from_first: bool = False
+
+        def __post_init__(self) -> None:
+            """Check the ranges."""
+            problems = [
+                f"{name} must be {least} to {most}, got {value}"
+                for name, value, least, most in (
+                    ("stabilizationSeconds", self.stabilization_seconds, 1, DAY),
+                    ("checkSeconds", self.check_seconds, 1, 3600),
+                    ("maxSeconds", self.max_seconds, 1, 7 * DAY),
+                    ("forgetSeconds", self.forget_seconds, 1, 30 * DAY),
+                    ("atOnce", self.at_once, 1, 10_000),
+                )
+                if not least <= value <= most
+            ]
+            if self.check_seconds > self.stabilization_seconds:
+                problems.append("checkSeconds must not be greater than stabilizationSeconds")
+            if self.max_seconds < self.stabilization_seconds:
+                problems.append("maxSeconds must not be less than stabilizationSeconds")
+            if problems:
+                raise ValueError("; ".join(problems))
+
+    def __init__(self, args: Args, handle: Handle) -> None:
+        """Take the args of the profile."""
+        self.reconsider_seconds: Final = float(args.check_seconds)
+        self._args = args
+        self._handle = handle
+        self._clocks: dict[BindingKey, _Clock] = {}
+        self._starting: dict[BindingKey, float] = {}
+        self._returned: set[BindingKey] = set()
+        self._scanned: float | None = None
+
+    def propose(self, binding: Binding, /) -> Proposal | None:
+        """Propose an earlier term for a binding that is settled in a later one."""
+        proposal = self._proposal(binding) if settled(binding) else None
+        if proposal is None:
+            self._clocks.pop(binding.key, None)
+        return proposal
+
+    def start_term(self, binding: Binding, /) -> str:
+        """Return the term that a binding has returned to, if its status still has the term before.
+
+        With ``rebalance_from_first``, a binding that has to be rescheduled begins with the first term, as in Karmada 1.19.
+        """
+        returned = returned_in(binding.annotations.get(FAIL_BACK, ""))
+        name = binding.status.scheduler_observing_affinity_name
+        placement = binding.spec.placement
+        if self._args.rebalance_from_first and binding.reschedule_triggered and placement is not None:
+            return next((each.affinity_name for each in placement.cluster_affinities), "")
+        if returned is None or placement is None or returned.left is not None or not binding.spec.clusters:
+            return ""
+        term = placement.affinity_term(returned.target)
+        if term is None or name != returned.source or name == returned.target:
+            return ""
+        is_there = all(_tier(term, self._cluster(name)) is not None for name in binding.spec.target_names)
+        return returned.target if is_there else ""
+
+    def reconsider(self, context: ReconsiderContext, /) -> Result:
+        """Let a return be written that could have been written for the whole wait."""
+        binding, now = context.binding, self._handle.now()
+        problem = self._problem(context)
+        if problem:
+            self._clocks.pop(binding.key, None)
+            return Result.unschedulable(problem)
+        clock = self._checked(context, now)
+        wait = self._wait_of(binding)
+        rest = clock.since + wait - now
+        if rest > 0:
+            return self._refused(context, clock, f"could take it; returns after {wait:g}s without a miss")
+        if context.held:
+            return self._refused(context, clock, f"could take it; {context.error}")
+        under_way = self._under_way(binding.key, now)
+        if under_way >= self._args.at_once and tuple(context.targets or ()) != binding.spec.clusters:
+            return self._refused(context, clock, f"could take it; {under_way} returns are under way")
+        self._starting[binding.key] = now + _STARTING_SECONDS
+        return SUCCESS
+
+    def guard(self, context: GuardContext, /) -> Result | GuardAnswer:
+        """Add the record of a return, or that a binding leaves the term again that it had returned to."""
+        binding, now = context.binding, self._handle.now()
+        name = binding.status.scheduler_observing_affinity_name
+        returned = returned_in(binding.annotations.get(FAIL_BACK, ""))
+        if context.proposal is not None and context.proposal.reason in (FAILED_BACK, SPREAD_BACK):
+            source, target = name, context.cycle.affinity_name
+            if context.proposal.terms is Terms.IN_FORCE:
+                source = OVERFLOW
+            record = Returned(self._next_count(binding), now, source, target)
+            return GuardAnswer(annotations={FAIL_BACK: record.text()})
+        leaves = context.targets is not None and context.cycle.affinity_name != name
+        if returned is None or returned.left is not None or not leaves or returned.target != name:
+            return SUCCESS
+        return GuardAnswer(annotations={FAIL_BACK: returned._replace(left=max(now, returned.at)).text()})
+
+    def reserve(self, context: BindContext, /) -> Result:
+        """Remember a binding that returns, so that it counts as under way."""
+        if FAIL_BACK in context.annotations:
+            self._returned.add(context.binding.key)
+        return SUCCESS
+
+    def unreserve(self, context: BindContext, /) -> None:
+        """Do nothing: a return whose patch failed may be stored, and counts until its time is over."""
+
+    async def post_bind(self, context: BindContext, /) -> None:
+        """Report a return."""
+        key = context.binding.key
+        self._starting.pop(key, None)
+        clock = self._clocks.pop(key, None)
+        record = returned_in(context.annotations.get(FAIL_BACK) or "")
+        if record is None or record.left is not None or clock is None:
+            return
+        targets = ", ".join(f"{each.name}:{each.replicas}" for each in list(context.targets)[:10])
+        reason = SPREAD_BACK if record.source == OVERFLOW else FAILED_BACK
+        text = f"returns from {record.source} to {record.target}: {targets}"
+        self._handle.record_event(context.binding, warning=False, reason=reason, text=text)
+
+    def _proposal(self, binding: Binding) -> Proposal | None:
+        placement = binding.spec.placement
+        if placement is None or not placement.cluster_affinities:
+            return None
+        name = binding.status.scheduler_observing_affinity_name
+        term = placement.affinity_term(name)
+        if term is None:
+            return None
+        if placement.cluster_affinities[0].affinity_name != name:
+            return Proposal(FAILED_BACK)
+        if self._args.overflow and self._uses_overflow(binding, term):
+            return Proposal(SPREAD_BACK, Terms.IN_FORCE)
+        return None
+
+    def _uses_overflow(self, binding: Binding, term: ClusterAffinityTerm) -> bool:
+        if not term.overflow_affinities or not binding.spec.is_workload:
+            return False
+        return any(_tier(term, self._cluster(each.name)) for each in binding.spec.clusters)
+
+    def _cluster(self, name: str) -> Cluster | None:
+        return self._handle.snapshot().get(name)
+
+    def _problem(self, context: ReconsiderContext) -> str:
+        """Return why a proposed decision is a miss, "" if it is none."""
+        if context.error is not None and not context.held:
+            return str(context.error)
+        if context.proposal.terms is Terms.IN_FORCE and not self._improves(context):
+            return "no cluster of an overflow tier can be left entirely"
+        return ""
+
+    def _improves(self, context: ReconsiderContext) -> bool:
+        """Return whether a decision leaves whole clusters of higher tiers, and no cluster that stays has less."""
+        old = {each.name: each.replicas for each in context.binding.spec.clusters}
+        new = {each.name: each.replicas for each in context.targets or ()}
+        if any(name in new and new[name] < count for name, count in old.items()):
+            return False
+        placement = context.binding.spec.placement
+        term = placement.affinity_term(context.affinity_name) if placement is not None else None
+        if term is None:
+            return False
+        tiers = range(len(term.overflow_affinities) + 1)
+        before, after = (_replicas_up_to(tiers, self._by_tier(term, each)) for each in (old, new))
+        return before != after and all(a >= b for a, b in zip(after, before, strict=True))
+
+    def _by_tier(self, term: ClusterAffinityTerm, replicas: dict[str, int]) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for name, count in replicas.items():
+            tier = _tier(term, self._cluster(name))
+            if tier is not None:
+                found[tier] = found.get(tier, 0) + count
+        return found
+
+    def _checked(self, context: ReconsiderContext, now: float) -> _Clock:
+        """Return the clock of a binding after a check that was no miss."""
+        binding = context.binding
+        term = OVERFLOW if context.proposal.terms is Terms.IN_FORCE else context.affinity_name
+        before = self._clocks.get(binding.key)
+        longest = _MISSED_CHECKS * self._args.check_seconds
+        if (
+            before is None
+            or (before.uid, before.term) != (binding.uid, term)
+            or not 0 <= now - before.checked <= longest
+        ):
+            before = _Clock(binding.uid, term, now, now)
+        clock = self._clocks[binding.key] = replace(before, checked=now)
+        return clock
+
+    def _refused(self, context: ReconsiderContext, clock: _Clock, why: str) -> Result:
+        what = "an earlier tier" if clock.term == OVERFLOW else f"the earlier term {clock.term}"
+        text = f"{what} {why}"
+        if clock.noted != text:
+            self._clocks[context.binding.key] = replace(clock, noted=text)
+            self._handle.record_event(context.binding, warning=False, reason=WAITS, text=text)
+        return Result.unschedulable(text)
+
+    def _count(self, binding: Binding) -> int:
+        """Return how many returns of a binding count for its next wait."""
+        returned = returned_in(binding.annotations.get(FAIL_BACK, ""))
+        if returned is None or returned.stayed(self._args.forget_seconds):
+            return 0
+        is_forgotten = self._handle.now() - returned.at >= self._args.forget_seconds
+        if returned.source == OVERFLOW and is_forgotten:
+            return 0
+        return returned.number
+
+    def _next_count(self, binding: Binding) -> int:
+        """Return the count of the record of a return. A further step towards the first term is the same return."""
+        returned = returned_in(binding.annotations.get(FAIL_BACK, ""))
+        count = self._count(binding)
+        if returned is not None and count and self._is_step(returned, binding):
+            return count
+        return count + 1
+
+    def _wait_of(self, binding: Binding) -> int:
+        returned = returned_in(binding.annotations.get(FAIL_BACK, ""))
+        count = self._count(binding)
+        if returned is not None and count and self._is_step(returned, binding):
+            count = 0
+        doubled: int = self._args.stabilization_seconds << min(count, 40)
+        return min(doubled, self._args.max_seconds)
+
+    def _is_step(self, returned: Returned, binding: Binding) -> bool:
+        """Return whether a binding still is in the term that it has returned to, which is not the first."""
+        name = binding.status.scheduler_observing_affinity_name
+        return returned.left is None and returned.target == name and returned.source != OVERFLOW
+
+    def _under_way(self, own: BindingKey, now: float) -> int:
+        """Return the number of other bindings of the profile that return now."""
+        if self._scanned is None or not 0 <= now - self._scanned < self._args.check_seconds:
+            self._scanned = now
+            self._returned = {
+                each.key
+                for each in self._handle.bindings()
+                if FAIL_BACK in each.annotations and each.spec.responsible_scheduler == self._handle.profile
+            }
+        self._starting = {key: end for key, end in self._starting.items() if now < end}
+        keys = {key for key in self._returned if self._is_under_way(key, now)} | self._starting.keys()
+        return len(keys - {own})
+
+    def _is_under_way(self, key: BindingKey, now: float) -> bool:
+        binding = self._handle.binding(key)
+        returned = returned_in(binding.annotations.get(FAIL_BACK, "")) if binding is not None else None
+        if binding is None or returned is None or returned.left is not None:
+            return False
+        if any(each.producer == self._handle.profile for each in binding.spec.graceful_eviction_tasks):
+            return True
+        healthy = {each.cluster_name for each in binding.status.aggregated_status if each.health == HEALTHY}
+        is_recent = returned.at <= now < returned.at + _UNDER_WAY_SECONDS
+        return is_recent and not binding.spec.target_names <= healthy
+
+
+def _tier(term: ClusterAffinityTerm, cluster: Cluster | None) -> int | None:
+    """Return the first tier of a term that a cluster belongs to, 0 for its affinity; None if it is in none."""
+    if cluster is None:
+        return None
+    affinities = (term.affinity, *(each.affinity for each in term.overflow_affinities))
+    return next((tier for tier, affinity in enumerate(affinities) if affinity.matches(cluster)), None)
+
+
+def _replicas_up_to(tiers: range, by_tier: dict[int, int]) -> list[int]:
+    """Return for each tier the replicas in it and in those before."""
+    return [sum(by_tier.get(each, 0) for each in range(tier + 1)) for tier in tiers]
