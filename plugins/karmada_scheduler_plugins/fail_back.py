@@ -172,7 +172,7 @@ class FailBack:
             record = Returned(self._next_count(binding), now, source, target)
             return GuardAnswer(annotations={FAIL_BACK: record.text()})
         leaves = context.targets is not None and context.cycle.affinity_name != name
-        if returned is None or returned.left is not None or not leaves or returned.target != name:
+        if returned is None or not leaves or returned.target != name:
             return SUCCESS
         return GuardAnswer(annotations={FAIL_BACK: returned._replace(left=max(now, returned.at)).text()})
 

@@ -142,9 +142,13 @@ class Reconsiderations:
             extra={"binding": str(binding.key), "plugin": found.plugin},
         )
 
+    def start(self) -> None:
+        """Note changes of clusters from now on; before, nobody takes them."""
+        self._is_running = True
+
     async def run(self) -> None:
         """Enqueue bindings until cancelled."""
-        self._is_running = True
+        self.start()
         while True:
             await self._wait()
             try:
@@ -169,7 +173,8 @@ class Reconsiderations:
             if count % _CHUNK == _CHUNK - 1:
                 await asyncio.sleep(0)
             await self._enqueue(binding, None if binding.spec.responsible_scheduler in whole else changed)
-        self._waiting = {key for key in self._waiting if self._bindings.get(key) is not None}
+        for keys in (self._waiting, self._due):
+            keys.difference_update([key for key in keys if self._bindings.get(key) is None])
 
     async def _enqueue(self, binding: Binding, changed: list[Cluster] | None) -> None:
         """Enqueue a binding with a proposal; if clusters are given, only if it may be placed on one of them."""
@@ -184,6 +189,7 @@ class Reconsiderations:
             await self._queue.wait_idle(timeout=_QUEUE_SECONDS)
             self._due.add(binding.key)
             self._queue.add(binding.key, binding.spec.priority)
+            await asyncio.sleep(0)
 
     async def _wait(self) -> None:
         """Wait for the next interval or change."""

@@ -114,6 +114,7 @@ class SchedulerHarness:
             now=lambda: self.time_of_day.timestamp(),  # noqa: PLW0108 (the tests advance it)
         )
         backend.activate = self.gate.activate
+        backend.record = lambda _binding, _warning, reason, text: self.events.append((reason, text))
         self.handle = PluginHandle("ours", backend)
         self.profiles.replace({"ours": with_in_tree(*plugins, *made(self.handle), caller=caller)})
         chosen = Options(scheduler_name="ours", **options)
