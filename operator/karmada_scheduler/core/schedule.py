@@ -159,17 +159,12 @@ async def _try_proposal(
 ) -> Decision:
     """Return the decision that a Reconsider plugin proposes, empty if it is not to be written."""
     terms = proposed_terms(binding, proposed)
-    if terms:
-        decision = await schedule_terms(binding, inputs, terms)
-        if until_stable:
-            decision = await _until_stable(binding, decision, inputs)
-        decision = outside(decision, binding, terms)
-    elif proposed.proposal.terms is Terms.IN_FORCE:
-        decision = await schedule_terms(binding, inputs)
-        if until_stable:
-            decision = await _until_stable(binding, decision, inputs)
-    else:
+    if not terms and proposed.proposal.terms is Terms.EARLIER:
         decision = Decision(binding.key, error=SchedulingError("there is no earlier affinity term"))
+    else:
+        decision = await schedule_terms(binding, inputs, terms or None)
+    if decision.error is None and until_stable:
+        decision = outside(await _until_stable(binding, decision, inputs), binding, terms)
     if decision.error is None:
         decision = guarded(binding, decision, inputs.framework, proposed.proposal)
     return reconsidered(binding, decision, inputs.framework, proposed)
