@@ -1,6 +1,7 @@
-"""The annotation of FailBack: how often a binding has returned, when, and from where.
+"""The annotation of FailBack: the last change of the affinity term of a binding, and how often it has returned.
 
-It is written in the patch of the return, so that a new leader waits as long as the one before.
+It is written in the patch of the change, so that a new leader waits as long as the one before, and knows the term in force
+if the status was not written.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ OVERFLOW: Final = "overflow"
 """``source`` of a return from an overflow tier."""
 
 
-class Returned(NamedTuple):
-    """The last return of a binding.
+class TermChange(NamedTuple):
+    """The last change of the term of a binding.
 
     Attributes:
-        number: The number of returns of which none was forgotten, this one included.
-        at: When it was written, in seconds since 1970.
-        source: The affinity term that it left, or ``OVERFLOW``.
-        target: The affinity term that it returned to.
-        left: When it left that term again, in seconds since 1970; None if it has not, or another program did that.
+        number: The number of returns of which none was forgotten.
+        at: When the last return was written, in seconds since 1970; that of the change if there was none.
+        source: The affinity term before, "" if there was none; ``OVERFLOW`` for a return from an overflow tier.
+        target: The affinity term afterwards.
+        left: When the binding left the term that it had returned to, in seconds since 1970; None after a return.
     """
 
     number: int
@@ -32,6 +33,11 @@ class Returned(NamedTuple):
     source: str
     target: str
     left: float | None = None
+
+    @property
+    def is_return(self) -> bool:
+        """Whether the last change was a return."""
+        return self.left is None
 
     def stayed(self, seconds: float) -> bool:
         """Return whether the binding is known to have stayed for so many seconds before it left again."""
@@ -51,12 +57,12 @@ class Returned(NamedTuple):
 
 
 @lru_cache(maxsize=8192)
-def returned_in(text: str) -> Returned | None:
+def change_in(text: str) -> TermChange | None:
     """Return the content of an annotation, None if it cannot be read."""
     try:
         found = json.loads(text)
         left = found.get("left")
-        return Returned(
+        return TermChange(
             max(0, int(found["n"])),
             seconds_of(found["at"]),
             str(found["from"]),

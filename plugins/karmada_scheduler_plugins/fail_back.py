@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from karmada_scheduler.api.binding import HEALTHY, Binding, BindingKey
-from karmada_scheduler.api.placement import ClusterAffinityTerm
+from karmada_scheduler.api.placement import ClusterAffinityTerm, Placement
 from karmada_scheduler.framework import (
     SUCCESS,
     BindContext,
@@ -23,7 +23,7 @@ from karmada_scheduler.framework import (
     Terms,
     settled,
 )
-from karmada_scheduler_plugins._fail_back_record import FAIL_BACK, OVERFLOW, Returned, returned_in
+from karmada_scheduler_plugins._fail_back_record import FAIL_BACK, OVERFLOW, TermChange, change_in
 
 FAILED_BACK: Final = "FailedBack"
 SPREAD_BACK: Final = "SpreadBack"
@@ -123,22 +123,24 @@ class FailBack:
         return proposal
 
     def start_term(self, binding: Binding, /) -> str:
-        """Return the term that a binding has returned to, if its status still has the term before.
+        """Return the term that a binding has changed to, if its status still has the term before.
 
         With ``rebalance_from_first``, a binding that has to be rescheduled begins with the first term, as in Karmada 1.19.
         """
-        returned = returned_in(binding.annotations.get(FAIL_BACK, ""))
-        name = binding.status.scheduler_observing_affinity_name
-        placement = binding.spec.placement
-        if self._args.rebalance_from_first and binding.reschedule_triggered and placement is not None:
-            return next((each.affinity_name for each in placement.cluster_affinities), "")
-        if returned is None or placement is None or returned.left is not None or not binding.spec.clusters:
+        placement, name = binding.spec.placement, binding.status.scheduler_observing_affinity_name
+        if placement is None or not placement.cluster_affinities:
             return ""
-        term = placement.affinity_term(returned.target)
-        if term is None or name != returned.source or name == returned.target:
+        if self._args.rebalance_from_first and binding.reschedule_triggered:
+            return placement.cluster_affinities[0].affinity_name
+        change = _change_of(binding)
+        if change is None or not binding.spec.clusters or name != change.source or name == change.target:
             return ""
-        is_there = all(_tier(term, self._cluster(name)) is not None for name in binding.spec.target_names)
-        return returned.target if is_there else ""
+        term = placement.affinity_term(change.target)
+        if term is None or any(
+            _tier(term, self._cluster(each)) is None for each in binding.spec.target_names
+        ):
+            return ""
+        return change.target
 
     def reconsider(self, context: ReconsiderContext, /) -> Result:
         """Let a return be written that could have been written for the whole wait."""
@@ -161,20 +163,23 @@ class FailBack:
         return SUCCESS
 
     def guard(self, context: GuardContext, /) -> Result | GuardAnswer:
-        """Add the record of a return, or that a binding leaves the term again that it had returned to."""
+        """Add the record of a change of the term."""
         binding, now = context.binding, self._handle.now()
-        name = binding.status.scheduler_observing_affinity_name
-        returned = returned_in(binding.annotations.get(FAIL_BACK, ""))
-        if context.proposal is not None and context.proposal.reason in (FAILED_BACK, SPREAD_BACK):
-            source, target = name, context.cycle.affinity_name
-            if context.proposal.terms is Terms.IN_FORCE:
-                source = OVERFLOW
-            record = Returned(self._next_count(binding), now, source, target)
-            return GuardAnswer(annotations={FAIL_BACK: record.text()})
-        leaves = context.targets is not None and context.cycle.affinity_name != name
-        if returned is None or not leaves or returned.target != name:
+        before, after = binding.status.scheduler_observing_affinity_name, context.cycle.affinity_name
+        change = _change_of(binding)
+        proposal = context.proposal
+        if proposal is not None and proposal.reason in (FAILED_BACK, SPREAD_BACK):
+            source = OVERFLOW if proposal.terms is Terms.IN_FORCE else before
+            return _recorded(TermChange(self._next_number(binding), now, source, after))
+        placement = binding.spec.placement
+        if context.targets is None or placement is None or not _is_later(placement, before, after):
             return SUCCESS
-        return GuardAnswer(annotations={FAIL_BACK: returned._replace(left=max(now, returned.at)).text()})
+        if change is None:
+            return _recorded(TermChange(0, now, before, after, left=now))
+        has_left_before = change.left is not None and change.target == before
+        return _recorded(
+            TermChange(change.number, change.at, before, after, left=change.left if has_left_before else now)
+        )
 
     def reserve(self, context: BindContext, /) -> Result:
         """Remember a binding that returns, so that it counts as under way."""
@@ -190,8 +195,8 @@ class FailBack:
         key = context.binding.key
         self._starting.pop(key, None)
         clock = self._clocks.pop(key, None)
-        record = returned_in(context.annotations.get(FAIL_BACK) or "")
-        if record is None or record.left is not None or clock is None:
+        record = change_in(context.annotations.get(FAIL_BACK) or "")
+        if record is None or not record.is_return or clock is None:
             return
         targets = ", ".join(f"{each.name}:{each.replicas}" for each in list(context.targets)[:10])
         reason = SPREAD_BACK if record.source == OVERFLOW else FAILED_BACK
@@ -273,36 +278,23 @@ class FailBack:
             self._handle.record_event(context.binding, warning=False, reason=WAITS, text=text)
         return Result.unschedulable(text)
 
-    def _count(self, binding: Binding) -> int:
+    def _number(self, binding: Binding) -> int:
         """Return how many returns of a binding count for its next wait."""
-        returned = returned_in(binding.annotations.get(FAIL_BACK, ""))
-        if returned is None or returned.stayed(self._args.forget_seconds):
+        change = _change_of(binding)
+        if change is None or change.stayed(self._args.forget_seconds):
             return 0
-        is_forgotten = self._handle.now() - returned.at >= self._args.forget_seconds
-        if returned.source == OVERFLOW and is_forgotten:
-            return 0
-        return returned.number
+        is_old = self._handle.now() - change.at >= self._args.forget_seconds
+        return 0 if change.source == OVERFLOW and is_old else change.number
 
-    def _next_count(self, binding: Binding) -> int:
-        """Return the count of the record of a return. A further step towards the first term is the same return."""
-        returned = returned_in(binding.annotations.get(FAIL_BACK, ""))
-        count = self._count(binding)
-        if returned is not None and count and self._is_step(returned, binding):
-            return count
-        return count + 1
+    def _next_number(self, binding: Binding) -> int:
+        """Return the number of a return. A further step towards the first term has the same number."""
+        number = self._number(binding)
+        return number if number and _is_on_its_way(binding) else number + 1
 
     def _wait_of(self, binding: Binding) -> int:
-        returned = returned_in(binding.annotations.get(FAIL_BACK, ""))
-        count = self._count(binding)
-        if returned is not None and count and self._is_step(returned, binding):
-            count = 0
-        doubled: int = self._args.stabilization_seconds << min(count, 40)
+        number = 0 if _is_on_its_way(binding) else self._number(binding)
+        doubled: int = self._args.stabilization_seconds << min(number, 40)
         return min(doubled, self._args.max_seconds)
-
-    def _is_step(self, returned: Returned, binding: Binding) -> bool:
-        """Return whether a binding still is in the term that it has returned to, which is not the first."""
-        name = binding.status.scheduler_observing_affinity_name
-        return returned.left is None and returned.target == name and returned.source != OVERFLOW
 
     def _under_way(self, own: BindingKey, now: float) -> int:
         """Return the number of other bindings of the profile that return now."""
@@ -319,14 +311,38 @@ class FailBack:
 
     def _is_under_way(self, key: BindingKey, now: float) -> bool:
         binding = self._handle.binding(key)
-        returned = returned_in(binding.annotations.get(FAIL_BACK, "")) if binding is not None else None
-        if binding is None or returned is None or returned.left is not None:
+        change = _change_of(binding) if binding is not None else None
+        if binding is None or change is None or not change.is_return:
             return False
         if any(each.producer == self._handle.profile for each in binding.spec.graceful_eviction_tasks):
             return True
         healthy = {each.cluster_name for each in binding.status.aggregated_status if each.health == HEALTHY}
-        is_recent = returned.at <= now < returned.at + _UNDER_WAY_SECONDS
+        is_recent = change.at <= now < change.at + _UNDER_WAY_SECONDS
         return is_recent and not binding.spec.target_names <= healthy
+
+
+def _change_of(binding: Binding) -> TermChange | None:
+    text = binding.annotations.get(FAIL_BACK)
+    return None if text is None else change_in(text)
+
+
+def _recorded(change: TermChange) -> GuardAnswer:
+    return GuardAnswer(annotations={FAIL_BACK: change.text()})
+
+
+def _is_later(placement: Placement, before: str, after: str) -> bool:
+    """Return whether an affinity term comes after another one; "" is before the first."""
+    names = ["", *(each.affinity_name for each in placement.cluster_affinities)]
+    if before not in names or after not in names:
+        return False
+    return names.index(after) > max(1, names.index(before))
+
+
+def _is_on_its_way(binding: Binding) -> bool:
+    """Return whether a binding is in the term that it has returned to, which is not the first."""
+    change = _change_of(binding)
+    name = binding.status.scheduler_observing_affinity_name
+    return change is not None and change.is_return and change.target == name and change.source != OVERFLOW
 
 
 def _tier(term: ClusterAffinityTerm, cluster: Cluster | None) -> int | None:
