@@ -30,6 +30,7 @@ class Outages:
         self.server = FakeApiServer()
         self.kind = "Duplicated" if duplicated else "Divided"
         self.down: set[str] = set()
+        self.up_since = dict.fromkeys(CLUSTERS, 0.0)
         self.versions = 1
         self.seconds = 0.0
         self.checked = 0
@@ -58,7 +59,9 @@ class Outages:
         self.leader.change(name, down=True)
 
     def recover(self, name: str) -> None:
-        self.down.discard(name)
+        if name in self.down:
+            self.down.discard(name)
+            self.up_since[name] = self.leader.now
         self.leader.change(name)
 
     def evict(self, name: str) -> None:
@@ -126,8 +129,11 @@ class Outages:
         targets = {each["name"] for each in clusters}
         assert targets == {record["to"].removeprefix("on-")}, "the term was not the one of the clusters"
         assert not targets & self.down, "a term was entered that cannot take the binding"
+        now, entries = self.leader.now, self.entries[name]
+        assert all(now - self.up_since[each] >= WAIT for each in targets), (
+            "a miss did not begin the wait again"
+        )
         if record["to"] == FIRST:
-            now, entries = self.leader.now, self.entries[name]
             if entries:
                 assert now - entries[-1] >= min(WAIT << len(entries), MOST), "it flaps"
             entries.append(now)
@@ -191,6 +197,7 @@ OUTAGE: list[tuple[Any, ...]] = [
 @example(4 * OUTAGE, False)
 @example(4 * OUTAGE, True)
 @example([*OUTAGE[:4], ("lose_statuses",), ("wait", WAIT), ("change_leader",), *OUTAGE], True)
+@example([*OUTAGE[:4], ("wait", STEP), ("fail", "m1"), ("recover", "m1"), ("wait", STEP)], False)
 def test_no_flapping_no_term_that_cannot_take_it_and_a_return_in_the_end(
     events: list[tuple[Any, ...]], duplicated: bool
 ) -> None:
