@@ -17,10 +17,11 @@ import yaml
 
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.late_members import LateMembers, late_members
-from tests.e2e.workload import AGGREGATED, Workload, is_settled, placed
+from tests.e2e.workload import AGGREGATED, DUPLICATED, Workload, is_settled, placed
 from tools.controlplane import ControlPlane, Object
 
 UPSTREAM, WITHOUT, WITH = "karmada-scheduler", "ours without FailBack", "ours with FailBack"
+FROM_FIRST = "ours with rebalanceFromFirst"
 EACH = pytest.mark.parametrize("which", [UPSTREAM, WITHOUT, WITH])
 FAIL_BACK = "pyscheduler.karmada.io/fail-back"
 DOWN = {"key": "test/down", "effect": "NoSchedule"}
@@ -133,6 +134,28 @@ def fail_over(web: Workload, members: LateMembers) -> None:
     )
 
 
+def rebalance(web: Workload) -> None:
+    """Create a WorkloadRebalancer that is newer than the last scheduling, whose time has whole seconds."""
+    time.sleep(1.5)
+    web.plane.client.create(
+        {
+            "apiVersion": "apps.karmada.io/v1alpha1",
+            "kind": "WorkloadRebalancer",
+            "metadata": {"name": f"home-{web.namespace}"},
+            "spec": {
+                "workloads": [
+                    {
+                        "apiVersion": "apps/v1",
+                        "kind": "Deployment",
+                        "name": web.name,
+                        "namespace": web.namespace,
+                    }
+                ]
+            },
+        }
+    )
+
+
 def stays(web: Workload, seconds: float) -> None:
     """Check that a workload stays on the backup."""
     end = time.monotonic() + seconds
@@ -168,3 +191,106 @@ def test_4990_a_workload_returns_when_its_first_cluster_is_back(
     assert record(found)["n"] == 1
     web.plane.wait_for(lambda: web.events("FailedBack"), "the Event")
     web.plane.wait_for(lambda: web.events("FailBackWaits"), "the Event about the wait")
+
+
+@pytest.mark.parametrize("which", [WITH])
+def test_4990_a_duplicated_workload_returns_once_and_stays(
+    which: str, start_any: Start, web: Workload, members: LateMembers
+) -> None:
+    """A Duplicated binding is decided again at each event, also with the task and after it."""
+    start_any()
+    web.create(primary_and_backup(**DUPLICATED), replicas=2)
+    web.wait(lambda found: is_settled(found) and is_reported(found, "home-a"), "healthy on home-a")
+    fail_over(web, members)
+    since = time.monotonic()
+    members.taint("home-a")
+    web.wait(
+        lambda found: placed(found) == {"home-a": 2} and not tasks(found) and is_settled(found), "returned"
+    )
+    assert members.least_ready(workload_of(web), since=since) == 2
+    changes = web.binding()["metadata"]["generation"]
+    time.sleep(2 * WAIT)
+    found = web.binding()
+    assert (placed(found), term(found)) == ({"home-a": 2}, "primary")
+    assert found["metadata"]["generation"] == changes
+
+
+@EACH
+def test_7441_a_cluster_that_fails_again_and_again_gets_the_workload_later_each_time(
+    which: str, start_any: Start, web: Workload, members: LateMembers
+) -> None:
+    """karmada-io/karmada#7441: automated failback, but not to and fro with a cluster that flaps."""
+    start_any()
+    at_home(web, replicas=2)
+    waits = []
+    for _ in range(3):
+        fail_over(web, members)
+        members.taint("home-a")
+        began = time.monotonic()
+        if which != WITH:
+            stays(web, 2 * WAIT)
+            return
+        web.wait(
+            lambda found: placed(found) == {"home-a": 2} and term(found) == "primary", "returned", timeout=60
+        )
+        waits.append(time.monotonic() - began)
+        web.wait(lambda found: not tasks(found) and is_settled(found), "the move to end")
+    assert waits[0] >= WAIT - 1
+    assert waits[1] >= 2 * WAIT - 1
+    assert waits[2] >= 4 * WAIT - 1
+    assert record(web.binding())["n"] == 3
+
+
+@pytest.mark.parametrize("which", [WITH])
+def test_7441_a_new_leader_waits_as_long_as_the_one_before(
+    which: str,
+    start_scheduler: StartScheduler,
+    controlplane: ControlPlane,
+    web: Workload,
+    members: LateMembers,
+    tmp_path: Path,
+) -> None:
+    lease = "fail-back"
+    first = start_scheduler(config(tmp_path), lease=lease)
+    at_home(web, replicas=2)
+    fail_over(web, members)
+    members.taint("home-a")
+    web.wait(lambda found: term(found) == "primary" and not tasks(found) and is_settled(found), "returned")
+    fail_over(web, members)
+    members.taint("home-a")
+    time.sleep(WAIT)
+    first.process.stop()
+    controlplane.forget(first.process)
+    began = time.monotonic()
+    start_scheduler(config(tmp_path), lease=lease)
+    found = web.wait(lambda found: placed(found) == {"home-a": 2}, "returned again", timeout=60)
+    assert time.monotonic() - began >= 2 * WAIT - 1
+    assert record(found)["n"] == 2
+
+
+@pytest.mark.parametrize("which", [UPSTREAM, WITHOUT, WITH, FROM_FIRST])
+def test_7717_a_rebalance_of_a_workload_in_the_backup_term(
+    which: str, start_any: Start, web: Workload, members: LateMembers
+) -> None:
+    """karmada-io/karmada#7717, #5425: a WorkloadRebalancer decides again in the term in force, unless asked otherwise."""
+    start_any(stabilizationSeconds=3600, rebalanceFromFirst=which == FROM_FIRST)
+    at_home(web, replicas=2)
+    fail_over(web, members)
+    members.taint("home-a")
+    since = time.monotonic()
+    before = web.binding()["status"]["lastScheduledTime"]
+    rebalance(web)
+    web.wait(lambda found: found["spec"].get("rescheduleTriggeredAt", "") > before, "the request")
+    found = web.wait(
+        lambda found: (
+            found["status"]["lastScheduledTime"] >= found["spec"]["rescheduleTriggeredAt"]
+            and is_settled(found)
+            and not tasks(found)
+        ),
+        "the rebalance",
+    )
+    if which == FROM_FIRST:
+        assert (placed(found), term(found)) == ({"home-a": 2}, "primary")
+        assert members.least_ready(workload_of(web), since=since) == 2
+    else:
+        assert (placed(found), term(found)) == ({"home-b": 2}, "backup")
