@@ -56,6 +56,11 @@ class PlacementGuard:
         self._handle = handle
         self._books = MoveBooks(handle, args.budgets)
 
+    @property
+    def is_graceful(self) -> bool:
+        """Whether moves are graceful."""
+        return self._args.graceful.enabled
+
     def guard(self, context: GuardContext, /) -> Result | GuardAnswer:
         """Keep the placement, or let the decision through, with eviction tasks if moves are graceful."""
         if context.error is not None:
