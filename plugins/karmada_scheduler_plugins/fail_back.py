@@ -21,7 +21,6 @@ from karmada_scheduler.framework import (
     ReconsiderContext,
     Result,
     Terms,
-    settled,
 )
 from karmada_scheduler_plugins._fail_back_record import FAIL_BACK, OVERFLOW, TermChange, change_in
 
@@ -117,7 +116,7 @@ class FailBack:
 
     def propose(self, binding: Binding, /) -> Proposal | None:
         """Propose an earlier term for a binding that is settled in a later one."""
-        proposal = self._proposal(binding) if settled(binding) else None
+        proposal = self._proposal(binding) if binding.is_settled else None
         if proposal is None:
             self._clocks.pop(binding.key, None)
         return proposal

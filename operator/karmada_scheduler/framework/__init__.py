@@ -3,7 +3,8 @@
 ``karmada_scheduler.testing`` has tools for tests of plugins, ``karmada_scheduler.command`` starts a scheduler with
 plugins of its own.
 
-- ``scheduling_points``, ``guard_point``, ``reconsider_point``, ``binding_points``: the extension points, with the contract and the context of each.
+- ``scheduling_points``, ``guard_point``, ``reconsider_point``, ``binding_points``: the extension points, with the contract
+  and the context of each.
 - ``run_hook``: the background task of a plugin.
 - ``result``, ``cycle``, ``cycle_state``, ``snapshot``, ``handle``: arguments and results of plugins.
 - ``diagnosis``: the errors that end an attempt.
@@ -53,7 +54,6 @@ from karmada_scheduler.framework.reconsider_point import (
     ReconsiderPlugin,
     StartTermPlugin,
     Terms,
-    settled,
 )
 from karmada_scheduler.framework.result import SKIP, SUCCESS, Code, Result
 from karmada_scheduler.framework.run_hook import RunPlugin
@@ -159,5 +159,4 @@ __all__ = [
     "WaitingBinding",
     "Workload",
     "WorkloadAnswer",
-    "settled",
 ]

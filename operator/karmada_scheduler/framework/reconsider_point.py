@@ -14,7 +14,6 @@ from enum import Enum
 from typing import Final, Protocol, runtime_checkable
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
-from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import HeldError, SchedulingError
 from karmada_scheduler.framework.plugin import Plugin
@@ -84,7 +83,7 @@ class ReconsiderPlugin(Plugin, Protocol):
         """Return the decision to try, None for none. Must be cheap: it is called for all bindings of the profile.
 
         It is also called when a binding is taken from the queue, so that the plugin sees a binding that is not
-        ``settled`` any more. The scheduler tries proposals for settled bindings only. The first plugin that proposes
+        ``is_settled`` any more. The scheduler tries proposals about settled bindings only. The first plugin that proposes
         one counts. An error counts as None.
         """
         ...
@@ -112,21 +111,3 @@ class StartTermPlugin(Plugin, Protocol):
         the name. A name that is no affinity term of the binding counts as "". Must be cheap.
         """
         ...
-
-
-def settled(binding: Binding) -> bool:
-    """Return whether a binding has clusters, is scheduled as it is, and leaves no cluster.
-
-    A binding is not settled that is not observed, whose last attempt failed, that has to be rescheduled, or that has
-    eviction tasks of any program.
-    """
-    condition = binding.status.condition(SCHEDULED_CONDITION)
-    return (
-        bool(binding.spec.clusters)
-        and not binding.deleting
-        and not binding.spec.graceful_eviction_tasks
-        and not binding.reschedule_triggered
-        and binding.status.scheduler_observed_generation == binding.generation
-        and condition is not None
-        and condition.get("status") == "True"
-    )

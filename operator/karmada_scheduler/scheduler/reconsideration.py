@@ -18,7 +18,6 @@ from karmada_scheduler.core.classify import RECONCILE_SCHEDULE, Classification, 
 from karmada_scheduler.core.decision import Decision, Reconsidered, ReconsiderResult
 from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.profile.profiles import Profiles
-from karmada_scheduler.framework.reconsider_point import settled
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.reconsidering import Proposed
 from karmada_scheduler.informer import requeue_rules
@@ -93,7 +92,7 @@ class Reconsiderations:
         classification = request.classification
         needs_none = classification.type is ScheduleType.AVOID or classification.is_routine
         is_leaving = any(target.name in terminating for target in binding.spec.clusters)
-        if not is_due or not needs_none or is_leaving or not settled(binding):
+        if not is_due or not needs_none or is_leaving or not binding.is_settled:
             return None
         reason = f"Try to schedule {binding.key.display} as {proposed.plugin.name} proposes"
         return replace(
@@ -185,7 +184,7 @@ class Reconsiderations:
             return
         if self._proposed(binding, framework) is None:
             self._waiting.discard(binding.key)
-        elif settled(binding) and (changed is None or _may_concern(binding, changed)):
+        elif binding.is_settled and (changed is None or _may_concern(binding, changed)):
             await self._queue.wait_idle(timeout=_QUEUE_SECONDS)
             self._due.add(binding.key)
             self._queue.add(binding.key, binding.spec.priority)

@@ -361,7 +361,7 @@ async def test_a_rebalance_begins_with_the_first_term_if_that_is_asked_for(
 
 
 async def overflowing(**args: Any) -> Fleet:
-    """Return a fleet with a binding of which 2 replicas are on m1 and 2 in the overflow tier m2; m1 then has room."""
+    """Return a fleet with a binding of which 2 replicas are on m1 and 2 in the overflow tier m2; m1 can then take all."""
     fleet = Fleet(**args)
     fleet.change("m1", cpu=2)
     term = {"affinityName": "t", "clusterNames": ["m1"], "overflowAffinities": [{"clusterNames": ["m2"]}]}
