@@ -155,8 +155,10 @@ class FailBack:
             return self._refused(context, clock, f"could take it; returns after {wait:g}s without a miss")
         if context.held:
             return self._refused(context, clock, f"could take it; {context.error}")
+        if tuple(context.targets or ()) == binding.spec.clusters:
+            return SUCCESS  # only the name of the term changes
         under_way = self._under_way(binding.key, now)
-        if under_way >= self._args.at_once and tuple(context.targets or ()) != binding.spec.clusters:
+        if under_way >= self._args.at_once:
             return self._refused(context, clock, f"could take it; {under_way} returns are under way")
         self._starting[binding.key] = now + _STARTING_SECONDS
         return SUCCESS

@@ -127,6 +127,7 @@ class SchedulingAlgorithm:
             budget,
             workload if framework.needs_workload else None,
             self._stored_workload,
+            is_proposed=proposed is not None,
         )
         if proposed is not None:
             return await _try_proposal(binding, inputs, proposed, until_stable=until_stable)

@@ -3,7 +3,8 @@
 A binding that is scheduled stays where it is until an event requires another decision. A Reconsider plugin proposes one,
 for example with an affinity term that the binding has left. The scheduler tries the proposal with all plugins and
 estimators, and shows the outcome to the plugin, which then lets it be written or not. Nothing is written of a proposal
-that fails, that a Guard plugin refuses, or that its plugin declines.
+that fails, that a Guard plugin refuses, or that its plugin declines. PostFilter plugins are not called for proposals: nobody
+gives way for a decision that is not needed.
 """
 
 from __future__ import annotations

@@ -97,6 +97,7 @@ class Reconsiderations:
         reason = f"Try to schedule {binding.key.display} as {proposed.plugin.name} proposes"
         return replace(
             request,
+            event=requeue_rules.PROPOSED,
             proposed=proposed,
             classification=Classification(ScheduleType.RECONCILE, reason, RECONCILE_SCHEDULE),
         )

@@ -156,6 +156,12 @@ async def test_without_an_earlier_term_a_proposal_is_a_miss() -> None:
     assert harness.count("missed") == 1
 
 
+async def test_nobody_gives_way_for_a_proposal() -> None:
+    harness = Reconsidered(proposing(), plugin("P", post_filter=raising()), placement=placement("m9"))
+    await harness.look()
+    assert harness.count("missed") == 1
+
+
 # --- which proposals are tried ---
 
 
