@@ -22,12 +22,13 @@ from karmada_scheduler.framework import (
     Result,
     Terms,
 )
+from karmada_scheduler_plugins._fail_back_args import Args
 from karmada_scheduler_plugins._fail_back_record import FAIL_BACK, OVERFLOW, TermChange, change_in
+from karmada_scheduler_plugins._overflow_tiers import empties_higher_tiers, tier_of
 
 FAILED_BACK: Final = "FailedBack"
 SPREAD_BACK: Final = "SpreadBack"
 WAITS: Final = "FailBackWaits"
-DAY: Final = 86_400
 _MISSED_CHECKS: Final = 4
 """After this many intervals without a check it is not known whether the term could take the workload all the time."""
 _UNDER_WAY_SECONDS: Final = 600.0
@@ -59,50 +60,6 @@ class FailBack:
     """Propose a return to an earlier affinity term, and let it happen after a time without a miss."""
 
     name = "FailBack"
-
-    @dataclass(frozen=True)
-    class Args:
-        """The args.
-
-        Attributes:
-            stabilization_seconds: From 1 to 86,400; the first wait. It is doubled for each return after which the
-                binding left the term again.
-            check_seconds: From 1 to 3,600, at most ``stabilization_seconds``; the interval of checks.
-            max_seconds: From ``stabilization_seconds`` to 604,800; the longest wait.
-            forget_seconds: From 1 to 2,592,000; a binding that stayed this long begins with the first wait again.
-            at_once: From 1; the returns of the profile that may be under way at the same time.
-            overflow: Whether replicas return from overflow tiers as well.
-            rebalance_from_first: Whether a WorkloadRebalancer lets a binding begin with its first term, as from
-                Karmada 1.19 on.
-        """
-
-        stabilization_seconds: int = 300
-        check_seconds: int = 30
-        max_seconds: int = DAY
-        forget_seconds: int = DAY
-        at_once: int = 1
-        overflow: bool = False
-        rebalance_from_first: bool = False
-
-        def __post_init__(self) -> None:
-            """Check the ranges."""
-            problems = [
-                f"{name} must be {least} to {most}, got {value}"
-                for name, value, least, most in (
-                    ("stabilizationSeconds", self.stabilization_seconds, 1, DAY),
-                    ("checkSeconds", self.check_seconds, 1, 3600),
-                    ("maxSeconds", self.max_seconds, 1, 7 * DAY),
-                    ("forgetSeconds", self.forget_seconds, 1, 30 * DAY),
-                    ("atOnce", self.at_once, 1, 10_000),
-                )
-                if not least <= value <= most
-            ]
-            if self.check_seconds > self.stabilization_seconds:
-                problems.append("checkSeconds must not be greater than stabilizationSeconds")
-            if self.max_seconds < self.stabilization_seconds:
-                problems.append("maxSeconds must not be less than stabilizationSeconds")
-            if problems:
-                raise ValueError("; ".join(problems))
 
     def __init__(self, args: Args, handle: Handle) -> None:
         """Take the args of the profile."""
@@ -136,7 +93,7 @@ class FailBack:
             return ""
         term = placement.affinity_term(change.target)
         if term is None or any(
-            _tier(term, self._cluster(each)) is None for each in binding.spec.target_names
+            tier_of(term, self._cluster(each)) is None for each in binding.spec.target_names
         ):
             return ""
         return change.target
@@ -221,7 +178,7 @@ class FailBack:
     def _uses_overflow(self, binding: Binding, term: ClusterAffinityTerm) -> bool:
         if not term.overflow_affinities or not binding.spec.is_workload:
             return False
-        return any(_tier(term, self._cluster(each.name)) for each in binding.spec.clusters)
+        return any(tier_of(term, self._cluster(each.name)) for each in binding.spec.clusters)
 
     def _cluster(self, name: str) -> Cluster | None:
         return self._handle.snapshot().get(name)
@@ -230,31 +187,11 @@ class FailBack:
         """Return why a proposed decision is a miss, "" if it is none."""
         if context.error is not None and not context.held:
             return str(context.error)
-        if context.proposal.terms is Terms.IN_FORCE and not self._improves(context):
+        if context.proposal.terms is Terms.IN_FORCE and not empties_higher_tiers(
+            context, self._handle.snapshot()
+        ):
             return "no cluster of an overflow tier can be left entirely"
         return ""
-
-    def _improves(self, context: ReconsiderContext) -> bool:
-        """Return whether a decision leaves whole clusters of higher tiers, and no cluster that stays has less."""
-        old = {each.name: each.replicas for each in context.binding.spec.clusters}
-        new = {each.name: each.replicas for each in context.targets or ()}
-        if any(name in new and new[name] < count for name, count in old.items()):
-            return False
-        placement = context.binding.spec.placement
-        term = placement.affinity_term(context.affinity_name) if placement is not None else None
-        if term is None:
-            return False
-        tiers = range(len(term.overflow_affinities) + 1)
-        before, after = (_replicas_up_to(tiers, self._by_tier(term, each)) for each in (old, new))
-        return before != after and all(a >= b for a, b in zip(after, before, strict=True))
-
-    def _by_tier(self, term: ClusterAffinityTerm, replicas: dict[str, int]) -> dict[int, int]:
-        found: dict[int, int] = {}
-        for name, count in replicas.items():
-            tier = _tier(term, self._cluster(name))
-            if tier is not None:
-                found[tier] = found.get(tier, 0) + count
-        return found
 
     def _checked(self, context: ReconsiderContext, now: float) -> _Clock:
         """Return the clock of a binding after a check that was no miss."""
@@ -344,16 +281,3 @@ def _is_on_its_way(binding: Binding) -> bool:
     change = _change_of(binding)
     name = binding.status.scheduler_observing_affinity_name
     return change is not None and change.is_return and change.target == name and change.source != OVERFLOW
-
-
-def _tier(term: ClusterAffinityTerm, cluster: Cluster | None) -> int | None:
-    """Return the first tier of a term that a cluster belongs to, 0 for its affinity; None if it is in none."""
-    if cluster is None:
-        return None
-    affinities = (term.affinity, *(each.affinity for each in term.overflow_affinities))
-    return next((tier for tier, affinity in enumerate(affinities) if affinity.matches(cluster)), None)
-
-
-def _replicas_up_to(tiers: range, by_tier: dict[int, int]) -> list[int]:
-    """Return for each tier the replicas in it and in those before."""
-    return [sum(by_tier.get(each, 0) for each in range(tier + 1)) for tier in tiers]
