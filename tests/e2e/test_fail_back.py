@@ -19,6 +19,7 @@ from tests.e2e.conftest import StartScheduler
 from tests.e2e.late_members import LateMembers, late_members
 from tests.e2e.workload import AGGREGATED, DUPLICATED, Workload, is_settled, placed
 from tools.controlplane import ControlPlane, Object
+from tools.controlplane.karmada import CLUSTERS
 
 UPSTREAM, WITHOUT, WITH = "karmada-scheduler", "ours without FailBack", "ours with FailBack"
 FROM_FIRST = "ours with rebalanceFromFirst"
@@ -154,6 +155,12 @@ def rebalance(web: Workload) -> None:
             },
         }
     )
+
+
+def use_cpus(plane: ControlPlane, name: str, count: int) -> None:
+    """Let a member with 16 CPUs report that so many are in use."""
+    status = {"resourceSummary": {"allocated": {"cpu": str(count)}}}
+    plane.client.patch(f"{CLUSTERS}/{name}/status", {"status": status})
 
 
 def stays(web: Workload, seconds: float) -> None:
@@ -294,3 +301,37 @@ def test_7717_a_rebalance_of_a_workload_in_the_backup_term(
         assert members.least_ready(workload_of(web), since=since) == 2
     else:
         assert (placed(found), term(found)) == ({"home-b": 2}, "backup")
+
+
+@EACH
+def test_5997_replicas_return_from_an_overflow_tier(
+    which: str, start_any: Start, web: Workload, members: LateMembers
+) -> None:
+    """karmada-io/karmada#5997: first cluster A, then B; replicas that overflowed stay in B when A has capacity again."""
+    start_any(overflow=True)
+    term = {
+        "affinityName": "tiers",
+        "clusterNames": ["home-a"],
+        "overflowAffinities": [{"affinityName": "more", "clusterNames": ["home-b"]}],
+    }
+    use_cpus(web.plane, "home-a", 14)
+    try:
+        web.create({"clusterAffinities": [term], "replicaScheduling": AGGREGATED}, replicas=4, cpu="1")
+        web.wait_placed({"home-a": 2, "home-b": 2})
+        web.wait(lambda found: is_reported(found, "home-a") and is_reported(found, "home-b"), "healthy")
+        web.plane.wait_for(lambda: members.ready(workload_of(web)) == 4, "ready")
+    finally:
+        use_cpus(web.plane, "home-a", 1)
+    since = time.monotonic()
+    if which != WITH:
+        time.sleep(2 * WAIT)
+        assert web.placed() == {"home-a": 2, "home-b": 2}
+        return
+    found = web.wait(lambda found: placed(found) == {"home-a": 4}, "returned")
+    assert time.monotonic() - since >= WAIT - 1
+    assert [(task["fromCluster"], task["reason"]) for task in tasks(found)] in (
+        [("home-b", "SpreadBack")],
+        [],
+    )
+    web.wait(lambda found: not tasks(found) and is_settled(found), "the move to end")
+    assert members.least_ready(workload_of(web), since=since) == 4
