@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Container
+import math
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -56,7 +57,8 @@ class Reconsiderations:
         self._due: set[BindingKey] = set()
         self._waiting: set[BindingKey] = set()
         self._last: dict[str, float] = {}
-        self._changed_clusters: dict[str, list[Cluster]] = {}
+        self._candidates: set[BindingKey] = set()
+        self._changed_clusters: dict[str, tuple[Cluster | None, Cluster | None]] = {}
         self._cluster_changed = asyncio.Event()
         self._is_running = False
 
@@ -72,8 +74,8 @@ class Reconsiderations:
             return
         if old is not None and new is not None and not _differs(old, new):
             return
-        versions = self._changed_clusters.setdefault(present.name, [])
-        versions.extend(each for each in (old, new) if each is not None)
+        before, _ = self._changed_clusters.get(present.name, (old, None))
+        self._changed_clusters[present.name] = before, new
         self._cluster_changed.set()
 
     def request(self, request: Request, terminating: Container[str]) -> Request | None:
@@ -83,11 +85,10 @@ class Reconsiderations:
         any case, so that they see bindings that are not settled any more.
         """
         binding = request.binding
-        proposed = self._proposed(binding, request.framework)
+        proposed = self._proposal_about(binding, request.framework)
         is_due = binding.key in self._due
         self._due.discard(binding.key)
         if proposed is None:
-            self._waiting.discard(binding.key)
             return None
         classification = request.classification
         needs_none = classification.type is ScheduleType.AVOID or classification.is_routine
@@ -159,37 +160,47 @@ class Reconsiderations:
     async def look(self) -> None:
         """Enqueue the bindings with proposals whose interval is over, or of whose clusters one has changed."""
         now = self._clock()
-        changed = [each for versions in self._changed_clusters.values() for each in versions]
+        changed = [each for both in self._changed_clusters.values() for each in both if each is not None]
         self._changed_clusters = {}
-        whole = set()
+        due = set()
         for name, framework in self._profiles.items():
-            is_due = now - self._last.get(name, -framework.reconsider.seconds) >= framework.reconsider.seconds
-            if framework.reconsider.is_used and is_due:
-                whole.add(name)
+            seconds = framework.reconsider.seconds
+            if framework.reconsider.is_used and now - self._last.get(name, -math.inf) >= seconds:
+                due.add(name)
                 self._last[name] = now
-        if not whole and not changed:
-            return
-        for count, binding in enumerate(list(self._bindings)):
-            if count % _CHUNK == _CHUNK - 1:
-                await asyncio.sleep(0)
-            await self._enqueue(binding, None if binding.spec.responsible_scheduler in whole else changed)
-        for keys in (self._waiting, self._due):
-            keys.difference_update([key for key in keys if self._bindings.get(key) is None])
+        if due:
+            keys = [each.key for each in self._bindings if each.spec.responsible_scheduler in due]
+            await self._enqueue(keys, lambda _: True)
+            for known in (self._candidates, self._waiting, self._due):
+                known.difference_update([key for key in known if self._bindings.get(key) is None])
+        if changed:
+            await self._enqueue(list(self._candidates - self._due), lambda each: _may_concern(each, changed))
 
-    async def _enqueue(self, binding: Binding, changed: list[Cluster] | None) -> None:
-        """Enqueue a binding with a proposal; if clusters are given, only if it may be placed on one of them."""
-        framework = self._profiles.of(binding)
-        if framework is None or not framework.reconsider.is_used or binding.spec.placement is None:
-            return
-        if not requeue_rules.is_claimed_and_assigned(binding, self._profiles.names):
-            return
-        if self._proposed(binding, framework) is None:
-            self._waiting.discard(binding.key)
-        elif binding.is_settled and (changed is None or _may_concern(binding, changed)):
-            await self._queue.wait_idle(timeout=_QUEUE_SECONDS)
-            self._due.add(binding.key)
-            self._queue.add(binding.key, binding.spec.priority)
-            await asyncio.sleep(0)
+    async def _enqueue(self, keys: Sequence[BindingKey], is_concerned: Callable[[Binding], bool]) -> None:
+        """Enqueue the bindings among these that have a proposal, one by one."""
+        for count, key in enumerate(keys, start=1):
+            if count % _CHUNK == 0:
+                await asyncio.sleep(0)
+            binding = self._bindings.get(key)
+            framework = None if binding is None else self._profiles.of(binding)
+            if binding is None or framework is None or not self._may_have_proposal(binding, framework):
+                self._candidates.discard(key)
+                self._waiting.discard(key)
+                continue
+            if self._proposal_about(binding, framework) is None or not binding.is_settled:
+                continue
+            if is_concerned(binding):
+                await self._queue.wait_idle(timeout=_QUEUE_SECONDS)
+                self._due.add(key)
+                self._queue.add(key, binding.spec.priority)
+                await asyncio.sleep(0)
+
+    def _may_have_proposal(self, binding: Binding, framework: Framework) -> bool:
+        return (
+            framework.reconsider.is_used
+            and binding.spec.placement is not None
+            and requeue_rules.is_claimed_and_assigned(binding, self._profiles.names)
+        )
 
     async def _wait(self) -> None:
         """Wait for the next interval or change."""
@@ -205,12 +216,18 @@ class Reconsiderations:
     def _is_used(self) -> bool:
         return any(each.reconsider.is_used for _, each in self._profiles.items())
 
-    def _proposed(self, binding: Binding, framework: Framework) -> Proposed | None:
+    def _proposal_about(self, binding: Binding, framework: Framework) -> Proposed | None:
         try:
-            return framework.reconsider.propose(binding)
+            proposed = framework.reconsider.propose(binding)
         except PluginError as error:
             log.error("No proposal about %s: %s", binding.key.display, error)  # noqa: TRY400
-            return None
+            proposed = None
+        if proposed is None:
+            self._candidates.discard(binding.key)
+            self._waiting.discard(binding.key)
+        else:
+            self._candidates.add(binding.key)
+        return proposed
 
     def _log(self, binding: Binding, found: Reconsidered) -> None:
         if found.result is ReconsiderResult.ACCEPTED:

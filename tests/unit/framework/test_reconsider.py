@@ -225,6 +225,33 @@ async def test_between_two_intervals_a_change_of_a_matching_cluster_tries_a_prop
     assert harness.count("declined") == 1 + is_tried
 
 
+async def test_a_change_of_a_cluster_concerns_only_bindings_that_had_a_proposal() -> None:
+    asked: list[str] = []
+
+    def propose(about: Any) -> Proposal | None:
+        asked.append(about.key.name)
+        return BACK if about.key.name == "web" else None
+
+    no = Result.unschedulable("not yet")
+    harness = Reconsidered(plugin("R", propose=propose, reconsider=answering(no)))
+    harness.put("other", placement=placement())
+    await harness.look()
+    asked.clear()
+    harness.cluster("m1", version=7, generation=7)
+    harness.sleep(1)
+    await harness.reconsiderations.look()
+    assert asked == ["web"]
+
+
+async def test_a_binding_that_is_suspended_does_not_wait_any_more() -> None:
+    harness = Reconsidered(proposing(answer=Result.unschedulable("not yet")))
+    await harness.look()
+    assert harness.reconsiderations.waiting == 1
+    harness.server.change("web", suspension={"scheduling": True})
+    await harness.look()
+    assert harness.reconsiderations.waiting == 0
+
+
 async def test_the_first_plugin_with_a_proposal_counts() -> None:
     none = plugin("None", propose=answering(None), reconsider=raising())
     last = plugin("Last", propose=raising(), reconsider=raising())
