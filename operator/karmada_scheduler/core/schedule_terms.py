@@ -49,8 +49,8 @@ async def _try_terms(
     """Try the affinity terms in turn, starting with the one in use.
 
     If none works, the error of the first is the decision's. Earlier terms are not tried: a binding does not return
-    to a term that it has left, unless a Reconsider plugin proposes that. A plugin error ends the pass: it implies nothing about the clusters, so it must
-    neither clear a placement nor move the binding to the next term.
+    to a term that it has left, unless a Reconsider plugin proposes that. A plugin error ends the pass: it implies
+    nothing about the clusters, so it must neither clear a placement nor move the binding to the next term.
     """
     failures: list[TermFailure] = []
     attempts: list[TermAttempt] = []

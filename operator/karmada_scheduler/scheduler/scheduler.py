@@ -254,10 +254,11 @@ class Scheduler:
         workload = self._find_workload(request.binding) if request.framework.needs_workload else None
         if not isinstance(workload, NotSynced):
             proposal.workload = workload
-            decision = self._decisions.run_now(proposal)
-            if decision is None:
-                self._tasks.start(attempt, self._try_proposal_later(attempt, proposal, request))
-                return None
+            if is_activated or self._gate.admits(proposal):
+                decision = self._decisions.run_now(proposal)
+                if decision is None:
+                    self._tasks.start(attempt, self._try_proposal_later(attempt, proposal, request))
+                    return None
         if decision is None or not self._reconsiderations.tried(request.binding, decision):
             return self._process_request(attempt, request, is_activated=is_activated)
         return self._handle_decision(attempt, proposal, decision)

@@ -183,6 +183,14 @@ async def test_a_binding_that_is_not_settled_is_not_reconsidered(
     assert sum(map(harness.count, ("accepted", "declined", "missed", "held", "failed"))) == 0
 
 
+@pytest.mark.parametrize("gate", [answering(Result.unschedulable("closed")), raising()])
+async def test_a_binding_that_pre_enqueue_plugins_keep_out_is_not_reconsidered(gate: Any) -> None:
+    harness = Reconsidered(proposing(), plugin("P", pre_enqueue=gate))
+    await harness.look()
+    assert harness.server.requests == []
+    assert harness.count("accepted") == 0
+
+
 async def test_an_event_does_not_try_a_proposal() -> None:
     harness = Reconsidered(proposing())
     await harness.run()
