@@ -21,7 +21,7 @@ class Move(NamedTuple):
         replicas: The replicas that move to other clusters; 0 for a workload without replicas.
         is_move: Whether anything moves, also a workload without replicas.
         partial: The replicas that move off clusters that stay with fewer.
-        cause: ``PlacementChanged``, ``Rebalanced`` or ``Rescheduled``.
+        cause: ``PlacementChanged``, ``Rebalanced``, ``Rescheduled``, or the reason of a proposal, as ``FailedBack``.
     """
 
     replicas: int
@@ -43,7 +43,9 @@ def move_of(context: GuardContext) -> Move:
     fewer = max(0, sum(each.replicas for each in binding.spec.clusters) - sum(new.values()))
     placement = binding.spec.placement
     cause = "Rescheduled"
-    if placement is not None and placement_changed(binding, placement):
+    if context.proposal is not None:
+        cause = context.proposal.reason
+    elif placement is not None and placement_changed(binding, placement):
         cause = "PlacementChanged"
     elif binding.reschedule_triggered:
         cause = "Rebalanced"

@@ -56,6 +56,11 @@ class PlacementGuard:
         self._handle = handle
         self._books = MoveBooks(handle, args.budgets)
 
+    @property
+    def is_graceful(self) -> bool:
+        """Whether moves are graceful."""
+        return self._args.graceful.enabled
+
     def guard(self, context: GuardContext, /) -> Result | GuardAnswer:
         """Keep the placement, or let the decision through, with eviction tasks if moves are graceful."""
         if context.error is not None:
@@ -145,12 +150,16 @@ class PlacementGuard:
             and leaves_last_healthy_copy(context)
         ):
             what = f"{_names(context.leaving)} has the last healthy copy"
+            if context.proposal is not None:
+                return Result.unschedulable(f"{what}, and it does not move gracefully")
             longest = args.last_healthy_copy.max_wait_seconds
             held = _held_for(binding, LAST_HEALTHY_COPY, what, longest=longest, now=now)
             if held is not None:
                 return held
         if args.graceful.enabled and args.graceful.partial == "hold" and move.partial:
             what = f"{move.partial} replicas would leave clusters that stay, which cannot be graceful"
+            if context.proposal is not None:
+                return Result.unschedulable(what)
             held = _held_for(binding, PARTIAL, what, longest=args.graceful.max_hold_seconds, now=now)
             if held is not None:
                 return held

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Final, Protocol
 
 from karmada_scheduler.framework.profile.factory import Factory
 from karmada_scheduler.framework.profile.registry import Registry
+from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler_plugins.api_enablement import APIEnablement
 from karmada_scheduler_plugins.cluster_affinity import ClusterAffinity
 from karmada_scheduler_plugins.cluster_eviction import ClusterEviction
@@ -13,6 +15,7 @@ from karmada_scheduler_plugins.cluster_locality import ClusterLocality
 from karmada_scheduler_plugins.default_assigner import DefaultAssigner
 from karmada_scheduler_plugins.default_binder import DefaultBinder
 from karmada_scheduler_plugins.default_selector import DefaultSelector
+from karmada_scheduler_plugins.fail_back import FailBack
 from karmada_scheduler_plugins.fresh_first import FreshFirst
 from karmada_scheduler_plugins.placement_guard import PlacementGuard
 from karmada_scheduler_plugins.priority_sort import PrioritySort
@@ -39,7 +42,11 @@ MANDATORY: Final[dict[str, Factory]] = {
 }
 """Steps that are not plugins upstream: a profile can replace them, ``--plugins`` cannot switch them off."""
 
-OPT_IN: Final[dict[str, Factory]] = {"FreshFirst": FreshFirst, "PlacementGuard": PlacementGuard}
+OPT_IN: Final[dict[str, Factory]] = {
+    "FailBack": FailBack,
+    "FreshFirst": FreshFirst,
+    "PlacementGuard": PlacementGuard,
+}
 """Plugins that karmada-scheduler does not have: only those run that a profile or ``--plugins`` names."""
 
 ORIGIN: Final = "in-tree"
@@ -65,3 +72,14 @@ def in_tree(gates: Gates) -> Registry:
     for name, factory in OPT_IN.items():
         registry.register(name, factory, origin=ORIGIN, opt_in=True)
     return registry
+
+
+def warnings_about(profiles: Mapping[str, ProfilePlugins]) -> Iterator[str]:
+    """Yield what the in-tree plugins of a profile do in this combination that its author may not expect."""
+    for name, plugins in sorted(profiles.items()):
+        is_graceful = any(isinstance(each, PlacementGuard) and each.is_graceful for each in plugins.guard)
+        if not is_graceful and any(isinstance(each, FailBack) for each in plugins.reconsider):
+            yield (
+                f'FailBack of profile "{name}" moves workloads ungracefully: Karmada deletes the old copy first; '
+                "enable PlacementGuard with graceful.enabled"
+            )

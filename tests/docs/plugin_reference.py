@@ -56,6 +56,7 @@ PARTS: Final = (
                 "NormalizeScorePlugin", "SelectPlugin", "AssignPlugin",
             ),
             "framework/guard_point.py": ("GuardPlugin", "GuardObservationPlugin"),
+            "framework/reconsider_point.py": ("ReconsiderPlugin", "StartTermPlugin"),
             "framework/binding_points.py#2": (
                 "ReservePlugin", "PermitPlugin", "PreBindPlugin", "BindPlugin", "PostBindPlugin",
             ),
@@ -72,6 +73,7 @@ PARTS: Final = (
                 "NormalizeScoreContext", "SelectContext", "AssignContext",
             ),
             "framework/guard_point.py": ("GuardContext",),
+            "framework/reconsider_point.py": ("ReconsiderContext",),
             "framework/binding_points.py#2": ("BindContext",),
             "framework/cycle.py": ("Cycle",),
             "framework/cycle_state.py": ("CycleState", "StateKey"),
@@ -87,6 +89,7 @@ PARTS: Final = (
             "framework/result.py": ("Result", "Code", "SUCCESS", "SKIP"),
             "framework/scheduling_points.py": ("PreFilterAnswer", "SelectAnswer", "AssignAnswer"),
             "framework/guard_point.py": ("GuardAnswer", "EvictionTask"),
+            "framework/reconsider_point.py": ("Proposal", "Terms"),
         },
     ),
     Part(

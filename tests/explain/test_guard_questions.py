@@ -9,6 +9,7 @@ from typing import Any
 from karmada_scheduler.explain.causes import causes_of
 from karmada_scheduler.explain.model import State
 from karmada_scheduler.testing import BindingBuilder, FakeHandle, binding, cluster, make
+from karmada_scheduler_plugins.fail_back import FailBack
 from karmada_scheduler_plugins.placement_guard import PlacementGuard
 from tests.explain.asking import explained, inputs_of, primary
 
@@ -86,3 +87,19 @@ def test_a_graceful_move_names_what_it_waits_for_and_how_long() -> None:
 def test_without_a_guard_plugin_nothing_is_said_about_guards() -> None:
     codes = {each.code for each in explained(on_m1().names("m9"), cluster("m1")).causes}
     assert not any("Guard" in code for code in codes)
+
+
+def test_a_binding_that_may_return_to_an_earlier_term_names_the_plugin_that_proposes_it() -> None:
+    asked = binding("web").replicas(2).aggregated().term("first", "m1").term("second", "m2")
+    asked.on(m2=2).observing("second").applied().last_scheduled("2026-01-01T00:00:00Z")
+    asked.observed_generation(1).condition(type="Scheduled", status="True").generation(1)
+    plugins = [make(FailBack, {}, handle=FakeHandle())]
+    fleet = (cluster("m1"), cluster("m2"))
+    found = primary(asked, *fleet, plugins=plugins)
+    assert found.code == "TermBehind"
+    assert found.evidence == {"term": "first", "inUse": "second", "proposedBy": "FailBack"}
+    assert found.text == (
+        "the term first works again, and FailBack proposes to return there; its Events say what it waits for"
+    )
+    found = primary(asked, *fleet, why_not="m1", plugins=plugins)
+    assert (found.code, found.evidence["proposedBy"]) == ("TermBehind", "FailBack")

@@ -41,7 +41,7 @@ from karmada_scheduler.api.manifest import (
     read_text_map,
 )
 from karmada_scheduler.api.placement import Placement
-from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION, SCHEDULED_CONDITION
 
 __all__ = [
     "API_VERSION",
@@ -117,6 +117,24 @@ class Binding:
         """Whether a reschedule was requested since the last scheduling; times have whole seconds."""
         requested, done = self.spec.reschedule_triggered_at, self.status.last_scheduled_time
         return requested is not None and done is not None and requested > done
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has clusters, was scheduled successfully as it is, and nothing is left to do.
+
+        It is not if its generation is not observed, its last attempt failed, a reschedule was requested, it has eviction
+        tasks of any program, or it is being deleted.
+        """
+        condition = self.status.condition(SCHEDULED_CONDITION)
+        return (
+            bool(self.spec.clusters)
+            and not self.deleting
+            and not self.spec.graceful_eviction_tasks
+            and not self.reschedule_triggered
+            and self.status.scheduler_observed_generation == self.generation
+            and condition is not None
+            and condition.get("status") == "True"
+        )
 
     @classmethod
     def from_manifest(cls, manifest: Manifest) -> Binding:

@@ -44,6 +44,7 @@ from karmada_scheduler.plugin_loader.handle import HandleBackend
 from karmada_scheduler.plugin_loader.manager import PluginManager
 from karmada_scheduler.scheduler.guarded import GuardedBindings
 from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
+from karmada_scheduler.scheduler.reconsideration import Reconsiderations
 from karmada_scheduler.scheduler.unplaced import UnplacedBindings
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 from karmada_scheduler.scheduling_queue.factory import make_queue
@@ -103,6 +104,13 @@ class Application:
             assumed=assumed,
         )
         self._api_server = ApiServer(options, environment, self._metrics)
+        self._reconsiderations = Reconsiderations(
+            bindings=bindings,
+            queue=queue,
+            profiles=self._plugins.profiles,
+            metrics=self._metrics.plugins,
+            clock=self._clock,
+        )
         self._estimation = (
             Estimation.make(
                 options.estimators,
@@ -159,7 +167,7 @@ class Application:
         names = self._plugins.profiles.names
         permit = PermitListener(self._state.waiting, names)
         bindings: list[BindingListener] = [permit.binding_changed]
-        clusters: list[ClusterListener] = [permit.cluster_changed]
+        clusters: list[ClusterListener] = [permit.cluster_changed, self._reconsiderations.on_cluster]
         if self._state.assumed is not None:
             bindings.append(only_assigned(self._state.assumed.on_binding_change, names))
         if self._estimation is not None:
@@ -298,6 +306,7 @@ class Application:
             on_read=self._event_handlers.on_event,
             on_rollback=on_rollback,
             recorder=self._explain.recorder if self._explain is not None else None,
+            reconsiderations=self._reconsiderations,
         )
         async with leadership.hold():
             self._leader = leader
@@ -307,6 +316,7 @@ class Application:
                 self._unplaced.report, unclaimed=self._unplaced.unclaimed
             )
             self._metrics.plugins.expose_guarded(self._guarded.counts)
+            self._metrics.plugins.expose_failback_waiting(lambda: self._reconsiderations.waiting)
             await leader.run()
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -24,6 +25,7 @@ from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.explain.recorder import Recorder
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.informer.workloads import NotSynced
+from karmada_scheduler.scheduler.reconsideration import Reconsiderations
 from karmada_scheduler.scheduler.scheduler import Scheduler
 
 log = logging.getLogger(__name__)
@@ -56,6 +58,7 @@ class Leader:
         on_read: Callable[[str, str, Mapping[str, Any]], None],
         on_rollback: Callable[[], None],
         recorder: Recorder | None = None,
+        reconsiderations: Reconsiderations,
     ) -> None:
         """Build the loop; ``run`` runs it.
 
@@ -72,7 +75,9 @@ class Leader:
             on_read: Gets the objects that are read after conflicts, as watch events.
             on_rollback: Called when an object is older than in the cache.
             recorder: Records decisions; None without records.
+            reconsiderations: The bindings that Reconsider plugins may want decided again.
         """
+        self._reconsiderations = reconsiderations
         environment, metrics = host.environment, host.metrics
         self._metrics = metrics
         self._state = state
@@ -120,6 +125,7 @@ class Leader:
             clock=environment.clock,
             new_budget=environment.decision_budget,
             recorder=recorder,
+            reconsiderations=reconsiderations,
         )
 
     def record(self, binding: Binding, warning: bool, reason: str, text: str) -> None:  # noqa: FBT001 (the handle)
@@ -130,7 +136,9 @@ class Leader:
         """Schedule until cancelled; then wait for the writes under way, and for Events."""
         log.info("Starting karmada scheduler", extra={"count": len(self._state.queue)})
         async with self._recorder.posting(flush_seconds=_FLUSH_SECONDS):
+            again = asyncio.create_task(self._reconsiderations.run(), name="reconsider")
             try:
                 await self.scheduler.run()
             finally:
+                again.cancel()
                 await self.scheduler.drain(timeout=STOP_SECONDS)

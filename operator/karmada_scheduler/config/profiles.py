@@ -69,6 +69,7 @@ class Plugins:
     select: PluginSet = field(default_factory=PluginSet)
     assign: PluginSet = field(default_factory=PluginSet)
     guard: PluginSet = field(default_factory=PluginSet)
+    reconsider: PluginSet = field(default_factory=PluginSet)
     reserve: PluginSet = field(default_factory=PluginSet)
     permit: PluginSet = field(default_factory=PluginSet)
     pre_bind: PluginSet = field(default_factory=PluginSet)

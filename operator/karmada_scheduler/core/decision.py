@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 from karmada_scheduler.api.binding import BindingKey, TargetCluster
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.diagnosis import Diagnosis, SchedulingError
 from karmada_scheduler.framework.guard_point import EvictionTask
+from karmada_scheduler.framework.reconsider_point import Proposal
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,38 @@ class Guarded:
     cancelled: frozenset[str] = frozenset()
 
 
+class ReconsiderResult(Enum):
+    """What became of a proposal of a Reconsider plugin."""
+
+    ACCEPTED = "accepted"
+    """It is written."""
+    DECLINED = "declined"
+    """The decision succeeds, and the plugin does not want it yet."""
+    HELD = "held"
+    """A Guard plugin does not let it through."""
+    MISSED = "missed"
+    """The decision fails."""
+    FAILED = "failed"
+    """A plugin failed, or the API server refused the write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconsidered:
+    """A proposal of a Reconsider plugin, and what became of it.
+
+    Attributes:
+        plugin: The plugin that proposed it.
+        proposal: The proposal.
+        result: What became of it.
+        reason: Why nothing is written; "" if it is accepted.
+    """
+
+    plugin: str
+    proposal: Proposal
+    result: ReconsiderResult
+    reason: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The result of scheduling a binding.
@@ -82,6 +116,8 @@ class Decision:
         fallbacks: By cluster, the reason for using its resource summary instead of its estimator; all clusters
             if no estimate counted.
         guarded: The answers of Guard plugins; None without any, and for a decision that changes no clusters.
+        reconsidered: The proposal that this decision tried, None for a decision that an event requires. Unless it is
+            accepted, the decision is empty.
     """
 
     key: BindingKey
@@ -93,6 +129,7 @@ class Decision:
     attempts: tuple[TermAttempt, ...] = ()
     fallbacks: Mapping[str, str] = field(default_factory=dict)
     guarded: Guarded | None = None
+    reconsidered: Reconsidered | None = None
 
     @property
     def is_success(self) -> bool:

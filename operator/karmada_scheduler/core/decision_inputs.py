@@ -33,6 +33,7 @@ class DecisionInputs:
         budget: CPU time of the decision; None means no limit.
         workload: Metadata of the workload; None if no plugin needs it.
         stored_workload: Returns the workload of a binding as it is stored, None if it is not known.
+        is_proposed: Whether a Reconsider plugin has proposed the decision. Nothing is then done to make it possible.
     """
 
     snapshot: Snapshot
@@ -47,6 +48,7 @@ class DecisionInputs:
     budget: Budget | None = None
     workload: WorkloadAnswer | None = None
     stored_workload: Callable[[BindingKey], Workload | None] = no_workload
+    is_proposed: bool = False
 
     def slice_is_over(self) -> bool:
         """Return whether the decision has to yield to the event loop; see ``yield_if_due``."""

@@ -10,18 +10,22 @@ from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.core.decision import Decision, Guarded
 from karmada_scheduler.framework.diagnosis import FitError, HeldError, KeptError, PluginError
 from karmada_scheduler.framework.guard_point import GuardAnswer, GuardContext
+from karmada_scheduler.framework.reconsider_point import Proposal
 from karmada_scheduler.framework.runtime.framework import Framework
 
 MAX_SHOWN: Final = 10
 """Targets in a text."""
 
 
-def guarded(binding: Binding, decision: Decision, framework: Framework) -> Decision:
+def guarded(
+    binding: Binding, decision: Decision, framework: Framework, proposal: Proposal | None = None
+) -> Decision:
     """Return a decision as the Guard plugins of the profile let it through, or the one that keeps the placement.
 
-    Decisions that change no clusters are returned as they are.
+    Decisions that change no clusters are returned as they are. ``proposal`` is that of a Reconsider plugin, None for a
+    decision that an event requires.
     """
-    context = _context(binding, decision)
+    context = _context(binding, decision, proposal)
     if context is None:
         return decision
     try:
@@ -62,7 +66,7 @@ def taken_back(before: Decision, decision: Decision) -> Decision:
     return replace(decision, guarded=replace(before.guarded, cancelled=cancelled))
 
 
-def _context(binding: Binding, decision: Decision) -> GuardContext | None:
+def _context(binding: Binding, decision: Decision, proposal: Proposal | None) -> GuardContext | None:
     """Return what Guard plugins are asked about; None if the decision changes no clusters."""
     fit = decision.error if isinstance(decision.error, FitError) else None
     may_take_back = fit is not None and bool(binding.spec.graceful_eviction_tasks)
@@ -72,7 +76,7 @@ def _context(binding: Binding, decision: Decision) -> GuardContext | None:
     cycle = decision.cycle if fit is None else last
     if cycle is None:
         return None
-    return GuardContext(binding, None if fit is not None else decision.targets, cycle, fit)
+    return GuardContext(binding, None if fit is not None else decision.targets, cycle, fit, proposal)
 
 
 def _refused(decision: Decision, context: GuardContext, answer: GuardAnswer) -> Decision:

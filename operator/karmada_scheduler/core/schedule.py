@@ -33,10 +33,13 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.decision_inputs import DecisionInputs
 from karmada_scheduler.core.guard import guarded, taken_back, without_tasks
 from karmada_scheduler.core.ordering.cache import OrderingCaches
+from karmada_scheduler.core.reconsider import outside, proposed_terms, reconsidered
 from karmada_scheduler.core.schedule_terms import UNFINISHED, schedule_terms
 from karmada_scheduler.framework.cycle import InFlight, Peers, no_workload
 from karmada_scheduler.framework.diagnosis import SchedulingError
+from karmada_scheduler.framework.reconsider_point import Terms
 from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.runtime.reconsidering import Proposed
 from karmada_scheduler.framework.snapshot import Snapshot
 
 _NOTHING_ASSUMED: Final[Assumed] = {}
@@ -87,6 +90,7 @@ class SchedulingAlgorithm:
         until_stable: bool = True,
         budget: Budget | None = None,
         workload: WorkloadAnswer | None = None,
+        proposed: Proposed | None = None,
     ) -> Decision:
         """Decide on the placement of a binding. ``classify`` determines before whether it has to be scheduled.
 
@@ -103,11 +107,13 @@ class SchedulingAlgorithm:
             until_stable: Whether upstream would schedule again on top of its own result.
             budget: CPU time of the decision; None means no limit, and no yielding (``run_sync.begin``).
             workload: Metadata of the workload; plugins get it only where one of them needs it.
+            proposed: The proposal of a Reconsider plugin to try; None for a decision that an event requires.
         """
         if binding.spec.clusters and (not snapshot.clusters or snapshot.unknown):
             problem = _unknown_cluster(binding, snapshot)
             if problem is not None:
-                return _kept(binding, problem)
+                kept = _kept(binding, problem)
+                return kept if proposed is None else reconsidered(binding, kept, framework, proposed)
         inputs = DecisionInputs(
             snapshot,
             framework,
@@ -121,7 +127,10 @@ class SchedulingAlgorithm:
             budget,
             workload if framework.needs_workload else None,
             self._stored_workload,
+            is_proposed=proposed is not None,
         )
+        if proposed is not None:
+            return await _try_proposal(binding, inputs, proposed, until_stable=until_stable)
         decision = await schedule_terms(binding, inputs)
         if until_stable:
             decision = await _until_stable(binding, decision, inputs)
@@ -144,6 +153,22 @@ class SchedulingAlgorithm:
         if caches is None:
             caches = self._caches[framework] = OrderingCaches()
         return caches
+
+
+async def _try_proposal(
+    binding: Binding, inputs: DecisionInputs, proposed: Proposed, *, until_stable: bool
+) -> Decision:
+    """Return the decision that a Reconsider plugin proposes, empty if it is not to be written."""
+    terms = proposed_terms(binding, proposed)
+    if not terms and proposed.proposal.terms is Terms.EARLIER:
+        decision = Decision(binding.key, error=SchedulingError("there is no earlier affinity term"))
+    else:
+        decision = await schedule_terms(binding, inputs, terms or None)
+    if decision.error is None and until_stable:
+        decision = outside(await _until_stable(binding, decision, inputs), binding, terms)
+    if decision.error is None:
+        decision = guarded(binding, decision, inputs.framework, proposed.proposal)
+    return reconsidered(binding, decision, inputs.framework, proposed)
 
 
 async def _until_stable(binding: Binding, first: Decision, inputs: DecisionInputs) -> Decision:

@@ -33,7 +33,7 @@ async def schedule_term(cycle: Cycle, inputs: DecisionInputs) -> TermAttempt:
             found = await find_clusters_that_fit(cycle, inputs)
             diagnosis = found.diagnosis
             if not found.any_fits:
-                may_work_next_time = await framework.run_post_filter(
+                may_work_next_time = not inputs.is_proposed and await framework.run_post_filter(
                     cycle, diagnosis, skipped=found.skipped, left_out=found.rejected_by_pre_filter
                 )
                 error = FitError(len(cycle.snapshot), diagnosis)

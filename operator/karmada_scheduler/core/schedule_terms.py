@@ -23,8 +23,11 @@ UNFINISHED: Final = (PluginError, OverBudgetError)
 """Errors that end a decision and imply nothing about the clusters."""
 
 
-async def schedule_terms(binding: Binding, inputs: DecisionInputs) -> Decision:
-    """Return the decision of one pass."""
+async def schedule_terms(binding: Binding, inputs: DecisionInputs, terms: range | None = None) -> Decision:
+    """Return the decision of one pass.
+
+    ``terms`` are the indexes of the affinity terms to try, not empty; None for the one in force and those after it.
+    """
     try:
         placement = placement_of(binding)
         limits.check(binding.spec, placement)
@@ -34,22 +37,26 @@ async def schedule_terms(binding: Binding, inputs: DecisionInputs) -> Decision:
         return Decision(binding.key, error=error)
     # An explicit empty list of affinity terms is none: upstream would schedule nothing and report success.
     if placement.cluster_affinities:
-        return await _try_terms(binding, placement, inputs)
+        return await _try_terms(binding, placement, inputs, terms)
     cycle = _cycle(binding, placement, inputs, binding.status.scheduler_observing_affinity_name)
     attempt = await schedule_term(cycle, inputs)
     return _decision(binding, placement, attempt.error, attempt.targets, (attempt,))
 
 
-async def _try_terms(binding: Binding, placement: Placement, inputs: DecisionInputs) -> Decision:
+async def _try_terms(
+    binding: Binding, placement: Placement, inputs: DecisionInputs, terms: range | None
+) -> Decision:
     """Try the affinity terms in turn, starting with the one in use.
 
     If none works, the error of the first is the decision's. Earlier terms are not tried: a binding does not return
-    to a term that it has left. A plugin error ends the pass: it implies nothing about the clusters, so it must
-    neither clear a placement nor move the binding to the next term.
+    to a term that it has left, unless a Reconsider plugin proposes that. A plugin error ends the pass: it implies
+    nothing about the clusters, so it must neither clear a placement nor move the binding to the next term.
     """
     failures: list[TermFailure] = []
     attempts: list[TermAttempt] = []
-    for index in range(_term_in_use(binding, placement), len(placement.cluster_affinities)):
+    if terms is None:
+        terms = range(_term_in_use(binding, placement), len(placement.cluster_affinities))
+    for index in terms:
         name = placement.cluster_affinities[index].affinity_name
         cycle = _cycle(binding, placement, inputs, name)
         attempt = await (

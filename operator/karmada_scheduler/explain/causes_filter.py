@@ -101,6 +101,13 @@ def _other_term(situation: Situation, traces: Traces, cluster: str) -> list[Caus
     evidence: dict[str, Any] = {"cluster": cluster, "term": names[of_cluster_], "inUse": names[used]}
     if of_cluster_ < used:
         text = f"{cluster} belongs to the term {names[of_cluster_]}, and a binding never returns to a term that it has left"
+        plugin = situation.returned_by
+        if plugin:
+            evidence |= {"proposedBy": plugin}
+            text = (
+                f"{cluster} belongs to the term {names[of_cluster_]}, which the binding has left; {plugin} proposes to "
+                "return there when it works, and its Events say what it waits for"
+            )
         return [Cause("TermBehind", Stage.POLICY, evidence, text)]
     short_of = [
         each for each in traces.attempt.selected if each.available < situation.inputs.binding.spec.replicas

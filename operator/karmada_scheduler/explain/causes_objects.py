@@ -182,6 +182,12 @@ def _term_behind(situation: Situation) -> Iterator[Cause]:
             f"the term {works} works again, but the term {used} is in use, and a binding never returns to a term that "
             "it has left, not even with a WorkloadRebalancer"
         )
+        plugin = situation.returned_by
+        if plugin:
+            text = f"the term {works} works again, and {plugin} proposes to return there; its Events say what it waits for"
+            evidence = {"term": works, "inUse": used, "proposedBy": plugin}
+            yield Cause("TermBehind", Stage.POLICY, evidence, text)
+            return
         yield Cause("TermBehind", Stage.POLICY, {"term": works, "inUse": used}, text)
 
 

@@ -90,6 +90,15 @@ class Situation:
         return not self.asks and bool(self.present) and self.first.placement == self.present
 
     @cached_property
+    def returned_by(self) -> str:
+        """The Reconsider plugin that proposes another decision about the binding, "" if none does."""
+        try:
+            proposed = self.inputs.framework.reconsider.propose(self.inputs.binding)
+        except PluginError:
+            return ""
+        return "" if proposed is None else proposed.plugin.name
+
+    @cached_property
     def present(self) -> dict[str, int]:
         """What the binding has, by cluster."""
         return by_name(self.inputs.binding.spec.clusters)

@@ -3,7 +3,8 @@
 ``karmada_scheduler.testing`` has tools for tests of plugins, ``karmada_scheduler.command`` starts a scheduler with
 plugins of its own.
 
-- ``scheduling_points``, ``guard_point``, ``binding_points``: the extension points, with the contract and the context of each.
+- ``scheduling_points``, ``guard_point``, ``reconsider_point``, ``binding_points``: the extension points, with the contract
+  and the context of each.
 - ``run_hook``: the background task of a plugin.
 - ``result``, ``cycle``, ``cycle_state``, ``snapshot``, ``handle``: arguments and results of plugins.
 - ``diagnosis``: the errors that end an attempt.
@@ -47,6 +48,13 @@ from karmada_scheduler.framework.guard_point import (
 )
 from karmada_scheduler.framework.handle import Handle, WaitingBinding
 from karmada_scheduler.framework.plugin import Plugin
+from karmada_scheduler.framework.reconsider_point import (
+    Proposal,
+    ReconsiderContext,
+    ReconsiderPlugin,
+    StartTermPlugin,
+    Terms,
+)
 from karmada_scheduler.framework.result import SKIP, SUCCESS, Code, Result
 from karmada_scheduler.framework.run_hook import RunPlugin
 from karmada_scheduler.framework.scheduling_points import (
@@ -127,8 +135,11 @@ __all__ = [
     "PreFilterPlugin",
     "PreScoreContext",
     "PreScorePlugin",
+    "Proposal",
     "QueueSortPlugin",
     "QueuedBinding",
+    "ReconsiderContext",
+    "ReconsiderPlugin",
     "ReservePlugin",
     "Result",
     "RunPlugin",
@@ -139,8 +150,10 @@ __all__ = [
     "SelectContext",
     "SelectPlugin",
     "Snapshot",
+    "StartTermPlugin",
     "StateKey",
     "TargetCluster",
+    "Terms",
     "UndeclaredWorkloadError",
     "UnschedulableError",
     "WaitingBinding",

@@ -19,6 +19,7 @@ class Point(Enum):
     SELECT = "select"
     ASSIGN = "assign"
     GUARD = "guard"
+    RECONSIDER = "reconsider"
     RESERVE = "reserve"
     PERMIT = "permit"
     PRE_BIND = "preBind"
@@ -42,6 +43,7 @@ class Point(Enum):
 
 PRE_FILTER_EXTENSIONS: Final = ("add_binding", "remove_binding")
 GUARD_OBSERVATION: Final = "guard_observation"
+START_TERM: Final = "start_term"
 NORMALIZE_SCORE: Final = "ScoreExtensionNormalize"
 """The label of NormalizeScore in metrics: upstream's."""
 
@@ -56,6 +58,7 @@ _METHODS: Final = {
     Point.SELECT: ("select",),
     Point.ASSIGN: ("assign",),
     Point.GUARD: ("guard",),
+    Point.RECONSIDER: ("propose", "reconsider"),
     Point.RESERVE: ("reserve", "unreserve"),
     Point.PERMIT: ("permit",),
     Point.PRE_BIND: ("pre_bind",),
@@ -74,4 +77,12 @@ def is_plugin(candidate: object) -> bool:
     return isinstance(getattr(candidate, "name", None), str) and bool(points_of(candidate))
 
 
-__all__ = ["GUARD_OBSERVATION", "NORMALIZE_SCORE", "PRE_FILTER_EXTENSIONS", "Point", "is_plugin", "points_of"]
+__all__ = [
+    "GUARD_OBSERVATION",
+    "NORMALIZE_SCORE",
+    "PRE_FILTER_EXTENSIONS",
+    "START_TERM",
+    "Point",
+    "is_plugin",
+    "points_of",
+]

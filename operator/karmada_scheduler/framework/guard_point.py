@@ -19,6 +19,7 @@ from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import FitError
 from karmada_scheduler.framework.plugin import Plugin
+from karmada_scheduler.framework.reconsider_point import Proposal
 from karmada_scheduler.framework.result import SUCCESS, Result
 from karmada_scheduler.framework.workload import WorkloadAccess
 
@@ -59,12 +60,16 @@ class GuardContext(WorkloadAccess):
         targets: The clusters and replicas of the decision; None if no cluster fits.
         cycle: The last attempt, with the snapshot and its cycle state.
         error: Why no cluster fits, with the diagnosis; None if one does.
+        proposal: What a Reconsider plugin proposed; None for a decision that an event requires. A proposal that is
+            refused is not reported in the condition, its annotations are not written, and it is not retried: the plugin
+            proposes again.
     """
 
     binding: Binding
     targets: Sequence[TargetCluster] | None
     cycle: Cycle
     error: FitError | None = None
+    proposal: Proposal | None = None
 
     @cached_property
     def gone(self) -> frozenset[str]:

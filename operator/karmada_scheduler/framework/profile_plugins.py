@@ -18,6 +18,7 @@ from karmada_scheduler.framework.binding_points import (
 from karmada_scheduler.framework.extension_points import Point, points_of
 from karmada_scheduler.framework.guard_point import GuardPlugin
 from karmada_scheduler.framework.plugin import Plugin
+from karmada_scheduler.framework.reconsider_point import ReconsiderPlugin
 from karmada_scheduler.framework.scheduling_points import (
     AssignPlugin,
     FilterPlugin,
@@ -47,6 +48,7 @@ class ProfilePlugins:
     select: Sequence[SelectPlugin] = ()
     assign: Sequence[AssignPlugin] = ()
     guard: Sequence[GuardPlugin] = ()
+    reconsider: Sequence[ReconsiderPlugin] = ()
     reserve: Sequence[ReservePlugin] = ()
     permit: Sequence[PermitPlugin] = ()
     pre_bind: Sequence[PreBindPlugin] = ()

@@ -80,6 +80,17 @@ class PluginMetrics:
             "leave clusters gracefully by a decision of this scheduler (leaving)",
             "state",
         )
+        self.failbacks: Final = families.counter(
+            "failback",
+            "Decisions that a Reconsider plugin such as FailBack proposed: written (accepted), not wanted yet (declined), "
+            "held by a Guard plugin (held), without a cluster (missed), not possible because of an error (failed)",
+            "plugin",
+            "result",
+        )
+        self._failback_waiting: Final = families.gauge(
+            "failback_waiting",
+            "Bindings for which a proposal of a Reconsider plugin succeeds and is not written yet",
+        )
         self.extender_requests: Final = families.counter(
             "extender_requests", "Requests to HTTP extenders", "extender", "verb", "result"
         )
@@ -91,6 +102,10 @@ class PluginMetrics:
         """Expose the bindings that Guard plugins keep or move gracefully, by state; there are no samples before."""
         for state in counts():
             self._guarded.labels(state).set_function(partial(_count_of, counts, state))
+
+    def expose_failback_waiting(self, count: Callable[[], int]) -> None:
+        """Expose the number of bindings that wait for a proposal to be written; it is 0 before."""
+        self._failback_waiting.set_function(count)
 
 
 def _count_of(counts: Callable[[], Mapping[str, int]], state: str) -> float:

@@ -35,7 +35,7 @@ from karmada_scheduler.plugin_loader.handle import HandleBackend, PluginHandle
 from karmada_scheduler.plugin_loader.run_tasks import PluginTasks
 from karmada_scheduler.process.daemon_thread import InThread, in_daemon_thread
 from karmada_scheduler_plugins.priority_sort import PrioritySort
-from karmada_scheduler_plugins.registry import IN_TREE, in_tree
+from karmada_scheduler_plugins.registry import IN_TREE, in_tree, warnings_about
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class PluginManager:
         built = self._setup.start()
         for message in self._setup.messages:
             log.log(logging.WARNING if message.warning else logging.INFO, "%s", message.text)
-        for warning in (*configuration.warnings, *built.warnings):
+        for warning in (*configuration.warnings, *built.warnings, *warnings_about(built.by_name)):
             log.warning("%s", warning)
         self.profiles: Final = Profiles(self._frameworks(built))
         self._first_queue_sort: Final = self.queue_sort

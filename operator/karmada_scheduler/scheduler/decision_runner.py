@@ -17,11 +17,13 @@ from karmada_scheduler.core.available_replicas import ReplicaEstimator
 from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.classify import Classification
 from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.reconsider import with_term
 from karmada_scheduler.core.run_sync import BudgetedCoroutine, WaitsError, begin
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.runtime.reconsidering import Proposed
 from karmada_scheduler.informer import requeue_rules
 from karmada_scheduler.metrics.metrics import Metrics
 
@@ -41,6 +43,8 @@ class Request:
         classification: The kind of scheduling, and the reason.
         workload: The metadata of its workload; None if no plugin of the profile needs it.
         event: The event that enqueued the binding, "" if it is not recorded.
+        proposed: The proposal of a Reconsider plugin to try; None for a decision that an event requires.
+        term: The affinity term to begin with instead of the one in the status; "" for that one.
         unfinished: The decision if it has begun and goes on in a task, because it exceeded its time slice.
     """
 
@@ -49,6 +53,8 @@ class Request:
     classification: Classification
     workload: WorkloadAnswer | None = None
     event: str = ""
+    proposed: Proposed | None = None
+    term: str = ""
     unfinished: BudgetedCoroutine[Decision] | None = None
 
 
@@ -145,8 +151,9 @@ class DecisionRunner:
     def _decide(
         self, request: Request, budget: Budget, session: ReplicaEstimator | None = None
     ) -> Coroutine[Any, Any, Decision]:
+        binding = with_term(request.binding, request.term) if request.term else request.binding
         return self._algorithm.decide(
-            request.binding,
+            binding,
             self._clusters.snapshot(),
             request.framework,
             session=session,
@@ -155,4 +162,5 @@ class DecisionRunner:
             until_stable=requeue_rules.is_claimed_and_assigned(request.binding, self._profiles.names),
             budget=budget,
             workload=request.workload,
+            proposed=request.proposed,
         )

@@ -8,6 +8,7 @@ from typing import Final
 
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.scheduler.decision_runner import Request
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 
@@ -48,6 +49,13 @@ class PreEnqueueGate:
     def stay_activated(self, key: BindingKey) -> None:
         """Keep an activation for the next attempt."""
         self._activated.add(key)
+
+    def admits(self, request: Request) -> bool:
+        """Return whether no PreEnqueue plugin would gate a binding; it is not counted as gated."""
+        try:
+            return request.framework.binding.run_pre_enqueue(request.binding, request.workload).is_success
+        except PluginError:
+            return False
 
     def delay(self, request: Request) -> float:
         """Call the PreEnqueue plugins; return for how many seconds the binding is gated, 0 if it is not.

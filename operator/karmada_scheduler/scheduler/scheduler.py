@@ -43,6 +43,7 @@ from karmada_scheduler.scheduler.missing_placements import MissingPlacements
 from karmada_scheduler.scheduler.observed_generation import ObservedGeneration, may_observe
 from karmada_scheduler.scheduler.permit import AttemptPermit, Permit
 from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
+from karmada_scheduler.scheduler.reconsideration import Reconsiderations
 from karmada_scheduler.scheduler.recording import Recording
 from karmada_scheduler.scheduler.retry import DONE, Action, Outcome, Requeuer, failed, outcome_of
 from karmada_scheduler.scheduler.tasks import AttemptTasks
@@ -82,6 +83,7 @@ class Scheduler:
         clock: Callable[[], float],
         new_budget: Callable[[], Budget] = new_budget,
         recorder: Recorder | None = None,
+        reconsiderations: Reconsiderations | None = None,
     ) -> None:
         """Set the caches, the plugins, and the binding cycle.
 
@@ -102,7 +104,9 @@ class Scheduler:
             clock: Returns seconds, never running backwards.
             new_budget: Returns the budget of one decision.
             recorder: Records decisions; None without records.
+            reconsiderations: The bindings that Reconsider plugins may want decided again; None without such plugins.
         """
+        self._reconsiderations = reconsiderations
         self._recording = Recording(recorder, clock=clock)
         self._gates = options.feature_gates
         self._counts_peers = self._gates.enabled("WorkloadAffinity")
@@ -220,17 +224,56 @@ class Scheduler:
         classification = self._classify(binding)
         self._metrics.scheduling.classified.labels(classification.type.value).inc()
         request = Request(binding, framework, classification, event=event)
-        if classification.type is ScheduleType.AVOID:
+        if framework.reconsider.is_used and self._reconsiderations is not None:
+            proposal = self._reconsiderations.request(request, self._clusters.terminating)
+            if proposal is not None:
+                return self._try_proposal(attempt, proposal, request, is_activated=is_activated)
+            self._reconsiderations.set_start_term(request)
+        return self._process_request(attempt, request, is_activated=is_activated)
+
+    def _process_request(self, attempt: Attempt, request: Request, *, is_activated: bool) -> Outcome | None:
+        """Decide about a binding if that is necessary, and otherwise record that it is not."""
+        if request.classification.type is ScheduleType.AVOID:
             return self._skip(attempt, request)
-        if framework.needs_workload:
-            workload = self._find_workload(binding)
+        if request.framework.needs_workload:
+            workload = self._find_workload(request.binding)
             if isinstance(workload, NotSynced):
                 if is_activated:
-                    self._gate.stay_activated(key)
-                log.log(logs.V3, "%s waits for the metadata of its workload", key.display)
+                    self._gate.stay_activated(attempt.key)
+                log.log(logs.V3, "%s waits for the metadata of its workload", attempt.key.display)
                 return Outcome(Action.CHECK_LATER, delay=workload.retry_after)
             request.workload = workload
         return self._schedule(attempt, request, is_activated=is_activated)
+
+    def _try_proposal(
+        self, attempt: Attempt, proposal: Request, request: Request, *, is_activated: bool
+    ) -> Outcome | None:
+        """Try the proposal of a Reconsider plugin; if nothing is written of it, continue with the request."""
+        assert self._reconsiderations is not None  # it made the proposal
+        decision: Decision | None = None
+        workload = self._find_workload(request.binding) if request.framework.needs_workload else None
+        if not isinstance(workload, NotSynced):
+            proposal.workload = workload
+            if is_activated or self._gate.admits(proposal):
+                decision = self._decisions.run_now(proposal)
+                if decision is None:
+                    self._tasks.start(attempt, self._try_proposal_later(attempt, proposal, request))
+                    return None
+        if decision is None or not self._reconsiderations.tried(request.binding, decision):
+            return self._process_request(attempt, request, is_activated=is_activated)
+        return self._handle_decision(attempt, proposal, decision)
+
+    async def _try_proposal_later(self, attempt: Attempt, proposal: Request, request: Request) -> Outcome:
+        """Try a proposal whose decision has to wait; if nothing is written of it, enqueue the binding for its own one."""
+        assert self._reconsiderations is not None  # it made the proposal
+        async with self._decisions.lock_for(proposal):
+            decision = await self._decisions.run(proposal)
+            if not self._reconsiderations.tried(request.binding, decision):
+                if request.classification.type is not ScheduleType.AVOID:
+                    self._queue.add(attempt.key, request.binding.spec.priority)
+                return DONE
+            transaction = self._begin_transaction(attempt, proposal, decision)
+        return DONE if transaction is None else await self._bind(attempt, proposal, transaction)
 
     def _classify(self, binding: Binding) -> Classification:
         return classify(binding, terminating=self._clusters.terminating, gates=self._gates)
@@ -325,6 +368,10 @@ class Scheduler:
         permit = AttemptPermit(self._permit, attempt, transaction)
         result = await transaction.run(permit)
         self._recording.ended(attempt, result)
+        if result.error is not None and request.proposed is not None and self._reconsiderations is not None:
+            # The binding is scheduled as it is. It is not reported as failed, because another decision was only an offer.
+            self._reconsiderations.failed(request.binding, transaction.decision, result.error)
+            return DONE
         if result.was_written:
             attempt.end()
         outcome = outcome_of(await self._cycle.report(transaction, result))

@@ -29,6 +29,7 @@ from karmada_scheduler.informer.listeners import Listeners, PermitListener
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.plugin_loader.handle import HandleBackend, PluginHandle
 from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
+from karmada_scheduler.scheduler.reconsideration import Reconsiderations
 from karmada_scheduler.scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
@@ -66,6 +67,14 @@ class SchedulerHarness:
             self.queue = PrioritySchedulingQueue(clock=lambda: self.now)
         self.metrics = Metrics()
         queue: AsyncQueue[BindingKey] = AsyncQueue(self.queue)
+        self.profiles = Profiles({"ours": with_in_tree()})
+        self.reconsiderations = Reconsiderations(
+            bindings=self.bindings,
+            queue=queue,
+            profiles=self.profiles,
+            metrics=self.metrics.plugins,
+            clock=lambda: self.now,
+        )
         permit = PermitListener(self.waiting, ["ours"])
         self.handlers = EventHandlers(
             bindings=self.bindings,
@@ -76,7 +85,7 @@ class SchedulerHarness:
             clock=lambda: self.now,
             listeners=Listeners(
                 bindings=[permit.binding_changed],
-                clusters=[permit.cluster_changed],
+                clusters=[permit.cluster_changed, self.reconsiderations.on_cluster],
                 enqueued=[recorder.enqueued] if recorder is not None else [],
             ),
         )
@@ -105,8 +114,9 @@ class SchedulerHarness:
             now=lambda: self.time_of_day.timestamp(),  # noqa: PLW0108 (the tests advance it)
         )
         backend.activate = self.gate.activate
+        backend.record = lambda _binding, _warning, reason, text: self.events.append((reason, text))
         self.handle = PluginHandle("ours", backend)
-        self.profiles = Profiles({"ours": with_in_tree(*plugins, *made(self.handle), caller=caller)})
+        self.profiles.replace({"ours": with_in_tree(*plugins, *made(self.handle), caller=caller)})
         chosen = Options(scheduler_name="ours", **options)
         self.scheduler = Scheduler(
             options=chosen,
@@ -127,6 +137,7 @@ class SchedulerHarness:
             metrics=self.metrics,
             clock=lambda: self.now,
             recorder=recorder,
+            reconsiderations=self.reconsiderations,
         )
 
     def sleep(self, seconds: float) -> None:

@@ -17,7 +17,7 @@ from karmada_scheduler.framework.handle import DetachedHandle
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.profile.inputs import BuiltProfiles
 from karmada_scheduler.plugin_loader import PluginSetup
-from karmada_scheduler_plugins.registry import in_tree
+from karmada_scheduler_plugins.registry import in_tree, warnings_about
 from tests.unit.plugin_loader.conftest import Write, source
 
 Make = Callable[..., PluginSetup]
@@ -323,3 +323,17 @@ def test_without_a_directory_reload_does_nothing() -> None:
     setup = PluginSetup(in_tree(FeatureGates()), handle_for=DetachedHandle, packages=list)
     setup.start()
     assert setup.reload() is None
+
+
+@pytest.mark.parametrize(("graceful", "count"), [(True, 0), (False, 1), (None, 1)])
+def test_fail_back_without_graceful_moves_is_a_warning(make: Make, graceful: bool | None, count: int) -> None:
+    names = ["FailBack"] if graceful is None else ["FailBack", "PlacementGuard"]
+    args = {"graceful": {"enabled": bool(graceful)}}
+    profile = {
+        "schedulerName": "mine",
+        "plugins": {"multiPoint": {"enabled": [{"name": name} for name in names]}},
+        "pluginConfig": [{"name": "PlacementGuard", "args": args}] if graceful is not None else [],
+    }
+    kind = {"apiVersion": "pyscheduler.karmada.io/v1alpha1", "kind": "KarmadaSchedulerConfiguration"}
+    built = make(configuration=read({**kind, "profiles": [profile]})).start()
+    assert len(list(warnings_about(built.by_name))) == count

@@ -9,6 +9,7 @@ from typing import Final
 from karmada_scheduler.framework.extension_points import (
     GUARD_OBSERVATION,
     PRE_FILTER_EXTENSIONS,
+    START_TERM,
     Point,
     points_of,
 )
@@ -20,7 +21,13 @@ _COROUTINES: Final = frozenset({"permit", "pre_bind", "bind", "post_bind", _RUN}
 _EITHER: Final = frozenset({"pre_filter", "pre_score", "select", "assign"})
 _ARITIES: Final = {
     method: 2 if method == "less" else 1
-    for method in (*_POINT_METHODS, "normalize_score", GUARD_OBSERVATION, *PRE_FILTER_EXTENSIONS)
+    for method in (
+        *_POINT_METHODS,
+        "normalize_score",
+        GUARD_OBSERVATION,
+        START_TERM,
+        *PRE_FILTER_EXTENSIONS,
+    )
 } | {_RUN: 0}
 _COUNT_TEXTS: Final = ("no argument", "1 argument", "2 arguments")
 _KNOWN_METHODS: Final = (*_ARITIES, "filter_key", "score_key")
@@ -30,6 +37,9 @@ _PAIRS: Final = (
     ("unreserve", "reserve"),
     ("normalize_score", "score"),
     (GUARD_OBSERVATION, "guard"),
+    ("propose", "reconsider"),
+    ("reconsider", "propose"),
+    (START_TERM, "reconsider"),
     ("add_binding", "remove_binding"),
     ("remove_binding", "add_binding"),
 )

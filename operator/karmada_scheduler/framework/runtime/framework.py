@@ -27,6 +27,7 @@ from karmada_scheduler.framework.runtime.guarding import GuardRunner
 from karmada_scheduler.framework.runtime.plugin_call import Observer, PluginCaller
 from karmada_scheduler.framework.runtime.post_filter import PostFilterRunner
 from karmada_scheduler.framework.runtime.pre_filter import PreFilterOutcome, PreFilterRunner
+from karmada_scheduler.framework.runtime.reconsidering import ReconsiderRunner
 from karmada_scheduler.framework.runtime.scoring import ScoreRunner
 from karmada_scheduler.framework.runtime.similar_filters import Key, SimilarFilters, refused
 from karmada_scheduler.framework.runtime.validation import unexpected_code, validated
@@ -59,6 +60,7 @@ class Framework:
         caller: Calls the plugins.
         binding: The extension points before and after a decision.
         guard: The extension point Guard.
+        reconsider: The extension point Reconsider.
         needs_workload: Whether a plugin needs the metadata of the workload.
         needs_in_flight: Whether a PreFilter plugin takes the bindings that are decided and not yet written.
     """
@@ -76,6 +78,7 @@ class Framework:
         self.caller: Final = caller or PluginCaller()
         self.binding: Final = BindingPoints(plugins, self.caller, self.extenders)
         self.guard: Final = GuardRunner(plugins.guard, self.caller)
+        self.reconsider: Final = ReconsiderRunner(plugins.reconsider, self.caller)
         self.needs_workload: Final = any(needs_workload(plugin) for plugin in plugins.unique)
         self._pre_filter = PreFilterRunner(plugins.pre_filter, self.caller)
         self.needs_in_flight: Final = self._pre_filter.needs_in_flight

@@ -1,0 +1,339 @@
+"""Reconsider: which proposals are tried, and what each answer means for the binding, on a fake API server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.binding_cycle import status_writer
+from karmada_scheduler.framework import SUCCESS, Proposal, ReconsiderContext, Result, Terms
+from karmada_scheduler.testing import binding, cluster, schedule
+from tests.unit.framework.plugins import answering, plugin, raising
+from tests.unit.framework.scheduler_harness import SchedulerHarness
+
+BACK = Proposal("Back")
+STATUS: dict[str, Any] = {
+    "schedulerObservedGeneration": 1,
+    "schedulerObservingAffinityName": "second",
+    "lastScheduledTime": "2026-01-01T00:00:00Z",
+    "conditions": [
+        {
+            "type": "Scheduled",
+            "status": "True",
+            "reason": "Success",
+            "message": "Binding has been scheduled successfully.",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+    ],
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_writer, "_RETRY_DELAYS", (0.0,) * 8)
+
+
+def placement(first: str = "m1", second: str = "m2", *, kind: str = "Divided") -> dict[str, Any]:
+    return {
+        "clusterAffinities": [
+            {"affinityName": "first", "clusterNames": [first]},
+            {"affinityName": "second", "clusterNames": [second]},
+        ],
+        "replicaScheduling": {"replicaSchedulingType": kind, "replicaDivisionPreference": "Aggregated"},
+    }
+
+
+class Reconsidered(SchedulerHarness):
+    """A scheduler with a binding that is settled on m2, its second term."""
+
+    def __init__(self, *plugins: Any, status: dict[str, Any] | None = None, **spec: Any) -> None:
+        super().__init__(*plugins)
+        self.reconsiderations.start()
+        spec = {"placement": placement(), "clusters": [{"name": "m2", "replicas": 2}], **spec}
+        self.put(**spec)
+        applied = self.bindings.get(next(iter(self.bindings)).key)
+        assert applied is not None
+        assert applied.spec.placement is not None
+        self.server.change(
+            "web", annotations={"policy.karmada.io/applied-placement": applied.spec.placement.to_json()}
+        )
+        self.server.change("web", status=True, **{**STATUS, **(status or {})})
+
+    async def look(self, *, seconds: float = 30.0) -> None:
+        self.sleep(seconds)
+        await self.reconsiderations.look()
+        await self.run()
+
+    def count(self, result: str) -> float:
+        found = self.metrics.registry.get_sample_value(
+            "karmada_scheduler_failback_total", {"plugin": "R", "result": result}
+        )
+        return found or 0.0
+
+    def term(self) -> str:
+        found: str = self.server.stored["web"]["status"]["schedulerObservingAffinityName"]
+        return found
+
+
+def proposing(proposal: Any = BACK, answer: Any = SUCCESS, **more: Any) -> Any:
+    return plugin("R", propose=answering(proposal), reconsider=answering(answer), **more)
+
+
+# --- what is written ---
+
+
+async def test_a_proposal_that_succeeds_and_is_wanted_is_written_with_its_term() -> None:
+    harness = Reconsidered(proposing())
+    await harness.look()
+    assert (harness.placed(), harness.term()) == (["m1"], "first")
+    assert harness.condition()[0] == "Success"
+    assert harness.count("accepted") == 1
+
+
+@pytest.mark.parametrize("kind", ["Divided", "Duplicated"])
+async def test_nothing_is_written_of_a_proposal_that_its_plugin_declines(kind: str) -> None:
+    harness = Reconsidered(proposing(answer=Result.unschedulable("not yet")), placement=placement(kind=kind))
+    await harness.look()
+    assert harness.server.requests == []
+    assert harness.count("declined") == 1
+    assert harness.reconsiderations.waiting == 1
+
+
+async def test_nothing_is_written_of_a_proposal_that_fails_whatever_its_plugin_returns() -> None:
+    seen: list[ReconsiderContext] = []
+
+    def reconsider(context: ReconsiderContext) -> Result:
+        seen.append(context)
+        return SUCCESS
+
+    harness = Reconsidered(
+        plugin("R", propose=answering(BACK), reconsider=reconsider), placement=placement("m9")
+    )
+    await harness.look()
+    assert harness.server.requests == []
+    assert harness.count("missed") == 1
+    (context,) = seen
+    assert (context.targets, context.affinity_name, context.held) == (None, "", False)
+    assert "0/2 clusters are available" in str(context.error)
+
+
+async def test_a_guard_plugin_sees_the_proposal_and_may_hold_it_without_a_trace_in_the_condition() -> None:
+    seen: list[ReconsiderContext] = []
+
+    def reconsider(context: ReconsiderContext) -> Result:
+        seen.append(context)
+        return SUCCESS
+
+    def guard(context: Any) -> Result:
+        return Result.unschedulable("no") if context.proposal is BACK else SUCCESS
+
+    harness = Reconsidered(
+        plugin("R", propose=answering(BACK), reconsider=reconsider), plugin("G", guard=guard)
+    )
+    await harness.look()
+    assert harness.server.requests == []
+    assert harness.count("held") == 1
+    (context,) = seen
+    assert context.held
+    assert [each.name for each in context.targets or ()] == ["m1"]
+    assert (context.affinity_name, str(context.error)) == ("first", "held at Guard by G: no")
+
+
+async def test_a_proposal_about_the_term_in_force_is_an_ordinary_decision() -> None:
+    harness = Reconsidered(proposing(Proposal("Again", Terms.IN_FORCE)), replicas=2)
+    await harness.look()
+    assert harness.placed() == ["m2"]
+    assert harness.count("accepted") == 1
+    assert harness.server.requests == []
+
+
+async def test_without_an_earlier_term_a_proposal_is_a_miss() -> None:
+    harness = Reconsidered(
+        proposing(), placement=placement("m2", "m1"), status={"schedulerObservingAffinityName": "first"}
+    )
+    await harness.look()
+    assert harness.count("missed") == 1
+
+
+async def test_nobody_gives_way_for_a_proposal() -> None:
+    harness = Reconsidered(proposing(), plugin("P", post_filter=raising()), placement=placement("m9"))
+    await harness.look()
+    assert harness.count("missed") == 1
+
+
+# --- which proposals are tried ---
+
+
+@pytest.mark.parametrize(
+    ("spec", "status"),
+    [
+        ({"suspension": {"scheduling": True}}, {}),
+        ({"gracefulEvictionTasks": [{"fromCluster": "m9", "producer": "x", "reason": "y"}]}, {}),
+        ({}, {"conditions": [{**STATUS["conditions"][0], "status": "False"}]}),
+        ({}, {"schedulerObservedGeneration": 0}),
+        ({"clusters": []}, {}),
+    ],
+)
+async def test_a_binding_that_is_not_settled_is_not_reconsidered(
+    spec: dict[str, Any], status: dict[str, Any]
+) -> None:
+    harness = Reconsidered(proposing(), status=status, **spec)
+    await harness.look()
+    assert sum(map(harness.count, ("accepted", "declined", "missed", "held", "failed"))) == 0
+
+
+@pytest.mark.parametrize("gate", [answering(Result.unschedulable("closed")), raising()])
+async def test_a_binding_that_pre_enqueue_plugins_keep_out_is_not_reconsidered(gate: Any) -> None:
+    harness = Reconsidered(proposing(), plugin("P", pre_enqueue=gate))
+    await harness.look()
+    assert harness.server.requests == []
+    assert harness.count("accepted") == 0
+
+
+async def test_an_event_does_not_try_a_proposal() -> None:
+    harness = Reconsidered(proposing())
+    await harness.run()
+    assert harness.placed() == ["m2"]
+
+
+async def test_a_proposal_that_is_withdrawn_before_its_turn_is_not_tried() -> None:
+    proposals: list[Proposal | None] = [None, BACK]
+    harness = Reconsidered(plugin("R", propose=lambda _: proposals.pop(), reconsider=answering(SUCCESS)))
+    harness.queue.pop()
+    harness.queue.done(next(iter(harness.bindings)).key)
+    await harness.look()
+    assert harness.placed() == ["m2"]
+
+
+async def test_proposals_are_made_at_the_interval_of_the_plugin() -> None:
+    made = proposing()
+    type(made).reconsider_seconds = 300.0
+    harness = Reconsidered(made)
+    await harness.reconsiderations.look()
+    await harness.run()
+    assert harness.placed() == ["m1"]
+    harness.server.change("web", clusters=[{"name": "m2", "replicas": 2}])
+    harness.server.change("web", status=True, **STATUS | {"schedulerObservedGeneration": 3})
+    await harness.run()
+    await harness.look(seconds=299)
+    assert harness.placed() == ["m2"]
+    await harness.look(seconds=1)
+    assert harness.placed() == ["m1"]
+
+
+@pytest.mark.parametrize(("name", "is_tried"), [("m1", True), ("m7", False)])
+async def test_between_two_intervals_a_change_of_a_matching_cluster_tries_a_proposal(
+    name: str, *, is_tried: bool
+) -> None:
+    harness = Reconsidered(proposing(answer=Result.unschedulable("not yet")))
+    await harness.look()
+    harness.cluster(name, version=7, generation=7)
+    await harness.look(seconds=1)
+    assert harness.count("declined") == 1 + is_tried
+
+
+async def test_a_change_of_a_cluster_concerns_only_bindings_that_had_a_proposal() -> None:
+    asked: list[str] = []
+
+    def propose(about: Any) -> Proposal | None:
+        asked.append(about.key.name)
+        return BACK if about.key.name == "web" else None
+
+    no = Result.unschedulable("not yet")
+    harness = Reconsidered(plugin("R", propose=propose, reconsider=answering(no)))
+    harness.put("other", placement=placement())
+    await harness.look()
+    asked.clear()
+    harness.cluster("m1", version=7, generation=7)
+    harness.sleep(1)
+    await harness.reconsiderations.look()
+    assert asked == ["web"]
+
+
+async def test_a_binding_that_is_suspended_does_not_wait_any_more() -> None:
+    harness = Reconsidered(proposing(answer=Result.unschedulable("not yet")))
+    await harness.look()
+    assert harness.reconsiderations.waiting == 1
+    harness.server.change("web", suspension={"scheduling": True})
+    await harness.look()
+    assert harness.reconsiderations.waiting == 0
+
+
+async def test_the_first_plugin_with_a_proposal_counts() -> None:
+    none = plugin("None", propose=answering(None), reconsider=raising())
+    last = plugin("Last", propose=raising(), reconsider=raising())
+    harness = Reconsidered(none, proposing(), last)
+    await harness.look()
+    assert harness.count("accepted") == 1
+
+
+# --- errors ---
+
+
+@pytest.mark.parametrize(
+    "proposal",
+    ["Back", Proposal(""), Proposal("not a word"), Proposal("x" * 33), Proposal("B", "first")],  # type: ignore[arg-type]
+)
+async def test_an_invalid_proposal_is_none(proposal: Any, caplog: pytest.LogCaptureFixture) -> None:
+    harness = Reconsidered(proposing(proposal))
+    await harness.look()
+    assert harness.server.requests == []
+    assert "expected a Proposal with a reason, or None" in caplog.text
+
+
+async def test_a_plugin_that_fails_does_not_disturb_the_binding(caplog: pytest.LogCaptureFixture) -> None:
+    harness = Reconsidered(plugin("R", propose=raising(), reconsider=raising(), start_term=raising()))
+    await harness.look()
+    harness.server.change("web", replicas=4)
+    await harness.run()
+    assert harness.server.stored["web"]["spec"]["clusters"] == [{"name": "m2", "replicas": 4}]
+    assert "No proposal about" in caplog.text
+
+
+@pytest.mark.parametrize("answer", [None, Result.error("broken"), Result.wait(5)])
+async def test_an_invalid_answer_keeps_the_placement(answer: Any) -> None:
+    harness = Reconsidered(proposing(answer=answer))
+    await harness.look()
+    assert harness.server.requests == []
+    assert harness.count("failed") == 1
+
+
+@pytest.mark.parametrize("methods", [{"propose": answering(None)}, {"reconsider": answering(None)}])
+def test_a_plugin_needs_both_methods(methods: dict[str, Any]) -> None:
+    with pytest.raises(Exception, match=r"propose|reconsider"):
+        schedule(binding("web"), cluster("m1"), plugins=[type("R", (), {"name": "R", **methods})])
+
+
+# --- the first decision after a proposal ---
+
+
+async def test_a_declined_proposal_does_not_replace_the_decision_that_an_event_requires() -> None:
+    harness = Reconsidered(
+        proposing(answer=Result.unschedulable("not yet")), placement=placement(kind="Duplicated")
+    )
+    harness.cluster("m2", version=5, generation=5, deletionTimestamp="2026-01-01T00:00:00Z")
+    await harness.look()
+    assert harness.placed() == []
+
+
+async def test_a_decision_begins_with_the_term_that_a_plugin_returns() -> None:
+    harness = Reconsidered(proposing(None, start_term=answering("first")))
+    await harness.run()
+    assert (harness.placed(), harness.term()) == (["m1"], "first")
+
+
+@pytest.mark.parametrize("name", ["", "unknown", "second", None])
+async def test_a_term_that_the_binding_does_not_have_changes_nothing(name: Any) -> None:
+    harness = Reconsidered(proposing(None, start_term=answering(name)))
+    await harness.run()
+    assert harness.server.requests == []
+
+
+def test_a_run_of_the_test_kit_does_not_ask() -> None:
+    run = schedule(
+        binding("web").replicas(2).dynamic_weight(),
+        cluster("m1"),
+        plugins=[plugin("R", propose=raising(), reconsider=raising())],
+    )
+    assert run.placed == {"m1": 2}
