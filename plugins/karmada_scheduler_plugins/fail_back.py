@@ -109,7 +109,8 @@ class FailBack:
         wait = self._wait_of(binding)
         rest = clock.since + wait - now
         if rest > 0:
-            return self._refused(context, clock, f"could take it; returns after {wait:g}s without a miss")
+            why = f"could take it; returns after {wait:g}s without a miss"
+            return self._refused(context, clock, why, rest=rest)
         if context.held:
             return self._refused(context, clock, f"could take it; {context.error}")
         if tuple(context.targets or ()) == binding.spec.clusters:
@@ -208,13 +209,13 @@ class FailBack:
         clock = self._clocks[binding.key] = replace(before, checked=now)
         return clock
 
-    def _refused(self, context: ReconsiderContext, clock: _Clock, why: str) -> Result:
+    def _refused(self, context: ReconsiderContext, clock: _Clock, why: str, *, rest: float = 0.0) -> Result:
         what = "an earlier tier" if clock.term == OVERFLOW else f"the earlier term {clock.term}"
         text = f"{what} {why}"
         if clock.noted != text:
             self._clocks[context.binding.key] = replace(clock, noted=text)
             self._handle.record_event(context.binding, warning=False, reason=WAITS, text=text)
-        return Result.unschedulable(text)
+        return Result.unschedulable(text, retry_after=rest)
 
     def _number(self, binding: Binding) -> int:
         """Return how many returns of a binding count for its next wait."""

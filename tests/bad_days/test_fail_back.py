@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from tests.fake_apiserver import FakeApiServer, cluster, start_scheduler, wait_for
 from tests.fake_apiserver.objects import DUPLICATED, DYNAMIC, Object, settled
+from tools.controlplane.processes import free_port
 
 WAIT = 2
 TAINT = [{"key": "down", "effect": "NoSchedule"}]
@@ -48,6 +51,15 @@ def _state(server: FakeApiServer) -> tuple[Any, str]:
     return server.targets("web"), found["status"]["schedulerObservingAffinityName"]
 
 
+def _decision(address: str) -> Any:
+    """Return what the scheduler says about the binding; it has not been written since the start."""
+    try:
+        with urllib.request.urlopen(f"http://{address}/v1/decisions/default/web", timeout=5) as response:
+            return json.load(response)
+    except urllib.error.HTTPError as error:
+        return json.load(error)
+
+
 def _release(lease: Object) -> None:
     lease["spec"]["holderIdentity"] = ""
 
@@ -57,7 +69,9 @@ def test_a_binding_returns_after_its_wait_and_not_before(tmp_path: Path) -> None
         server.put(cluster("m1", taints=TAINT))
         server.put(cluster("m2"))
         server.put(_on_backup())
-        with start_scheduler(server, tmp_path, _config(tmp_path)) as scheduler:
+        records = f"127.0.0.1:{free_port()}"
+        flags = [_config(tmp_path), f"--explain-bind-address={records}"]
+        with start_scheduler(server, tmp_path, *flags) as scheduler:
             wait_for(
                 lambda: scheduler.metric(
                     'karmada_scheduler_failback_total{plugin="FailBack",result="missed"}'
@@ -70,6 +84,12 @@ def test_a_binding_returns_after_its_wait_and_not_before(tmp_path: Path) -> None
             wait_for(
                 lambda: scheduler.metric("karmada_scheduler_failback_waiting") == 1, "the wait", scheduler
             )
+            proposal = _decision(records)["queue"]["proposal"]
+            assert proposal["plugin"] == "FailBack"
+            assert proposal["reason"] == (
+                "the earlier term primary could take it; returns after 2s without a miss"
+            )
+            assert 0 <= proposal["dueInSeconds"] <= WAIT
             wait_for(lambda: _state(server) == ({"m1": 1}, "primary"), "the return", scheduler)
             assert time.monotonic() - began >= WAIT
             assert (

@@ -8,6 +8,7 @@ from typing import Any
 
 from karmada_scheduler.explain.causes import causes_of
 from karmada_scheduler.explain.model import State
+from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.testing import BindingBuilder, FakeHandle, binding, cluster, make
 from karmada_scheduler_plugins.fail_back import FailBack
 from karmada_scheduler_plugins.placement_guard import PlacementGuard
@@ -103,3 +104,10 @@ def test_a_binding_that_may_return_to_an_earlier_term_names_the_plugin_that_prop
     )
     found = primary(asked, *fleet, why_not="m1", plugins=plugins)
     assert (found.code, found.evidence["proposedBy"]) == ("TermBehind", "FailBack")
+    reason = "the earlier term first could take it; returns after 300s without a miss"
+    proposal = {"plugin": "FailBack", "reason": reason, "dueInSeconds": 112.4}
+    inputs = inputs_of(asked, *fleet, plugins=plugins)
+    inputs = replace(inputs, process=ProcessView(proposal=proposal))
+    found = causes_of(inputs, inputs.decide())[0]
+    assert found.text.endswith(f"FailBack proposes to return there: {reason}, in 112 s if nothing changes")
+    assert found.evidence["dueInSeconds"] == 112.4

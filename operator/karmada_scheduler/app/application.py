@@ -132,6 +132,7 @@ class Application:
                 self._plugins.profiles,
                 identity=self._identity,
                 estimation=self._estimation,
+                refusal=self._reconsiderations.refusal,
                 now=self._seconds_of_day,
             )
         self._event_handlers = EventHandlers(

@@ -58,6 +58,7 @@ class Explain:
         *,
         identity: str,
         estimation: Estimation | None,
+        refusal: Callable[[BindingKey], tuple[str, str, float | None] | None],
         now: Callable[[], float],
     ) -> None:
         """Build everything; ``start`` opens the file and the listener.
@@ -69,6 +70,8 @@ class Explain:
             profiles: The plugins by scheduler name.
             identity: The name of the process in the Lease.
             estimation: The estimators in the member clusters; None if that is off.
+            refusal: Returns plugin, reason and remaining seconds of the last proposal of a Reconsider plugin about a
+                binding, None if none was refused; called in the thread of the server.
             now: The time of day in seconds since 1970.
         """
         chosen = options.explain
@@ -76,6 +79,7 @@ class Explain:
         self._host = host
         self._state = state
         self._estimation = estimation
+        self._refusal = refusal
         self._name = _pod(identity)
         self._now = now
         self._configuration = Configuration(options, profiles)
@@ -160,6 +164,10 @@ class Explain:
             fields |= {"before": found.before, "waitedSeconds": _rounded(found.waited)}
             if found.priority is not None:
                 fields["priority"] = found.priority
+        refusal = self._refusal(key)
+        if refusal is not None:
+            plugin, reason, due_in = refusal
+            fields["proposal"] = {"plugin": plugin, "reason": reason, "dueInSeconds": _rounded(due_in)}
         return fields
 
     def _process_state(self) -> Mapping[str, Any]:

@@ -94,12 +94,14 @@ class Reconsidered:
         proposal: The proposal.
         result: What became of it.
         reason: Why nothing is written; "" if it is accepted.
+        retry_after: The seconds that the plugin waits for; 0 if that is not known.
     """
 
     plugin: str
     proposal: Proposal
     result: ReconsiderResult
     reason: str = ""
+    retry_after: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,9 @@ def reconsidered(binding: Binding, decision: Decision, framework: Framework, pro
     if decision.error is not None:
         return _nothing(binding, proposed, _kind(decision.error), str(decision.error))
     if not result.is_success:
-        return _nothing(binding, proposed, ReconsiderResult.DECLINED, result.message)
+        return _nothing(
+            binding, proposed, ReconsiderResult.DECLINED, result.message, retry_after=result.retry_after
+        )
     accepted = Reconsidered(plugin.name, proposal, ReconsiderResult.ACCEPTED)
     return replace(decision, failed_terms=(), reconsidered=accepted)
 
@@ -73,6 +75,10 @@ def _kind(error: SchedulingError) -> ReconsiderResult:
     return ReconsiderResult.FAILED if isinstance(error, PluginError) else ReconsiderResult.MISSED
 
 
-def _nothing(binding: Binding, proposed: Proposed, result: ReconsiderResult, reason: str) -> Decision:
+def _nothing(
+    binding: Binding, proposed: Proposed, result: ReconsiderResult, reason: str, *, retry_after: float = 0.0
+) -> Decision:
     plugin, proposal = proposed
-    return Decision(binding.key, reconsidered=Reconsidered(plugin.name, proposal, result, reason))
+    return Decision(
+        binding.key, reconsidered=Reconsidered(plugin.name, proposal, result, reason, retry_after)
+    )

@@ -184,11 +184,22 @@ def _term_behind(situation: Situation) -> Iterator[Cause]:
         )
         plugin = situation.returned_by
         if plugin:
-            text = f"the term {works} works again, and {plugin} proposes to return there; its Events say what it waits for"
-            evidence = {"term": works, "inUse": used, "proposedBy": plugin}
-            yield Cause("TermBehind", Stage.POLICY, evidence, text)
+            yield _proposed(situation, plugin, {"term": works, "inUse": used, "proposedBy": plugin})
             return
         yield Cause("TermBehind", Stage.POLICY, {"term": works, "inUse": used}, text)
+
+
+def _proposed(situation: Situation, plugin: str, evidence: dict[str, Any]) -> Cause:
+    """Return that a plugin proposes to return, with what it waits for if the running scheduler was asked."""
+    view = situation.inputs.process
+    text = f"the term {evidence['term']} works again, and {plugin} proposes to return there"
+    found = view.proposal if view is not None else None
+    if found is None:
+        return Cause("TermBehind", Stage.POLICY, evidence, f"{text}; its Events say what it waits for")
+    due_in = found.get("dueInSeconds")
+    evidence |= {"waitsFor": str(found.get("reason") or ""), "dueInSeconds": due_in}
+    left = "" if due_in is None else f", in {due_in:.0f} s if nothing changes"
+    return Cause("TermBehind", Stage.POLICY, evidence, f"{text}: {evidence['waitsFor']}{left}")
 
 
 def _no_eviction(situation: Situation) -> Iterator[Cause]:

@@ -22,6 +22,8 @@ class ProcessView:
         before: How many bindings come first if it is active; None if that is not known.
         waited: For how many seconds it has been active; None if it is not.
         priority: Its priority; None in a queue without.
+        proposal: The last refused proposal of a Reconsider plugin: ``plugin``, ``reason``, and ``dueInSeconds`` until it
+            is accepted if nothing changes; None without one.
         process: The name of the process.
         problem: Why there is no record; "" if there is one.
     """
@@ -32,6 +34,7 @@ class ProcessView:
     before: int | None = None
     waited: float | None = None
     priority: int | None = None
+    proposal: Mapping[str, Any] | None = None
     process: str = ""
     problem: str = ""
 

@@ -10,7 +10,7 @@ import logging
 import math
 from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
@@ -36,6 +36,20 @@ _CHUNK: Final = 200
 """Bindings that are looked at before the loop yields."""
 
 
+class Refusal(NamedTuple):
+    """Why a proposal is not written.
+
+    Attributes:
+        plugin: The plugin that proposed it.
+        reason: The reason.
+        due: When the plugin accepts it at the earliest, in seconds of the clock; None if that is not known.
+    """
+
+    plugin: str
+    reason: str
+    due: float | None
+
+
 class Reconsiderations:
     """Enqueues the bindings about which Reconsider plugins have proposals, at intervals and when clusters change."""
 
@@ -56,6 +70,7 @@ class Reconsiderations:
         self._clock = clock
         self._due: set[BindingKey] = set()
         self._waiting: set[BindingKey] = set()
+        self._refusals: dict[BindingKey, Refusal] = {}
         self._last: dict[str, float] = {}
         self._candidates: set[BindingKey] = set()
         self._changed_clusters: dict[str, tuple[Cluster | None, Cluster | None]] = {}
@@ -66,6 +81,16 @@ class Reconsiderations:
     def waiting(self) -> int:
         """The number of bindings whose proposal succeeds and is not written yet; may be called from any thread."""
         return len(self._waiting)
+
+    def refusal(self, key: BindingKey) -> tuple[str, str, float | None] | None:
+        """Return plugin, reason and remaining seconds of the last proposal about a binding, None if none was refused.
+
+        May be called from any thread.
+        """
+        found = self._refusals.get(key)
+        if found is None:
+            return None
+        return found.plugin, found.reason, None if found.due is None else max(0.0, found.due - self._clock())
 
     def on_cluster(self, old: Cluster | None, new: Cluster | None) -> None:
         """Note a cluster that changed, was added or deleted, so that its bindings are looked at soon."""
@@ -127,6 +152,11 @@ class Reconsiderations:
             self._waiting.add(binding.key)
         else:
             self._waiting.discard(binding.key)
+        if found.result is ReconsiderResult.ACCEPTED:
+            self._refusals.pop(binding.key, None)
+        else:
+            due = self._clock() + found.retry_after if found.retry_after else None
+            self._refusals[binding.key] = Refusal(found.plugin, found.reason, due)
         self._log(binding, found)
         return found.result is ReconsiderResult.ACCEPTED
 
@@ -173,6 +203,8 @@ class Reconsiderations:
             await self._enqueue(keys, lambda _: True)
             for known in (self._candidates, self._waiting, self._due):
                 known.difference_update([key for key in known if self._bindings.get(key) is None])
+            for key in [key for key in self._refusals if key not in self._candidates]:
+                del self._refusals[key]
         if changed:
             await self._enqueue(list(self._candidates - self._due), lambda each: _may_concern(each, changed))
 
@@ -225,6 +257,7 @@ class Reconsiderations:
         if proposed is None:
             self._candidates.discard(binding.key)
             self._waiting.discard(binding.key)
+            self._refusals.pop(binding.key, None)
         else:
             self._candidates.add(binding.key)
         return proposed

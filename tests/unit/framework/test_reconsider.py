@@ -100,6 +100,18 @@ async def test_nothing_is_written_of_a_proposal_that_its_plugin_declines(kind: s
     assert harness.reconsiderations.waiting == 1
 
 
+async def test_a_declined_proposal_has_its_reason_and_the_remaining_wait_until_it_is_accepted() -> None:
+    answers = [Result.unschedulable("not yet", retry_after=90.0), SUCCESS]
+    harness = Reconsidered(plugin("R", propose=answering(BACK), reconsider=lambda _: answers.pop(0)))
+    key = next(iter(harness.bindings)).key
+    assert harness.reconsiderations.refusal(key) is None
+    await harness.look()
+    harness.sleep(20)
+    assert harness.reconsiderations.refusal(key) == ("R", "not yet", 70.0)
+    await harness.look()
+    assert harness.reconsiderations.refusal(key) is None
+
+
 async def test_nothing_is_written_of_a_proposal_that_fails_whatever_its_plugin_returns() -> None:
     seen: list[ReconsiderContext] = []
 

@@ -41,6 +41,7 @@ def read_process(url: str, key: BindingKey) -> ProcessView:
         before=queue.get("before"),
         waited=queue.get("waitedSeconds"),
         priority=queue.get("priority"),
+        proposal=queue.get("proposal"),
         process=str(found.get("process") or ""),
         problem=str(error.get("message") or ""),
     )
