@@ -142,10 +142,10 @@ class DecisionCore:
             each.name: each.replicas for each in binding.spec.clusters
         }
 
-    def problem_of(self, manifest: Any, clusters: Sequence[Cluster]) -> str:
+    def problem_of(self, manifest: Any, clusters: Sequence[Cluster], *, extenders_score: bool = True) -> str:
         """Return what differs between a stored binding and the decision about it; "" if nothing does."""
         binding = Binding.from_manifest(manifest)
-        result = self.decide(binding, clusters)
+        result = self.decide(binding, clusters, extenders_score=extenders_score)
         stored, wanted = targets_of(manifest), {each.name: each.replicas for each in result.targets}
         condition = next((each for each in binding.status.conditions if each.get("type") == "Scheduled"), {})
         if stored != wanted:

@@ -265,12 +265,15 @@ class Judge:
                     return True
         return False
 
+    @property
+    def _has_failed_to_score(self) -> bool:
+        """Whether an extender has failed to score in this run."""
+        hits = self._run.faults.hits
+        return any(kind in EXTENDER_FAULTS and request == "extender prioritize" for kind, request in hits)
+
     def _lacks_scores(self, before: Any, after: Targets) -> bool:
         """Return whether a change is what is decided without the scores of an extender that failed to score before."""
-        hits = self._run.faults.hits
-        if not any(kind in EXTENDER_FAULTS and request == "extender prioritize" for kind, request in hits):
-            return False
-        return any(
+        return self._has_failed_to_score and any(
             hidden.isdisjoint(targets_of(before))
             and self._core.explains_without_scores(before, after, clusters)
             for clusters, hidden in reversed(self._cluster_states)
@@ -389,6 +392,11 @@ class Judge:
                 self.accepted["a binding waits for capacity"] += 1
             elif self._has_left_condition(binding, states):
                 self.accepted["a former leader has left a condition"] += 1
+            elif self._has_failed_to_score and not all(
+                self._core.problem_of(manifest, clusters, extenders_score=False) for clusters in states
+            ):
+                # A binding is not decided again because an extender is healthy again.
+                self.accepted["an extender failed to score"] += 1
             else:
                 self.add("converged", f"{binding.key.display}: {problems[0]}")
 

@@ -82,6 +82,7 @@ _ONCE_FAILED = (
     ("451", "calm"),
     ("200941", "kinds"),
     ("201171", "calm"),
+    ("201266", "extenders"),
     ("200987", "calm"),
     ("200284", "calm"),
     ("200546", "estimators"),
