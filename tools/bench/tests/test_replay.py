@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -16,6 +17,7 @@ from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.connect import connect
 from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.client.karmada import RESOURCE_BINDINGS, WATCHED, KarmadaClient
+from karmada_scheduler.client.lists import LIST_PAGE
 from karmada_scheduler.client.watch_requests import WatchRequests
 from karmada_scheduler.informer.kopf_watch import KopfWatch
 from tools.bench import recording, replay_objects
@@ -57,7 +59,7 @@ async def test_pages_of_a_list_are_of_one_version(tmp_path: Path) -> None:
             await _touch_last(client)
     assert len(names) == len(set(names)) == 1_176
     assert len(versions) == 1
-    assert replay.seen.requests["LIST resourcebindings"] == 3
+    assert replay.seen.requests["LIST resourcebindings"] == math.ceil(1_176 / LIST_PAGE)
 
 
 async def _touch_last(client: KarmadaClient) -> None:
@@ -150,5 +152,5 @@ async def test_kopf_lists_nothing_and_watches_from_the_given_version(tmp_path: P
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
     assert seen == {"ResourceBinding MODIFIED": 1}
-    assert replay.seen.requests["LIST resourcebindings"] == 3
+    assert replay.seen.requests["LIST resourcebindings"] == math.ceil(1_176 / LIST_PAGE)
     assert replay.seen.requests["LIST clusters"] == 1
