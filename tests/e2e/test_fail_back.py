@@ -308,7 +308,6 @@ def test_5997_replicas_return_from_an_overflow_tier(
     which: str, start_any: Start, web: Workload, members: LateMembers
 ) -> None:
     """karmada-io/karmada#5997: first cluster A, then B; replicas that overflowed stay in B when A has capacity again."""
-    start_any(overflow=True)
     term = {
         "affinityName": "tiers",
         "clusterNames": ["home-a"],
@@ -316,6 +315,7 @@ def test_5997_replicas_return_from_an_overflow_tier(
     }
     use_cpus(web.plane, "home-a", 14)
     try:
+        start_any(overflow=True)  # afterwards, so that no decision is made with the capacity of before
         web.create({"clusterAffinities": [term], "replicaScheduling": AGGREGATED}, replicas=4, cpu="1")
         web.wait_placed({"home-a": 2, "home-b": 2})
         web.wait(lambda found: is_reported(found, "home-a") and is_reported(found, "home-b"), "healthy")
