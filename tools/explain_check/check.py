@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.explain.inputs import ExplainInputs
 from karmada_scheduler.explain.trace_trigger import trace_trigger
-from karmada_scheduler.explain.traces import trace_attempt
+from karmada_scheduler.explain.traces import Traces
 from karmada_scheduler.framework.diagnosis import SchedulingError
 
 
@@ -43,7 +43,7 @@ def check(case: str, decision: Decision, inputs: ExplainInputs, tally: Tally) ->
         mismatches = []  # it has no placement, so no rule applies
     for attempt in decision.attempts:
         tally.attempts += 1
-        traces = trace_attempt(attempt, decision, inputs)
+        traces = Traces(attempt, decision, inputs)
         mismatches += traces.mismatches
         last = "divide" if traces.divide is not None else "select" if traces.select is not None else "filter"
         tally.traced[last if attempt.error is not None else "placed"] += 1

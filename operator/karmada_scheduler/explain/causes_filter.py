@@ -39,7 +39,7 @@ def of_cluster(situation: Situation, traces: Traces, cluster: str) -> list[Cause
     The primary one is the refusal of the placement itself, if there is one: it stays when the cluster is repaired.
     Otherwise the order of the plugins counts.
     """
-    row = traces.filter.rows.get(cluster)
+    row = traces.row_of(cluster)
     if row is None:
         return []
     causes = [_cause(cell, cluster) for cell in row.refusals]

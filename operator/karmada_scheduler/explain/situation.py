@@ -12,7 +12,7 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.explain.inputs import ExplainInputs, as_new, rebalanced
 from karmada_scheduler.explain.model import State
 from karmada_scheduler.explain.trace_trigger import Triggered, trace_trigger
-from karmada_scheduler.explain.traces import Traces, attempt_of, trace_attempt
+from karmada_scheduler.explain.traces import Traces, attempt_of
 from karmada_scheduler.framework.diagnosis import FitError, KeptError, PluginError
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.informer.requeue_rules import is_claimed
@@ -38,7 +38,7 @@ class Basis:
     def traces(self) -> Traces | None:
         """The traces of the attempt that explains it; None if no attempt began."""
         attempt = attempt_of(self.decision)
-        return None if attempt is None else trace_attempt(attempt, self.decision, self.inputs)
+        return None if attempt is None else Traces(attempt, self.decision, self.inputs)
 
     @cached_property
     def placement(self) -> dict[str, int] | None:

@@ -67,25 +67,52 @@ def trace_filter(attempt: TermAttempt, inputs: ExplainInputs) -> FilterTrace:
     """
     cycle = attempt.cycle
     assert cycle is not None  # every attempt of a decision has one
-    plugins = [each for each in inputs.framework.plugins.filter if _is_called(each)]
-    others = tuple(each.name for each in inputs.framework.plugins.filter if not _is_called(each))
-    diagnosed = attempt.diagnosis.result_by_cluster
+    filters = _filters(inputs)
     rows: dict[str, FilterRow] = {}
     mismatches: list[Mismatch] = []
     for cluster in cycle.snapshot:
-        if cluster.deleting:
-            rows[cluster.name] = FilterRow((DELETED,))
+        row = rows[cluster.name] = _row(attempt, cycle, cluster, inputs, filters)
+        if row.refusals[:1] == (DELETED,):
             continue
-        cells = [cell for each in plugins if (cell := _answer(each, cycle, cluster, inputs)) is not None]
-        recorded = diagnosed.get(cluster.name)
-        if recorded is not None and all(recorded.plugin != each.name for each in plugins):
-            cells.insert(0, _cell(recorded.plugin, recorded, cycle, cluster, inputs))
-        rows[cluster.name] = FilterRow(tuple(cells), others)
-        ours = (cells[0].plugin, cells[0].reason) if cells else None
+        recorded = attempt.diagnosis.result_by_cluster.get(cluster.name)
+        ours = (row.refusals[0].plugin, row.refusals[0].reason) if row.refusals else None
         theirs = None if recorded is None else (recorded.plugin, recorded.message)
         if ours != theirs:
             mismatches.append(Mismatch("filter", cluster.name, str(ours), str(theirs)))
     return FilterTrace(rows, mismatches)
+
+
+def trace_cluster(attempt: TermAttempt, inputs: ExplainInputs, name: str) -> FilterRow | None:
+    """Call the Filter plugins for one cluster; None if it is unknown."""
+    cycle = attempt.cycle
+    assert cycle is not None  # every attempt of a decision has one
+    cluster = cycle.snapshot.get(name)
+    return None if cluster is None else _row(attempt, cycle, cluster, inputs, _filters(inputs))
+
+
+class _Filters(NamedTuple):
+    """The Filter plugins that are called again, and the names of the others."""
+
+    called: Sequence[FilterPlugin]
+    others: tuple[str, ...]
+
+
+def _filters(inputs: ExplainInputs) -> _Filters:
+    plugins = inputs.framework.plugins.filter
+    called = [each for each in plugins if _is_called(each)]
+    return _Filters(called, tuple(each.name for each in plugins if each not in called))
+
+
+def _row(
+    attempt: TermAttempt, cycle: Cycle, cluster: Cluster, inputs: ExplainInputs, filters: _Filters
+) -> FilterRow:
+    if cluster.deleting:
+        return FilterRow((DELETED,))
+    cells = [cell for each in filters.called if (cell := _answer(each, cycle, cluster, inputs)) is not None]
+    recorded = attempt.diagnosis.result_by_cluster.get(cluster.name)
+    if recorded is not None and all(recorded.plugin != each.name for each in filters.called):
+        cells.insert(0, _cell(recorded.plugin, recorded, cycle, cluster, inputs))
+    return FilterRow(tuple(cells), filters.others)
 
 
 def _is_called(plugin: FilterPlugin) -> bool:

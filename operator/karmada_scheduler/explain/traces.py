@@ -2,33 +2,97 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cached_property
 
 from karmada_scheduler.core.decision import Decision, TermAttempt
 from karmada_scheduler.explain.inputs import ExplainInputs
 from karmada_scheduler.explain.model import DivideTrace, Mismatch, SelectTrace
 from karmada_scheduler.explain.trace_capacity import CapacityTrace, trace_capacity
-from karmada_scheduler.explain.trace_divide import trace_divide
-from karmada_scheduler.explain.trace_filter import FilterTrace, trace_filter
+from karmada_scheduler.explain.trace_divide import Divided, trace_divide
+from karmada_scheduler.explain.trace_filter import FilterRow, FilterTrace, trace_cluster, trace_filter
 from karmada_scheduler.explain.trace_score import ScoreTrace, trace_score
-from karmada_scheduler.explain.trace_select import trace_select
+from karmada_scheduler.explain.trace_select import Selected, trace_select
 from karmada_scheduler.framework.diagnosis import FitError, OverBudgetError, PluginError
 
 
-class Traces(NamedTuple):
-    """The traces of one attempt; a step that was not reached has None.
+class Traces:
+    """The traces of one attempt; each is made when it is first needed. A step that was not reached has None."""
 
-    Attributes:
-        mismatches: Where a trace does not equal the decision.
-    """
+    def __init__(self, attempt: TermAttempt, decision: Decision, inputs: ExplainInputs) -> None:
+        self.attempt = attempt
+        self._decision = decision
+        self._inputs = inputs
 
-    attempt: TermAttempt
-    filter: FilterTrace
-    score: ScoreTrace | None = None
-    capacity: CapacityTrace | None = None
-    select: SelectTrace | None = None
-    divide: DivideTrace | None = None
-    mismatches: tuple[Mismatch, ...] = ()
+    @property
+    def _ended_early(self) -> bool:
+        """Whether the attempt ended before its steps had results."""
+        return isinstance(self.attempt.error, PluginError | OverBudgetError)
+
+    @property
+    def _has_candidates(self) -> bool:
+        return not self._ended_early and not isinstance(self.attempt.error, FitError)
+
+    def row_of(self, cluster: str) -> FilterRow | None:
+        """Return what the filters say about one cluster, without asking them about all others; None if it is unknown."""
+        if self._ended_early:
+            return None
+        if "filter" in self.__dict__:
+            return self.filter.rows.get(cluster)
+        return trace_cluster(self.attempt, self._inputs, cluster)
+
+    @cached_property
+    def filter(self) -> FilterTrace:
+        """The answers of the filters about all clusters."""
+        return FilterTrace({}, ()) if self._ended_early else trace_filter(self.attempt, self._inputs)
+
+    @cached_property
+    def score(self) -> ScoreTrace | None:
+        """The scores."""
+        return trace_score(self.attempt, self._inputs) if self._has_candidates else None
+
+    @cached_property
+    def capacity(self) -> CapacityTrace | None:
+        """The capacities."""
+        return trace_capacity(self.attempt, self._decision, self._inputs) if self._has_candidates else None
+
+    @cached_property
+    def _selected(self) -> Selected | None:
+        return trace_select(self.attempt, self._inputs) if self._has_candidates else None
+
+    @property
+    def select(self) -> SelectTrace | None:
+        """The selection of clusters."""
+        return None if self._selected is None else self._selected.trace
+
+    @cached_property
+    def _divided(self) -> Divided | None:
+        if self.select is None or self.select.error:
+            return None
+        return trace_divide(self.attempt, self._inputs)
+
+    @property
+    def divide(self) -> DivideTrace | None:
+        """The division of replicas."""
+        return None if self._divided is None else self._divided.trace
+
+    @cached_property
+    def mismatches(self) -> tuple[Mismatch, ...]:
+        """Where a trace does not equal the decision; makes all traces."""
+        if self._ended_early:
+            return ()
+        passing = sorted(name for name, row in self.filter.rows.items() if not row.refusals)
+        found = list(self.filter.mismatches)
+        if not self._has_candidates:
+            if passing:
+                found.append(Mismatch("filter", "all", str(passing), str(self.attempt.error)))
+            return tuple(found)
+        candidates = sorted(each.name for each in self.attempt.candidates)
+        if passing != candidates:
+            found.append(Mismatch("filter", "candidates", str(passing), str(candidates)))
+        for each in (self.score, self.capacity, self._selected, self._divided):
+            if each is not None:
+                found += each.mismatches
+        return tuple(found)
 
 
 def attempt_of(decision: Decision) -> TermAttempt | None:
@@ -44,31 +108,3 @@ def attempt_of(decision: Decision) -> TermAttempt | None:
         )
     found = (each for each in attempts if each.error is None and each.targets == decision.targets)
     return next(found, None) or next(reversed(attempts), None)
-
-
-def trace_attempt(attempt: TermAttempt, decision: Decision, inputs: ExplainInputs) -> Traces:
-    """Trace every step that an attempt reached."""
-    if isinstance(attempt.error, PluginError | OverBudgetError):
-        return Traces(attempt, FilterTrace({}, ()))  # it ended before its steps had results
-    filtered = trace_filter(attempt, inputs)
-    mismatches = list(filtered.mismatches)
-    if isinstance(attempt.error, FitError):
-        if passing := [name for name, row in filtered.rows.items() if not row.refusals]:
-            mismatches.append(Mismatch("filter", "all", str(passing), str(attempt.error)))
-        return Traces(attempt, filtered, mismatches=tuple(mismatches))
-    mismatches += _passing(attempt, filtered)
-    scored = trace_score(attempt, inputs)
-    capacity = trace_capacity(attempt, decision, inputs)
-    selected = trace_select(attempt, inputs)
-    mismatches += [*scored.mismatches, *capacity.mismatches, *selected.mismatches]
-    if selected.trace.error:
-        return Traces(attempt, filtered, scored, capacity, selected.trace, None, tuple(mismatches))
-    divided = trace_divide(attempt, inputs)
-    mismatches += divided.mismatches
-    return Traces(attempt, filtered, scored, capacity, selected.trace, divided.trace, tuple(mismatches))
-
-
-def _passing(attempt: TermAttempt, filtered: FilterTrace) -> list[Mismatch]:
-    ours = sorted(name for name, row in filtered.rows.items() if not row.refusals)
-    theirs = sorted(each.name for each in attempt.candidates)
-    return [] if ours == theirs else [Mismatch("filter", "candidates", str(ours), str(theirs))]
