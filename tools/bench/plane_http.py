@@ -26,7 +26,7 @@ async def session(kubeconfig: Path, *, connections: int) -> AsyncIterator[aiohtt
     """
     config = json.loads(kubeconfig.read_text())  # noqa: ASYNC240  before anything is measured
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-    connector = aiohttp.TCPConnector(limit=connections, ssl=_trust(cluster, user), keepalive_timeout=300)
+    connector = aiohttp.TCPConnector(limit=connections, ssl=trust(cluster, user), keepalive_timeout=300)
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
     async with aiohttp.ClientSession(
         cluster["server"], connector=connector, timeout=timeout, read_bufsize=1 << 20
@@ -34,7 +34,7 @@ async def session(kubeconfig: Path, *, connections: int) -> AsyncIterator[aiohtt
         yield opened
 
 
-def _trust(cluster: dict[str, str], user: dict[str, str]) -> ssl.SSLContext:
+def trust(cluster: dict[str, str], user: dict[str, str]) -> ssl.SSLContext:
     authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
     context = ssl.create_default_context(cadata=authority)
     with tempfile.NamedTemporaryFile() as pair:  # ssl takes a client's certificate from a file only

@@ -10,15 +10,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tools.bench import empty_program
 from tools.bench import plane_meters as meters
 from tools.bench.bare_client import Job
 from tools.bench.plane_http import BINDINGS, ROOT
 from tools.bench.plane_observer import Observer
-from tools.bench.scenarios import BARE, LIFTED, OURS
+from tools.bench.scenarios import BARE, EMPTY, EMPTY_POLLING, LIFTED, OURS
 from tools.controlplane import ControlPlane, Process
 from tools.controlplane.ours import start_scheduler
 
 NO_LIMIT = ("--kube-api-qps=10000", "--kube-api-burst=10000")
+POLL_MS = 5.0
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases/karmada-scheduler"
 WARM_UP = 20
 START_SECONDS = 60.0
@@ -228,6 +230,12 @@ class Runner:
                 job = self._job(case, case.bindings, create=False, place=True, linger=True)
                 job = replace(job, kubeconfig=str(kubeconfig))
                 self._scheduler = self._plane.spawn(self._name, job.argv())
+        elif case.scheduler in (EMPTY, EMPTY_POLLING):
+            poll_ms = POLL_MS if case.scheduler == EMPTY_POLLING else 0.0
+            empty = empty_program.Job(
+                str(kubeconfig), self._name, self._name, case.placement, case.clusters, poll_ms
+            )
+            self._scheduler = self._plane.spawn(self._name, empty.argv())
         else:
             self._plane.client.delete(LEASE)  # the one before did not give it back
             flags = NO_LIMIT if case.scheduler == LIFTED else ()

@@ -12,6 +12,8 @@ from tools.controlplane.simulated import SimulatedMember
 
 BARE, DEFAULT, LIFTED, OURS = "bare client", "karmada-scheduler", "karmada-scheduler, lifted", "ours"
 SCHEDULERS = (BARE, DEFAULT, LIFTED, OURS)
+EMPTY, EMPTY_POLLING = "empty program", "empty program, polling"
+"""Writers of streams only: ``empty_program``, as it is and with a wait before it looks for ready sockets."""
 REGIONS = 10
 REPLICAS = 5
 REQUESTS = 20

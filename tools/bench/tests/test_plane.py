@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import selectors
+import socket
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ET
 from typing import Any
 
@@ -13,9 +16,10 @@ import pytest
 
 from tools.bench import plane, plane_meters, plot, report, scenarios
 from tools.bench.bare_client import at_a_rate, at_once
+from tools.bench.empty_program import PollingSelector
 from tools.bench.plane_observer import Stopwatch
 from tools.bench.plane_run import latencies
-from tools.bench.scenarios import BARE, DEFAULT, LIFTED, OURS
+from tools.bench.scenarios import BARE, DEFAULT, EMPTY, EMPTY_POLLING, LIFTED, OURS
 
 
 def test_a_percentile_is_a_value_that_occurred() -> None:
@@ -160,6 +164,29 @@ def test_compared_schedulers_are_measured_together_and_the_limited_one_with_fewe
     ]
     assert DEFAULT not in {case.scheduler for case in groups[1]}
     assert {case.bindings for case in groups[3]} == {600}
+
+
+def test_the_empty_program_is_measured_in_streams_only() -> None:
+    arguments = plane.parse(["--schedulers", "ours", "empty", "polling", "--rates", "20"])
+    groups = plane.cases(arguments, 100)
+    assert {case.scheduler for group in groups for case in group if case.rate is None} == {OURS}
+    assert [case.scheduler for case in groups[-1]] == [OURS, EMPTY, EMPTY_POLLING]
+
+
+def test_one_look_at_the_sockets_finds_all_that_became_ready_while_it_waited() -> None:
+    pairs = [socket.socketpair() for _ in range(2)]
+    with PollingSelector(0.02) as selector:
+        for receiver, _ in pairs:
+            selector.register(receiver, selectors.EVENT_READ)
+        pairs[0][1].send(b"first")
+        assert len(selector.select(1.0)) == 1
+        before = time.monotonic()
+        pairs[1][1].send(b"second")
+        assert len(selector.select(1.0)) == 2
+        assert time.monotonic() - before >= 0.01
+    for pair in pairs:
+        for each in pair:
+            each.close()
 
 
 def _entry(scheduler: str, rate: float, *, stream: float | None = None, cpu: float = 4.0) -> dict[str, Any]:
