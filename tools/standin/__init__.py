@@ -1,0 +1,1 @@
+"""A stand-in API server that costs next to nothing, and measurements in which a scheduler is the limit."""

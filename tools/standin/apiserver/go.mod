@@ -1,0 +1,3 @@
+module apiserver
+
+go 1.24

@@ -1,0 +1,138 @@
+"""Builds and runs the stand-in API server of ``apiserver/``, a Go program without dependencies."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import requests
+
+from tools.controlplane import golang
+from tools.controlplane.binaries import cache_folder
+
+SOURCE: Final = Path(__file__).parent / "apiserver"
+
+
+def build() -> Path:
+    """Return the program, built once per version of its sources.
+
+    Raises:
+        GoError: There is no Go, or it cannot compile the program.
+    """
+    sources = sorted([*SOURCE.glob("*.go"), SOURCE / "go.mod"])
+    key = hashlib.sha256(b"\0".join(each.name.encode() + each.read_bytes() for each in sources)).hexdigest()
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    program = folder / f"standin-{key[:16]}"
+    with (folder / "standin.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not program.exists():
+            _compile(folder, program)
+    return program
+
+
+def _compile(folder: Path, program: Path) -> None:
+    go = golang.find(
+        wanted=golang.wanted_version(SOURCE / "go.mod"),
+        cache=folder,
+        say=lambda text: print(text, file=sys.stderr),
+    )
+    unfinished = program.with_suffix(".unfinished")
+    command = [str(go.executable), "build", "-o", str(unfinished), "."]
+    done = subprocess.run(
+        command, cwd=SOURCE, env=go.environment(), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise golang.GoError(f"`{' '.join(command)}` in {SOURCE} failed:\n{done.stderr}")
+    unfinished.rename(program)
+
+
+class StandIn:
+    """A running stand-in API server.
+
+    Attributes:
+        pid: Its process.
+        url: Where it serves.
+    """
+
+    def __init__(self, pid: int, url: str) -> None:
+        self.pid, self.url = pid, url
+        self._http = requests.Session()
+        self._http.trust_env = False
+
+    def request(self, method: str, path: str, **options: Any) -> Any:
+        """Send a request, and return the JSON of the response.
+
+        Raises:
+            requests.HTTPError: It was refused.
+        """
+        response = self._http.request(method, self.url + path, timeout=600, **options)
+        if not response.ok:
+            raise requests.HTTPError(f"{method} {path}: {response.status_code} {response.text[:500]}")
+        return response.json()
+
+    def load(self, objects: Iterable[Mapping[str, Any]]) -> None:
+        """Create objects of all kinds."""
+        self.request("POST", "/admin/load", data=_lines(objects))
+
+    def patch(self, patches: Iterable[tuple[str, Mapping[str, Any]]], *, rate: float = 0.0) -> None:
+        """Apply merge patches by path, so many per second; 0 for as fast as possible."""
+        lines = _lines({"path": path, "patch": patch} for path, patch in patches)
+        self.request("POST", f"/admin/patch?rate={rate}", data=lines)
+
+    def clear(self) -> None:
+        """Delete everything, without events."""
+        self.request("POST", "/admin/clear")
+
+    def reset(self) -> None:
+        """Count requests, writes and renewals of the Lease from now on."""
+        self.request("POST", "/admin/reset")
+
+    def times(self, *, bindings: bool = False) -> dict[str, Any]:
+        """Return what it has measured: ``now``, ``longest``, ``requests``, and ``bindings`` if asked for.
+
+        Times are in seconds since its start.
+        """
+        found: dict[str, Any] = self.request("GET", f"/admin/times{'?bindings=1' if bindings else ''}")
+        return found
+
+    def kubeconfig(self, folder: Path) -> Path:
+        """Write a kubeconfig, and return where it is."""
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "standin", "cluster": {"server": self.url}}],
+            "users": [{"name": "bench", "user": {"token": "none"}}],
+            "contexts": [{"name": "standin", "context": {"cluster": "standin", "user": "bench"}}],
+            "current-context": "standin",
+        }
+        path = folder / "kubeconfig"
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(config))
+        return path
+
+
+def _lines(objects: Iterable[Mapping[str, Any]]) -> bytes:
+    return b"\n".join(json.dumps(each).encode() for each in objects)
+
+
+@contextmanager
+def running() -> Iterator[StandIn]:
+    """Run the program until the end of the block."""
+    # Without this its heap would be collected every few thousand objects.
+    environment = {**os.environ, "GOGC": "400"}
+    process = subprocess.Popen([build()], stdout=subprocess.PIPE, env=environment, text=True)
+    try:
+        assert process.stdout is not None
+        yield StandIn(process.pid, f"http://127.0.0.1:{int(process.stdout.readline())}")
+    finally:
+        process.kill()
+        process.wait()
