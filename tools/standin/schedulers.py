@@ -26,6 +26,15 @@ FRESH_FIRST: Final = "ours, FreshFirst"
 UPSTREAM: Final = "karmada-scheduler, lifted"
 NAME: Final = "bench"
 
+_CONFIG: Final = f"""\
+apiVersion: pyscheduler.karmada.io/v1alpha1
+kind: KarmadaSchedulerConfiguration
+profiles:
+  - schedulerName: {NAME}
+    plugins:
+      queueSort: {{enabled: [{{name: FreshFirst}}], disabled: [{{name: PrioritySort}}]}}
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Running:
@@ -74,7 +83,11 @@ def command(scheduler: str, kubeconfig: Path, metrics: int, health: int) -> Sequ
     if scheduler == UPSTREAM:
         return [str(binaries.ensure(quiet=True).path("scheduler")), *flags, *NO_LIMIT]
     ours = [sys.executable, "-m", "karmada_scheduler", *flags, f"--leader-elect-resource-name={NAME}"]
-    return [*ours, "--plugins=*,FreshFirst"] if scheduler == FRESH_FIRST else ours
+    if scheduler == FRESH_FIRST:
+        config = kubeconfig.with_name("config.yaml")
+        config.write_text(_CONFIG)
+        ours.append(f"--config={config}")
+    return ours
 
 
 @contextmanager

@@ -32,7 +32,8 @@ func (s *server) admin(w http.ResponseWriter, r *http.Request) {
 		times := s.store.times
 		times.mutex.Lock()
 		defer times.mutex.Unlock()
-		found := object{"now": times.now(), "longest": times.longest, "renewed": times.renewed, "requests": times.requests}
+		found := object{"now": times.now(), "longest": times.longest, "renewed": times.renewed, "requests": times.requests,
+			"unsettled": times.unsettled()}
 		if r.URL.Query().Get("bindings") != "" {
 			found["bindings"] = times.bindings
 		}

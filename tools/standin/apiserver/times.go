@@ -14,6 +14,7 @@ type row struct {
 	Settled float64 `json:"settled"` // the last version whose observed generation caught up
 	Targets int     `json:"targets"`
 	Writes  int     `json:"writes"`
+	current bool    // whether the observed generation is that of the newest version
 }
 
 // times holds what is measured here, so that no process has to watch: bindings, and the longest time between renewals.
@@ -76,9 +77,22 @@ func (t *times) binding(key string, found *stored, created bool, now float64) {
 		of.Placed = now
 	}
 	status, _ := found.fields["status"].(object)
-	if observed := asInt(status["schedulerObservedGeneration"]); observed != 0 && observed == generation(metadata(found.fields)) {
+	current := asInt(status["schedulerObservedGeneration"]) == generation(metadata(found.fields))
+	if current && !of.current {
 		of.Settled = now
 	}
+	of.current = current
+}
+
+// unsettled returns how many bindings have a generation that no scheduler has observed. The times are locked.
+func (t *times) unsettled() int {
+	count := 0
+	for _, each := range t.bindings {
+		if !each.current {
+			count++
+		}
+	}
+	return count
 }
 
 // reset forgets everything but what is stored.
