@@ -150,6 +150,14 @@ bench-page: install ## put throughput, rounds and streams.json of docs/benchmark
 	@$(BIN)/python -m tools.bench.report $(patsubst %,docs/benchmark/%.json,throughput rounds streams) --into docs/benchmark.md
 	@$(BIN)/python -m tools.bench.plot $(THROUGHPUT).json $(THROUGHPUT).svg
 
+.PHONY: bench-ceiling
+bench-ceiling: binaries ## backlogs on an API server that costs next to nothing, compared with karmada-scheduler (ARGS=--help)
+	@exec $(BIN)/python -m tools.standin.ceiling $(ARGS)
+
+.PHONY: bench-storm
+bench-storm: binaries ## a lost or deleted cluster, a changed label, and new bindings meanwhile, compared with karmada-scheduler (ARGS=--help)
+	@exec $(BIN)/python -m tools.standin.storms $(ARGS)
+
 .PHONY: bench-estimators
 bench-estimators: binaries ## throughput with 10 and 50 estimators, one of them hanging, compared with karmada-scheduler (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench_estimators.bench $(ARGS)

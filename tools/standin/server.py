@@ -99,9 +99,15 @@ class StandIn:
     def times(self, *, bindings: bool = False) -> dict[str, Any]:
         """Return what it has measured: ``now``, ``longest``, ``requests``, and ``bindings`` if asked for.
 
-        Times are in seconds since its start.
+        Times are in seconds since its start; ``longest`` has the longest time between two renewals of each Lease, or since
+        the last one.
         """
         found: dict[str, Any] = self.request("GET", f"/admin/times{'?bindings=1' if bindings else ''}")
+        return found
+
+    def changed(self, prefix: str, *, least: int) -> int:
+        """Return how many bindings whose namespace and name begin so have had so many changes of ``spec.clusters``."""
+        found: int = self.request("GET", f"/admin/times?changed={prefix}&least={least}")["changed"]
         return found
 
     def kubeconfig(self, folder: Path) -> Path:
@@ -129,10 +135,9 @@ def running() -> Iterator[StandIn]:
     """Run the program until the end of the block."""
     # Without this its heap would be collected every few thousand objects.
     environment = {**os.environ, "GOGC": "400"}
-    process = subprocess.Popen([build()], stdout=subprocess.PIPE, env=environment, text=True)
-    try:
-        assert process.stdout is not None
-        yield StandIn(process.pid, f"http://127.0.0.1:{int(process.stdout.readline())}")
-    finally:
-        process.kill()
-        process.wait()
+    with subprocess.Popen([build()], stdout=subprocess.PIPE, env=environment, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield StandIn(process.pid, f"http://127.0.0.1:{int(process.stdout.readline())}")
+        finally:
+            process.kill()

@@ -13,7 +13,8 @@ import (
 //
 //	POST /admin/load          objects, one per line, are created
 //	POST /admin/patch?rate=N  merge patches {"path": ..., "patch": ...}, one per line, N per second (0: as fast as it goes)
-//	GET  /admin/times         when what happened to each binding, the longest time between renewals, requests
+//	GET  /admin/times         the longest time between renewals, and requests; with ?bindings=1 when what happened to each;
+//	                          with ?changed=PREFIX&least=N how many have had so many changes of spec.clusters
 //	POST /admin/reset         requests, writes and renewals are counted from now on
 //	POST /admin/clear         all objects are deleted, without events
 func (s *server) admin(w http.ResponseWriter, r *http.Request) {
@@ -32,8 +33,11 @@ func (s *server) admin(w http.ResponseWriter, r *http.Request) {
 		times := s.store.times
 		times.mutex.Lock()
 		defer times.mutex.Unlock()
-		found := object{"now": times.now(), "longest": times.longest, "renewed": times.renewed, "requests": times.requests,
-			"unsettled": times.unsettled()}
+		found := object{"now": times.now(), "longest": times.renewals(), "requests": times.requests}
+		if prefix := r.URL.Query().Get("changed"); prefix != "" {
+			least, _ := strconv.Atoi(r.URL.Query().Get("least"))
+			found["changed"] = times.changed(prefix, least)
+		}
 		if r.URL.Query().Get("bindings") != "" {
 			found["bindings"] = times.bindings
 		}

@@ -106,6 +106,10 @@ func (s *server) resource(w http.ResponseWriter, r *http.Request) {
 		answer(w, 200, resourceList(rows[0].apiVersion(), rows))
 		return
 	}
+	if query := r.URL.Query(); query.Get("labelSelector") != "" || query.Get("fieldSelector") != "" {
+		refuse(w, &failure{400, "BadRequest", "selectors are not supported"})
+		return
+	}
 	key := asked.namespace + "/" + asked.name
 	what := r.Method + " " + asked.table.plural
 	if asked.status {

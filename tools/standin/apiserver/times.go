@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"sync"
 	"time"
 )
@@ -11,10 +12,10 @@ type row struct {
 	Created float64 `json:"created"`
 	Placed  float64 `json:"placed"`  // the first version with clusters
 	Changed float64 `json:"changed"` // the last version whose spec.clusters were others
-	Settled float64 `json:"settled"` // the last version whose observed generation caught up
+	Settled float64 `json:"settled"` // the last version whose generation was observed
 	Targets int     `json:"targets"`
 	Writes  int     `json:"writes"`
-	current bool    // whether the observed generation is that of the newest version
+	Changes int     `json:"changes"` // of spec.clusters
 }
 
 // times holds what is measured here, so that no process has to watch: bindings, and the longest time between renewals.
@@ -71,44 +72,52 @@ func (t *times) binding(key string, found *stored, created bool, now float64) {
 	encoded, _ := json.Marshal(listed)
 	if string(encoded) != t.clusters[key] {
 		of.Changed, of.Targets = now, len(listed)
+		of.Changes++
 		t.clusters[key] = string(encoded)
 	}
 	if len(listed) > 0 && of.Placed == 0 {
 		of.Placed = now
 	}
 	status, _ := found.fields["status"].(object)
-	current := asInt(status["schedulerObservedGeneration"]) == generation(metadata(found.fields))
-	if current && !of.current {
+	if asInt(status["schedulerObservedGeneration"]) == generation(metadata(found.fields)) {
 		of.Settled = now
 	}
-	of.current = current
 }
 
-// unsettled returns how many bindings have a generation that no scheduler has observed. The times are locked.
-func (t *times) unsettled() int {
+// changed returns how many bindings with a prefix have had so many changes of spec.clusters. The times are locked.
+func (t *times) changed(prefix string, least int) int {
 	count := 0
-	for _, each := range t.bindings {
-		if !each.current {
+	for key, each := range t.bindings {
+		if each.Changes >= least && strings.HasPrefix(key, prefix) {
 			count++
 		}
 	}
 	return count
 }
 
+// renewals returns the longest time between two renewals of each Lease, or since the last one. The times are locked.
+func (t *times) renewals() map[string]float64 {
+	found := map[string]float64{}
+	for key, at := range t.renewed {
+		found[key] = max(t.longest[key], t.now()-at)
+	}
+	return found
+}
+
 // reset forgets everything but what is stored.
 func (t *times) reset() {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	t.requests, t.longest, t.renewed = map[string]int{}, map[string]float64{}, map[string]float64{}
+	t.requests, t.longest = map[string]int{}, map[string]float64{}
 	for _, each := range t.bindings {
-		each.Writes = 0
+		each.Writes, each.Changes = 0, 0
 	}
 }
 
 func (t *times) forget() {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	t.bindings, t.clusters = map[string]*row{}, map[string]string{}
+	t.bindings, t.clusters, t.renewed = map[string]*row{}, map[string]string{}, map[string]float64{}
 }
 
 func asInt(value any) int64 {

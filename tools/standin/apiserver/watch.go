@@ -79,21 +79,20 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, asked request) {
 	bookmarks := time.NewTicker(time.Minute)
 	defer bookmarks.Stop()
 	version, _ := strconv.ParseUint(query.Get("resourceVersion"), 10, 64)
-	t.mutex.RLock()
-	oldest := t.oldest
-	t.mutex.RUnlock()
 	if version == 0 {
 		version = s.initial(w, asked)
-	} else if version < oldest {
+	}
+	t.mutex.RLock()
+	oldest := t.oldest
+	position := t.dropped + sort.Search(len(t.changes), func(index int) bool { return t.changes[index].version > version })
+	t.mutex.RUnlock()
+	if version < oldest {
 		refuse(w, &failure{410, "Expired", fmt.Sprintf("too old resource version: %d (%d)", version, oldest)})
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	flusher := w.(http.Flusher)
 	flusher.Flush()
-	t.mutex.RLock()
-	position := t.dropped + sort.Search(len(t.changes), func(index int) bool { return t.changes[index].version > version })
-	t.mutex.RUnlock()
 	for {
 		t.mutex.RLock()
 		if position < t.dropped {
