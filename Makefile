@@ -152,11 +152,11 @@ bench-page: install ## put throughput, rounds and streams.json of docs/benchmark
 
 .PHONY: bench-ceiling
 bench-ceiling: binaries ## backlogs on an API server that costs next to nothing, compared with karmada-scheduler (ARGS=--help)
-	@exec $(BIN)/python -m tools.standin.ceiling $(ARGS)
+	@exec $(BIN)/python -m tools.fast_apiserver.ceiling $(ARGS)
 
 .PHONY: bench-storm
 bench-storm: binaries ## a lost or deleted cluster, a changed label, and new bindings meanwhile, compared with karmada-scheduler (ARGS=--help)
-	@exec $(BIN)/python -m tools.standin.storms $(ARGS)
+	@exec $(BIN)/python -m tools.fast_apiserver.storms $(ARGS)
 
 .PHONY: bench-estimators
 bench-estimators: binaries ## throughput with 10 and 50 estimators, one of them hanging, compared with karmada-scheduler (ARGS=--help)

@@ -1,6 +1,6 @@
 """The scheduler's own ceiling: backlogs on an API server that costs next to nothing. ``make bench-ceiling``
 
-    python -m tools.standin.ceiling --clusters 100 1000 --bindings 5000 --json FILE
+    python -m tools.fast_apiserver.ceiling --clusters 100 1000 --bindings 5000 --json FILE
 
 Both schedulers run unchanged, in turns, with the clusters and bindings of ``tools.bench.scenarios``. The bindings exist
 before the scheduler starts. ``bindings/s`` counts from the first placement to the last, ``CPU ms`` from the first placement
@@ -21,9 +21,9 @@ from karmada_scheduler.cli.table import table
 from tools.bench import scenarios
 from tools.bench.plane import machine
 from tools.bench.plane_meters import cpu_seconds
-from tools.standin import server as standin
-from tools.standin.schedulers import NAME, OURS, UPSTREAM, running, wait_until
-from tools.standin.server import StandIn
+from tools.fast_apiserver import server as fast_apiserver
+from tools.fast_apiserver.schedulers import NAME, OURS, UPSTREAM, running, wait_until
+from tools.fast_apiserver.server import FastApiServer
 
 NAMESPACE: Final = "bench"
 _WARM_UP: Final = 300.0
@@ -77,7 +77,13 @@ def requests_of(times: dict[str, Any], *words: str) -> int:
 
 
 def measure(
-    server: StandIn, scheduler: str, clusters: int, placement: str, count: int, number: int, window: float
+    server: FastApiServer,
+    scheduler: str,
+    clusters: int,
+    placement: str,
+    count: int,
+    number: int,
+    window: float,
 ) -> Ceiling:
     """Measure one backlog."""
     server.clear()
@@ -138,7 +144,7 @@ def main(words: Sequence[str] | None = None) -> int:
     option("--json", type=Path, metavar="FILE")
     chosen = parser.parse_args(words)
     runs: list[Ceiling] = []
-    with standin.running() as server:
+    with fast_apiserver.running() as server:
         for number in range(1, chosen.rounds + 1):
             for clusters in chosen.clusters:
                 for placement in chosen.placements:

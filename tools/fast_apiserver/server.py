@@ -1,4 +1,4 @@
-"""Builds and runs the stand-in API server of ``apiserver/``, a Go program without dependencies."""
+"""Builds and runs the fast fake API server of ``apiserver/``, a Go program without dependencies."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def build() -> Path:
     key = hashlib.sha256(b"\0".join(each.name.encode() + each.read_bytes() for each in sources)).hexdigest()
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    program = folder / f"standin-{key[:16]}"
-    with (folder / "standin.lock").open("w") as lock:
+    program = folder / f"fast-apiserver-{key[:16]}"
+    with (folder / "fast-apiserver.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not program.exists():
             _compile(folder, program)
@@ -55,8 +55,8 @@ def _compile(folder: Path, program: Path) -> None:
     unfinished.rename(program)
 
 
-class StandIn:
-    """A running stand-in API server.
+class FastApiServer:
+    """A running fast fake API server.
 
     Attributes:
         pid: Its process.
@@ -115,10 +115,10 @@ class StandIn:
         config = {
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{"name": "standin", "cluster": {"server": self.url}}],
+            "clusters": [{"name": "bench", "cluster": {"server": self.url}}],
             "users": [{"name": "bench", "user": {"token": "none"}}],
-            "contexts": [{"name": "standin", "context": {"cluster": "standin", "user": "bench"}}],
-            "current-context": "standin",
+            "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
+            "current-context": "bench",
         }
         path = folder / "kubeconfig"
         path.touch(mode=0o600)
@@ -131,13 +131,13 @@ def _lines(objects: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 @contextmanager
-def running() -> Iterator[StandIn]:
+def running() -> Iterator[FastApiServer]:
     """Run the program until the end of the block."""
     # Without this its heap would be collected every few thousand objects.
     environment = {**os.environ, "GOGC": "400"}
     with subprocess.Popen([build()], stdout=subprocess.PIPE, env=environment, text=True) as process:
         try:
             assert process.stdout is not None
-            yield StandIn(process.pid, f"http://127.0.0.1:{int(process.stdout.readline())}")
+            yield FastApiServer(process.pid, f"http://127.0.0.1:{int(process.stdout.readline())}")
         finally:
             process.kill()

@@ -1,4 +1,4 @@
-"""Runs a scheduler against the stand-in API server: karmada-scheduler without limits, or ours."""
+"""Runs a scheduler against the fast fake API server: karmada-scheduler without limits, or ours."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tools.bench.plane_meters import cpu_seconds, peak_mib
 from tools.bench.plane_run import NO_LIMIT
 from tools.controlplane import binaries, karmada
 from tools.controlplane.processes import free_port
-from tools.standin.server import StandIn
+from tools.fast_apiserver.server import FastApiServer
 
 OURS: Final = "ours"
 FRESH_FIRST: Final = "ours, FreshFirst"
@@ -91,7 +91,7 @@ def command(scheduler: str, kubeconfig: Path, metrics: int, health: int) -> Sequ
 
 
 @contextmanager
-def running(server: StandIn, scheduler: str) -> Iterator[Running]:
+def running(server: FastApiServer, scheduler: str) -> Iterator[Running]:
     """Start a scheduler and stop it at the end of the block; it may not be ready yet.
 
     Raises:

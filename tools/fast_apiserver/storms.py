@@ -1,6 +1,6 @@
-"""What a scheduler does when everything changes at once, on the stand-in API server. ``make bench-storm``
+"""What a scheduler does when everything changes at once, on the fast fake API server. ``make bench-storm``
 
-    python -m tools.standin.storms --scenarios lost deleted relabelled --json FILE
+    python -m tools.fast_apiserver.storms --scenarios lost deleted relabelled --json FILE
 
 lost        A cluster that every binding uses gets a NoExecute taint, and all bindings lose it and get the eviction tasks that
             Karmada's taint manager writes.
@@ -27,10 +27,10 @@ from karmada_scheduler.cli.table import table
 from tools.bench import scenarios
 from tools.bench.plane import machine
 from tools.bench.plane_meters import percentile
-from tools.standin import server as standin
-from tools.standin.ceiling import NAMESPACE, fleet, requests_of
-from tools.standin.schedulers import FRESH_FIRST, NAME, OURS, UPSTREAM, Running, running, wait_until
-from tools.standin.server import StandIn
+from tools.fast_apiserver import server as fast_apiserver
+from tools.fast_apiserver.ceiling import NAMESPACE, fleet, requests_of
+from tools.fast_apiserver.schedulers import FRESH_FIRST, NAME, OURS, UPSTREAM, Running, running, wait_until
+from tools.fast_apiserver.server import FastApiServer
 
 LOST: Final = "m0"
 CLUSTERS: Final = "/apis/cluster.karmada.io/v1alpha1/clusters"
@@ -55,7 +55,7 @@ class Scenario:
     bindings: int
     clusters: int
     moves: bool
-    begin: Callable[[StandIn, int, float], None]
+    begin: Callable[[FastApiServer, int, float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def _evictions(bindings: int, clusters: int) -> Iterator[tuple[str, dict[str, An
         yield f"{BINDINGS}/work-{number}", {"spec": {"clusters": left, "gracefulEvictionTasks": [task]}}
 
 
-def _lose(server: StandIn, bindings: int, rate: float) -> None:
+def _lose(server: FastApiServer, bindings: int, rate: float) -> None:
     taint = {
         "key": "cluster.karmada.io/not-ready",
         "effect": "NoExecute",
@@ -127,11 +127,11 @@ def _lose(server: StandIn, bindings: int, rate: float) -> None:
     server.patch(_evictions(bindings, SCENARIOS["lost"].clusters), rate=rate)
 
 
-def _delete(server: StandIn, bindings: int, rate: float) -> None:
+def _delete(server: FastApiServer, bindings: int, rate: float) -> None:
     server.request("DELETE", f"{CLUSTERS}/{LOST}")
 
 
-def _relabel(server: StandIn, bindings: int, rate: float) -> None:
+def _relabel(server: FastApiServer, bindings: int, rate: float) -> None:
     server.patch([(f"{CLUSTERS}/{LOST}", {"metadata": {"labels": {"tier": "other"}}})])
 
 
@@ -145,8 +145,8 @@ SCENARIOS: Final = {
 class _Creator:
     """Creates new bindings at a steady rate in a thread of its own."""
 
-    def __init__(self, server: StandIn, placement: str) -> None:
-        self._server, self._placement = StandIn(server.pid, server.url), placement
+    def __init__(self, server: FastApiServer, placement: str) -> None:
+        self._server, self._placement = FastApiServer(server.pid, server.url), placement
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="creator", daemon=True)
         self.count = 0
@@ -172,7 +172,7 @@ def _attempts(found: Running) -> float:
     return sum(found.samples(ATTEMPTS).values())
 
 
-def _rest(server: StandIn, found: Running, bindings: int, seconds: float) -> None:
+def _rest(server: FastApiServer, found: Running, bindings: int, seconds: float) -> None:
     """Wait until the scheduler leads, and has finished what it does at its start."""
     last = (-1.0, -1)
 
@@ -192,7 +192,7 @@ def _rest(server: StandIn, found: Running, bindings: int, seconds: float) -> Non
 
 
 def measure(
-    server: StandIn, name: str, scheduler: str, bindings: int, window: float, rate: float = 0.0
+    server: FastApiServer, name: str, scheduler: str, bindings: int, window: float, rate: float = 0.0
 ) -> Storm:
     """Measure one storm.
 
@@ -273,7 +273,7 @@ def main(words: Sequence[str] | None = None) -> int:
     option("--json", type=Path, metavar="FILE")
     chosen = parser.parse_args(words)
     runs: list[Storm] = []
-    with standin.running() as server:
+    with fast_apiserver.running() as server:
         for name in chosen.scenarios:
             for scheduler in chosen.schedulers:
                 count = chosen.bindings or SCENARIOS[name].bindings

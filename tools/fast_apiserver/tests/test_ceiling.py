@@ -1,13 +1,13 @@
-"""Both schedulers run on the stand-in API server; counts only, no times."""
+"""Both schedulers run on the fast fake API server; counts only, no times."""
 
 from __future__ import annotations
 
 import pytest
 
-from tools.standin import server as standin
-from tools.standin import storms
-from tools.standin.ceiling import measure
-from tools.standin.schedulers import OURS, UPSTREAM
+from tools.fast_apiserver import server as fast_apiserver
+from tools.fast_apiserver import storms
+from tools.fast_apiserver.ceiling import measure
+from tools.fast_apiserver.schedulers import OURS, UPSTREAM
 
 pytestmark = pytest.mark.e2e
 
@@ -16,14 +16,14 @@ pytestmark = pytest.mark.e2e
 def test_a_backlog_is_placed_with_as_many_writes_as_on_a_real_control_plane(
     scheduler: str, writes: int
 ) -> None:
-    with standin.running() as server:
+    with fast_apiserver.running() as server:
         found = measure(server, scheduler, 20, "dynamic", 100, 1, window=120.0)
     assert (found.placed, found.writes, found.events) == (100, writes, 2)
 
 
 @pytest.mark.parametrize(("name", "writes"), [("lost", 200), ("deleted", 200), ("relabelled", 0)])
 def test_a_storm_ends_and_writes_no_more_than_it_has_to(name: str, writes: int) -> None:
-    with standin.running() as server:
+    with fast_apiserver.running() as server:
         found = storms.measure(server, name, OURS, 100, window=120.0)
     assert (found.done, found.writes) == (100, writes)
     assert found.fresh == found.fresh_placed

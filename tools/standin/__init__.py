@@ -1,1 +1,0 @@
-"""A stand-in API server that costs next to nothing, and measurements in which a scheduler is the limit."""
