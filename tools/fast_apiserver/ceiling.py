@@ -22,7 +22,7 @@ from tools.bench import scenarios
 from tools.bench.plane import machine
 from tools.bench.plane_meters import cpu_seconds
 from tools.fast_apiserver import server as fast_apiserver
-from tools.fast_apiserver.schedulers import NAME, OURS, UPSTREAM, running, wait_until
+from tools.fast_apiserver.schedulers import NAME, OURS, RECORDS, UPSTREAM, running, wait_until
 from tools.fast_apiserver.server import FastApiServer
 
 NAMESPACE: Final = "bench"
@@ -137,7 +137,7 @@ def main(words: Sequence[str] | None = None) -> int:
     option("--clusters", type=int, nargs="+", default=[100, 1000], metavar="N")
     names = tuple(scenarios.PLACEMENTS)
     option("--placements", nargs="+", default=names, choices=names)
-    option("--schedulers", nargs="+", default=[UPSTREAM, OURS], choices=[UPSTREAM, OURS])
+    option("--schedulers", nargs="+", default=[UPSTREAM, OURS], choices=[UPSTREAM, OURS, RECORDS])
     option("--bindings", type=int, default=5000, metavar="N", help="of a backlog (5000)")
     option("--rounds", type=int, default=1, metavar="N")
     option("--window", type=float, default=120.0, metavar="S", help="end of a backlog that is not done (120)")

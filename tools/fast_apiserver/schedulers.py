@@ -23,6 +23,7 @@ from tools.fast_apiserver.server import FastApiServer
 
 OURS: Final = "ours"
 FRESH_FIRST: Final = "ours, FreshFirst"
+RECORDS: Final = "ours, records"
 UPSTREAM: Final = "karmada-scheduler, lifted"
 NAME: Final = "bench"
 
@@ -83,6 +84,8 @@ def command(scheduler: str, kubeconfig: Path, metrics: int, health: int) -> Sequ
     if scheduler == UPSTREAM:
         return [str(binaries.ensure(quiet=True).path("scheduler")), *flags, *NO_LIMIT]
     ours = [sys.executable, "-m", "karmada_scheduler", *flags, f"--leader-elect-resource-name={NAME}"]
+    if scheduler == RECORDS:
+        ours.append(f"--explain-bind-address=127.0.0.1:{free_port()}")
     if scheduler == FRESH_FIRST:
         config = kubeconfig.with_name("config.yaml")
         config.write_text(_CONFIG)

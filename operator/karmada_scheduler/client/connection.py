@@ -238,6 +238,8 @@ class Connection:
         try:
             async with aclosing(self._watch_pieces(target, accepted, accept)) as pieces:
                 async for piece in pieces:
+                    # Responses that arrived at the same time are read first: events of own writes are then known.
+                    await asyncio.sleep(0)
                     for line in lines.feed(piece):
                         yield line
         except OSError as error:

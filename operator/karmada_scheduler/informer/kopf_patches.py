@@ -1,4 +1,4 @@
-"""Replaces four functions of kopf for our operator; importing this module does it.
+"""Replaces five functions of kopf for our operator; importing this module does it.
 
 kopf has no setting for any of this. Each replacement checks the settings that kopf passes to it: those of our operator
 are ``WatchSettings``. For any other kopf operator of the process it calls kopf's own function with the same arguments.
@@ -7,14 +7,19 @@ are ``WatchSettings``. For any other kopf operator of the process it calls kopf'
   from lists before (``relist``), and the watch starts where the list ended.
 - ``infinite_watch``: kopf calls the filters of handlers only after each event has a queue, a task and three loggers.
   Here events without a change are dropped before.
+- ``watcher``: kopf gives each object a queue and a task, and starts one task in two to three iterations of the event loop.
+  While bindings are scheduled, that limits a watch to some 200 events per second. Handlers of ours never wait, so events
+  are processed here one after the other.
 - ``watch_objs``: one connection of a watch. Here ``watch_streams`` supervises it and may restart it.
 - ``stream``: one request to watch. Here ``watch_requests`` sends it and reads the response.
 
-docs/decisions/0012-own-writes.md, 0018-api-server-input.md and 0019-resource-version-rollback.md have the reasons.
+docs/decisions/0012-own-writes.md, 0018-api-server-input.md, 0019-resource-version-rollback.md and 0039-events-in-order.md
+have the reasons.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import aclosing
 from dataclasses import replace
@@ -24,6 +29,7 @@ from typing import Any, cast
 from kopf._cogs.clients import api as kopf_api
 from kopf._cogs.clients import fetching as kopf_fetching
 from kopf._cogs.clients import watching as kopf_watching
+from kopf._core.reactor import queueing as kopf_queueing
 
 from karmada_scheduler.informer.kopf_settings import WatchSettings
 
@@ -31,6 +37,7 @@ _fetch_objs = kopf_fetching.fetch_objs
 _infinite_watch = kopf_watching.infinite_watch
 _watch_objs = kopf_watching.watch_objs
 _stream = kopf_api.stream
+_watcher = kopf_queueing.watcher
 
 
 async def _start_version_only(
@@ -57,6 +64,48 @@ async def _filtered_watch(*, settings: Any, resource: Any, **rest: Any) -> Async
             yield event
 
 
+async def _watch_in_order(
+    *,
+    settings: Any,
+    resource: Any,
+    namespace: Any,
+    processor: kopf_queueing.WatchStreamProcessor,
+    operator_paused: Any = None,
+    operator_indexed: Any = None,
+    resource_indexed: Any = None,
+) -> None:
+    """Process the events of a kind one after the other, in the order of the watch."""
+    if not isinstance(settings, WatchSettings):
+        await _watcher(
+            settings=settings,
+            resource=resource,
+            namespace=namespace,
+            processor=processor,
+            operator_paused=operator_paused,
+            operator_indexed=operator_indexed,
+            resource_indexed=resource_indexed,
+        )
+        return
+    pressure = asyncio.Event()
+    pressure.set()  # nothing sleeps between two events
+    stream = kopf_watching.infinite_watch(
+        settings=settings, resource=resource, namespace=namespace, operator_paused=operator_paused
+    )
+    async with aclosing(cast("AsyncGenerator[Any, None]", stream)) as events:
+        async for event in events:
+            if event is kopf_watching.Bookmark.LISTED and operator_indexed is not None:
+                await operator_indexed.drop_toggle(resource_indexed)
+            if isinstance(event, kopf_watching.Bookmark) or event.get("type") == "BOOKMARK":
+                continue
+            await processor(
+                raw_event=event,
+                stream_pressure=pressure,
+                operator_indexed=operator_indexed,
+                resource_indexed=None,
+                consistency_time=None,
+            )
+
+
 def _supervised_connection(
     *, settings: Any, resource: Any, since: str | None = None, **rest: Any
 ) -> AsyncIterator[Any]:
@@ -80,3 +129,4 @@ kopf_fetching.fetch_objs = _start_version_only
 kopf_watching.infinite_watch = _filtered_watch
 kopf_watching.watch_objs = _supervised_connection
 kopf_api.stream = _own_request
+kopf_queueing.watcher = _watch_in_order

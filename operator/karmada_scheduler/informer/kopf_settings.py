@@ -15,9 +15,6 @@ from karmada_scheduler.client.watch_streams import WatchStreams
 _DISCOVERY_BACKOFFS: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Seconds between attempts of discovery. After the last one kopf ends, and is started again with new credentials."""
 
-_IDLE_SECONDS: Final = 0.1
-"""How long the queue and the tasks of an object stay after an event; kopf's default is 5 seconds."""
-
 
 @dataclass
 class WatchSettings(kopf.OperatorSettings):
@@ -56,7 +53,6 @@ def watch_settings(
     settings.persistence.diffbase_storage = _NoDiffBase()
     settings.persistence.progress_storage = _NoProgress()
     settings.networking.error_backoffs = _DISCOVERY_BACKOFFS
-    settings.queueing.idle_timeout = _IDLE_SECONDS
     settings.process.ultimate_exiting_timeout = None
     return settings
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -45,7 +46,30 @@ async def test_known_changes_end_before_kopf_processes_them(monkeypatch: pytest.
     assert processed == ["7", "20"]
 
 
-async def test_kopf_s_workers_do_not_stay() -> None:
+async def test_a_busy_event_loop_takes_in_many_events_per_iteration() -> None:
+    """kopf alone takes two to three iterations for each new object."""
+    iterations = 0
+
+    async def keep_busy() -> None:
+        nonlocal iterations
+        while True:
+            iterations += bool(harness.versions)
+            time.sleep(0.002)  # noqa: ASYNC251 (it stands for decisions)
+            await asyncio.sleep(0)
+
+    with api_server() as api:
+        for version in range(8, 308):
+            touch(api, f"m{version}")
+        harness = WatchHarness(lambda: to(api))
+        busy = asyncio.create_task(keep_busy())
+        async with harness.running():
+            await until(lambda: len(harness.versions) == 301)
+        busy.cancel()
+    assert harness.versions == [str(version) for version in range(7, 308)]
+    assert iterations < 100
+
+
+async def test_no_task_of_kopf_stays_for_an_object() -> None:
     with api_server() as api:
         harness = WatchHarness(lambda: to(api))
         async with harness.running():

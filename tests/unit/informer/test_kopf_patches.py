@@ -14,6 +14,7 @@ import pytest
 from kopf._cogs.clients import api as kopf_api
 from kopf._cogs.clients import fetching as kopf_fetching
 from kopf._cogs.clients import watching as kopf_watching
+from kopf._core.reactor import queueing as kopf_queueing
 
 from karmada_scheduler.client.karmada import CLUSTERS
 from karmada_scheduler.informer import kopf_patches
@@ -24,6 +25,7 @@ PATCHED = {
     "_infinite_watch": (kopf_watching, "infinite_watch"),
     "_watch_objs": (kopf_watching, "watch_objs"),
     "_stream": (kopf_api, "stream"),
+    "_watcher": (kopf_queueing, "watcher"),
 }
 """The patched functions of kopf, by the name under which ``kopf_patches`` keeps kopf's own."""
 
@@ -35,12 +37,17 @@ def _assignments() -> set[str]:
 
 
 def test_every_patched_function_is_in_this_test() -> None:
-    modules = {"api": "kopf_api", "fetching": "kopf_fetching", "watching": "kopf_watching"}
+    modules = {
+        "api": "kopf_api",
+        "fetching": "kopf_fetching",
+        "watching": "kopf_watching",
+        "queueing": "kopf_queueing",
+    }
     tested = {f"{modules[module.__name__.split('.')[-1]]}.{name}" for module, name in PATCHED.values()}
     assert _assignments() == tested
 
 
-@pytest.mark.parametrize("own", PATCHED)
+@pytest.mark.parametrize("own", [own for own in PATCHED if own != "_watcher"])
 async def test_settings_of_another_operator_reach_kopf_s_own_function(
     own: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,6 +65,21 @@ async def test_settings_of_another_operator_reach_kopf_s_own_function(
     assert [each async for each in getattr(module, name)(**given)] == ["first", "second"]
     [found] = calls
     assert {key: value for key, value in found.items() if (key, value) != ("since", None)} == given
+
+
+async def test_a_watcher_with_settings_of_another_operator_is_kopf_s_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[dict[str, Any]] = []
+
+    async def kopf_s_own(**arguments: Any) -> None:
+        calls.append(arguments)
+
+    monkeypatch.setattr(kopf_patches, "_watcher", kopf_s_own)
+    given = {"settings": kopf.OperatorSettings(), "resource": "r", "namespace": None, "processor": None}
+    given |= {"operator_paused": 1, "operator_indexed": 2, "resource_indexed": 3}
+    await kopf_queueing.watcher(**given)  # type: ignore[arg-type]  # only passed on
+    assert calls == [given]
 
 
 async def test_a_second_operator_lists_and_gets_every_event_while_ours_runs(tmp_path: Path) -> None:
