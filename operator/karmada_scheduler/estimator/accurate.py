@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.estimator.session import EstimationSession
+from karmada_scheduler.estimator.session import EstimationSession, WithoutSlot
 from karmada_scheduler.estimator.shared_requests import FailurePolicy, RequestObserver, SharedRequests
+from karmada_scheduler.estimator.silence import SilentEstimators
 from karmada_scheduler.estimator.transport import EstimatorTransport
 
 
@@ -39,6 +41,7 @@ class AccurateEstimator:
         observer: RequestObserver,
         clock: Callable[[], float],
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        silent: SilentEstimators | None = None,
     ) -> None:
         """Send no request yet.
 
@@ -50,6 +53,7 @@ class AccurateEstimator:
             observer: Counts requests.
             clock: Monotonic, in seconds.
             pause: Sleeps between probes of unresponsive estimators.
+            silent: The estimators that owe responses and send none; new by default.
         """
         self.requests: Final = SharedRequests(
             transport,
@@ -59,11 +63,18 @@ class AccurateEstimator:
             observer=observer,
             clock=clock,
             pause=pause,
+            silent=silent or SilentEstimators(),
         )
 
-    def session(self, binding: Binding) -> EstimationSession:
-        """Return the session for one decision about a binding."""
-        return EstimationSession(self.requests, binding)
+    def session(self, binding: Binding, without_slot: WithoutSlot = nullcontext) -> EstimationSession:
+        """Return the session for one decision about a binding.
+
+        Args:
+            binding: The binding.
+            without_slot: The decision has no slot (``--max-in-flight``) within its result. It waits there for
+                estimators that are silent.
+        """
+        return EstimationSession(self.requests, binding, without_slot)
 
     async def close(self) -> None:
         """Cancel all requests and probes."""

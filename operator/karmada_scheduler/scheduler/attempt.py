@@ -15,6 +15,10 @@ from karmada_scheduler.explain.record import Decided
 from karmada_scheduler.framework.diagnosis import FitError
 from karmada_scheduler.metrics.metrics import Metrics
 
+_UNDECIDED_PER_SLOT: Final = 8
+"""Attempts that may wait for estimators without a slot, for each slot. It bounds the memory, and the requests that an
+estimator finds when it responds again."""
+
 
 class Attempts:
     """The attempts under way; ``limit`` of them have a slot at the same time (``--max-in-flight``)."""
@@ -35,6 +39,8 @@ class Attempts:
         self.clock: Final = clock
         self._slots = asyncio.Semaphore(limit)
         self._slots_in_use = 0
+        self._most_undecided = limit * _UNDECIDED_PER_SLOT
+        self._undecided = 0
         self._slot_released = asyncio.Event()
         self._in_flight: dict[BindingKey, Binding] = {}
 
@@ -44,17 +50,17 @@ class Attempts:
         return Attempt(self, key)
 
     @property
-    def slots_in_use(self) -> int:
-        """The number of slots that attempts hold."""
-        return self._slots_in_use
+    def pending(self) -> int:
+        """The number of attempts that have a slot, or wait for estimators without one."""
+        return self._slots_in_use + self._undecided
 
     def in_flight(self) -> tuple[Binding, ...]:
         """Return the bindings that are decided and not written yet, with the clusters that they will have."""
         return tuple(self._in_flight.values())
 
     async def wait_for_results(self) -> None:
-        """Wait until no attempt has a slot: every result under way is written, or waits at Permit."""
-        while self._slots_in_use:
+        """Wait until every result under way is written, or waits at Permit."""
+        while self.pending:
             self._slot_released.clear()
             await self._slot_released.wait()
 
@@ -67,6 +73,16 @@ class Attempts:
         """Release a slot."""
         self._slots_in_use -= 1
         self._slots.release()
+        self._slot_released.set()
+
+    def may_wait_undecided(self) -> bool:
+        """Return whether one more attempt may wait for estimators without a slot."""
+        return self._undecided < self._most_undecided
+
+    def count_undecided(self, change: int) -> None:
+        """Count attempts that wait for estimators without a slot."""
+        self._undecided += change
+        self.metrics.estimators.undecided.set(self._undecided)
         self._slot_released.set()
 
     def add_in_flight(self, binding: Binding) -> None:
@@ -122,6 +138,20 @@ class Attempt:
         finally:
             await self._attempts.acquire_slot()
             self._has_slot = True
+
+    @asynccontextmanager
+    async def undecided_without_slot(self) -> AsyncIterator[None]:
+        """Release the slot for the block, in which the decision waits for estimators; keep it if too many do."""
+        attempts = self._attempts
+        if not attempts.may_wait_undecided():
+            yield
+            return
+        attempts.count_undecided(1)
+        try:
+            async with self.without_slot():
+                yield
+        finally:
+            attempts.count_undecided(-1)
 
     @property
     def has_ended(self) -> bool:

@@ -22,6 +22,7 @@ from karmada_scheduler.core.available_replicas import EstimationError
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.estimator.session import WithoutSlot
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
 from karmada_scheduler.metrics.metrics import Metrics
@@ -40,7 +41,8 @@ class FakeSession:
 
     name = "scheduler-estimator"
 
-    def __init__(self, name: str, estimators: FakeEstimators) -> None:
+    def __init__(self, name: str, estimators: FakeEstimators, without_slot: WithoutSlot) -> None:
+        self._without_slot = without_slot
         self.fallbacks: dict[str, str] = {}
         self.clusters: set[str] = set()
         self._name = name
@@ -52,7 +54,11 @@ class FakeSession:
         estimators = self._estimators
         self.clusters |= {each.name for each in clusters}
         estimators.requested.append(self._name)
-        await estimators.release(self._name).wait()
+        release = estimators.release(self._name)
+        if not release.is_set() and self._name in estimators.silent:
+            async with self._without_slot():
+                await release.wait()
+        await release.wait()
         self.fallbacks |= estimators.fallbacks
         if estimators.is_void:
             raise EstimationError("void")
@@ -72,10 +78,11 @@ class FakeEstimators:
         self.is_void = False
         self.requested: list[str] = []
         self.held: set[str] = set()
+        self.silent: set[str] = set()
         self._releases: dict[str, asyncio.Event] = {}
 
-    def session(self, bound: Binding) -> FakeSession:
-        return FakeSession(bound.key.name, self)
+    def session(self, bound: Binding, without_slot: WithoutSlot) -> FakeSession:
+        return FakeSession(bound.key.name, self, without_slot)
 
     def release(self, name: str) -> asyncio.Event:
         """Return the event that a decision waits for; it is set unless the test holds it."""
