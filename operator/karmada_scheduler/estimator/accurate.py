@@ -63,7 +63,7 @@ class AccurateEstimator:
             observer=observer,
             clock=clock,
             pause=pause,
-            silent=silent or SilentEstimators(),
+            silent=silent or SilentEstimators(clock),
         )
 
     def session(self, binding: Binding, without_slot: WithoutSlot = nullcontext) -> EstimationSession:

@@ -197,7 +197,7 @@ class SharedRequests:
     async def _call(self, cluster: str, method: str, payload: bytes, *, timeout: float, about: str) -> bytes:
         """Call a method of a cluster's estimator, and note whether it responded."""
         responded = False
-        self.silent.sent(cluster)
+        number = self.silent.sent(cluster)
         try:
             response = await self._transport.call(cluster, method, payload, timeout=timeout, about=about)
             responded = True
@@ -205,7 +205,7 @@ class SharedRequests:
             responded = not error.timed_out
             raise
         finally:
-            self.silent.ended(cluster, responded=responded)
+            self.silent.ended(cluster, number, responded=responded)
         return response
 
     def _give_up(self, cluster: str, request: EstimatorRequest, payload: bytes, problem: str) -> None:

@@ -1,8 +1,8 @@
-"""Which estimators owe responses and send none, so that decisions wait for them without a slot.
+"""Which estimators owe responses that others would have sent, so that decisions wait for them without a slot.
 
-An estimator is silent after ``_SILENT_TICKS`` ticks without any response of it, while a request to it is pending. Ticks are
-counted instead of time, because a tick needs a turn of the event loop. If this process is busy, responses wait to be read,
-and so do the ticks. An estimator that is slow because of many requests sends a response now and then, and is not silent.
+An estimator is silent if a request to it is pending, another estimator has responded to a later request, and it has sent no
+response for ``_SILENT_TICKS`` ticks. Ticks that come late do not count: this process is busy then, and responses may wait
+to be read. An estimator that is slow because of many requests sends a response now and then, and is not silent.
 """
 
 from __future__ import annotations
@@ -10,23 +10,48 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 _TICK_SECONDS: Final = 0.05
-_SILENT_TICKS: Final = 5
-"""More than the turns of the event loop between a response that can be read and the end of its request."""
+_LATE_SECONDS: Final = 0.1
+_SILENT_TICKS: Final = 10
+
+
+@dataclass(slots=True)
+class _Pending:
+    """The pending requests to one estimator.
+
+    Attributes:
+        oldest: The number of the first request after the last response.
+        count: Requests that have not ended.
+        ticks: Ticks in which it was overtaken, since its last response.
+    """
+
+    oldest: int
+    count: int = 1
+    ticks: int = 0
 
 
 class SilentEstimators:
     """Counts the requests that each estimator has not responded to."""
 
-    def __init__(self, pause: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-        """Start without requests; ``pause`` sleeps between ticks, for some seconds."""
+    def __init__(
+        self, clock: Callable[[], float], pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> None:
+        """Start without requests.
+
+        Args:
+            clock: Monotonic, in seconds.
+            pause: Sleeps between ticks, for some seconds.
+        """
+        self._clock = clock
         self._pause = pause
-        self._pending: dict[str, int] = {}
-        self._ticks: dict[str, int] = {}
+        self._sent = 0
+        self._newest_answered = 0
+        self._pending: dict[str, _Pending] = {}
         self._silent: set[str] = set()
-        self._watches: dict[asyncio.Future[None], Mapping[str, asyncio.Task[object]]] = {}
+        self._watches: dict[asyncio.Future[None], Mapping[str, asyncio.Task[Any]]] = {}
         self._ticker: asyncio.Task[None] | None = None
 
     @property
@@ -34,28 +59,32 @@ class SilentEstimators:
         """The clusters whose estimators are silent."""
         return frozenset(self._silent)
 
-    def sent(self, cluster: str) -> None:
-        """A request was sent to the estimator of a cluster."""
-        count = self._pending[cluster] = self._pending.get(cluster, 0) + 1
-        if count == 1:
-            self._ticks[cluster] = 0
+    def sent(self, cluster: str) -> int:
+        """Return the number of a request to a cluster, which is sent now."""
+        self._sent += 1
+        pending = self._pending.get(cluster)
+        if pending is None:
+            self._pending[cluster] = _Pending(self._sent)
+        else:
+            pending.count += 1
         if self._ticker is None:
             self._ticker = asyncio.create_task(self._tick(), name="silent estimators")
+        return self._sent
 
-    def ended(self, cluster: str, *, responded: bool) -> None:
+    def ended(self, cluster: str, number: int, *, responded: bool) -> None:
         """A request ended, with a response or an error of the estimator, or without."""
-        left = self._pending[cluster] - 1
-        if left:
-            self._pending[cluster] = left
-        else:
-            del self._pending[cluster], self._ticks[cluster]
-        if responded or not left:
+        pending = self._pending[cluster]
+        pending.count -= 1
+        if responded:
+            self._newest_answered = max(self._newest_answered, number)
+            pending.ticks, pending.oldest = 0, self._sent
+        if not pending.count:
+            del self._pending[cluster]
+        if responded or not pending.count:
             self._silent.discard(cluster)
-            if left:
-                self._ticks[cluster] = 0
 
     @contextmanager
-    def watching(self, requests: Mapping[str, asyncio.Task[object]]) -> Iterator[asyncio.Future[None]]:
+    def watching(self, requests: Mapping[str, asyncio.Task[Any]]) -> Iterator[asyncio.Future[None]]:
         """Return a future that is done as soon as all requests that have not ended are to silent estimators.
 
         Args:
@@ -77,15 +106,21 @@ class SilentEstimators:
     async def _tick(self) -> None:
         try:
             while self._pending:
+                began = self._clock()
                 await self._pause(_TICK_SECONDS)
-                for cluster in self._ticks:
-                    self._ticks[cluster] += 1
-                    if self._ticks[cluster] >= _SILENT_TICKS:
-                        self._silent.add(cluster)
+                if self._clock() - began <= _LATE_SECONDS:
+                    self._count_tick()
                 if self._silent:
                     self._notify()
         finally:
             self._ticker = None
+
+    def _count_tick(self) -> None:
+        for cluster, pending in self._pending.items():
+            if self._newest_answered > pending.oldest:
+                pending.ticks += 1
+                if pending.ticks >= _SILENT_TICKS:
+                    self._silent.add(cluster)
 
     def _notify(self) -> None:
         for watch, requests in self._watches.items():
