@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.estimator.session import EstimationSession, WithoutSlot
+from karmada_scheduler.estimator.session import EstimationSession, WithoutSlot, keep_slot
 from karmada_scheduler.estimator.shared_requests import FailurePolicy, RequestObserver, SharedRequests
 from karmada_scheduler.estimator.silence import SilentEstimators
 from karmada_scheduler.estimator.transport import EstimatorTransport
@@ -66,13 +65,12 @@ class AccurateEstimator:
             silent=silent or SilentEstimators(clock),
         )
 
-    def session(self, binding: Binding, without_slot: WithoutSlot = nullcontext) -> EstimationSession:
+    def session(self, binding: Binding, without_slot: WithoutSlot = keep_slot) -> EstimationSession:
         """Return the session for one decision about a binding.
 
         Args:
             binding: The binding.
-            without_slot: The decision has no slot (``--max-in-flight``) within its result. It waits there for
-                estimators that are silent.
+            without_slot: Releases the slot of the decision, if possible, while it waits for silent estimators.
         """
         return EstimationSession(self.requests, binding, without_slot)
 

@@ -17,9 +17,15 @@ _GRACE_SECONDS: Final = 0.005
 """How much longer than its requests a decision waits, so that each ends by its own deadline first."""
 
 Assumed = Mapping[str, Sequence[AssumedWorkload]]
-WithoutSlot = Callable[[], AbstractAsyncContextManager[object]]
+WithoutSlot = Callable[[], AbstractAsyncContextManager[bool]]
+"""Returns a context in which a decision has no slot (``--max-in-flight``), or False: it keeps the slot for now."""
 _Key = tuple[str, str, bytes]
 """Cluster, method and encoded request."""
+
+
+def keep_slot() -> AbstractAsyncContextManager[bool]:
+    """Let a decision keep its slot; conforms to ``WithoutSlot``."""
+    return nullcontext(enter_result=False)
 
 
 class EstimationSession:
@@ -37,14 +43,14 @@ class EstimationSession:
     name = "scheduler-estimator"
 
     def __init__(
-        self, requests: SharedRequests, binding: Binding, without_slot: WithoutSlot = nullcontext
+        self, requests: SharedRequests, binding: Binding, without_slot: WithoutSlot = keep_slot
     ) -> None:
         """Start a session; its deadline runs from the first request.
 
         Args:
             requests: Sends the requests.
             binding: The binding to decide about.
-            without_slot: The decision has no slot (``--max-in-flight``) within its result.
+            without_slot: Releases the slot of the decision, if possible.
         """
         self.fallbacks: dict[str, str] = {}
         self.clusters: set[str] = set()
@@ -138,7 +144,7 @@ class EstimationSession:
         finally:
             shared.release(tasks.values())
         estimates = {
-            name: task.result() if task.done() and not task.cancelled() else self._missing(name, late)
+            name: self._given_up(name) if task.cancelled() else task.result() if task.done() else late
             for name, task in tasks.items()
         }
         for name, estimate in estimates.items():
@@ -151,21 +157,25 @@ class EstimationSession:
         """Wait as ``_until_certain`` does, without a slot while only silent estimators are missing."""
         shared = self._shared
         ends = shared.now() + seconds
-        with shared.silent.watching(tasks) as silent:
-            is_certain = await _until_certain(
-                tasks.values(), seconds, all_or_nothing=all_or_nothing, unless=silent
-            )
-        if is_certain or self._deadline is None:
+        while True:
+            with shared.silent.watching(tasks) as silent:
+                if await _until_certain(
+                    tasks.values(), ends - shared.now(), all_or_nothing=all_or_nothing, unless=silent
+                ):
+                    return
+            async with self._without_slot() as has_no_slot:
+                if not has_no_slot:
+                    continue
+                await _until_certain(tasks.values(), ends - shared.now(), all_or_nothing=all_or_nothing)
+                ended = shared.now()
+            if self._deadline is not None:
+                self._deadline += shared.now() - ended  # the wait for a slot is not the estimators'
             return
-        async with self._without_slot():
-            await _until_certain(tasks.values(), ends - shared.now(), all_or_nothing=all_or_nothing)
-            decided = shared.now()
-        self._deadline += shared.now() - decided  # the wait for a slot is not the estimators'
 
-    def _missing(self, cluster: str, late: Estimate) -> Estimate:
-        """Return the estimate of a cluster whose request has not ended, or was given up."""
-        problem = self._shared.known_problem(cluster)
-        return late._replace(problem=problem) if problem else late
+    def _given_up(self, cluster: str) -> Estimate:
+        """Return the estimate of a cluster whose request was cancelled, because another has passed its deadline."""
+        problem = self._shared.known_problem(cluster) or "the request was cancelled"
+        return Estimate(NO_OPINION, problem, timed_out=True)
 
     def _invalid(self, clusters: Sequence[Cluster], problem: str) -> EstimationError:
         """Note that the resource summaries of all clusters are used, and return the error."""

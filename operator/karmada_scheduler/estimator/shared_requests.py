@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Final, Literal, NamedTuple, Protocol
 
 from karmada_scheduler.core.available_replicas import NO_OPINION
@@ -143,11 +144,8 @@ class SharedRequests:
             self._observer.request_shared(request.method)
             return sent.estimate
         task = asyncio.create_task(self._send(cluster, request, payload, about))
-        pending = self._pending.get(cluster)
-        if pending is None:
-            pending = self._pending[cluster] = set()
-        pending.add(task)
-        task.add_done_callback(pending.discard)
+        self._pending.setdefault(cluster, set()).add(task)
+        task.add_done_callback(partial(self._ended, cluster))
         if self._answer_ttl > 0:
             self._sent[key] = _SentRequest(now, task)
             self._sent.move_to_end(key)
@@ -158,6 +156,12 @@ class SharedRequests:
         if self._answer_ttl <= 0 and self.policy == UPSTREAM:
             for task in tasks:
                 task.cancel()
+
+    def _ended(self, cluster: str, task: asyncio.Task[Estimate]) -> None:
+        pending = self._pending[cluster]
+        pending.discard(task)
+        if not pending:
+            del self._pending[cluster]
 
     def _forget_before(self, moment: float) -> None:
         sent = self._sent

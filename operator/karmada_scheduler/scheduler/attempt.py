@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -15,7 +15,7 @@ from karmada_scheduler.explain.record import Decided
 from karmada_scheduler.framework.diagnosis import FitError
 from karmada_scheduler.metrics.metrics import Metrics
 
-_UNDECIDED_PER_SLOT: Final = 8
+_WAITING_PER_SLOT: Final = 8
 """Attempts that may wait for estimators without a slot, for each slot. It bounds the memory, and the requests that an
 estimator finds when it responds again."""
 
@@ -39,8 +39,9 @@ class Attempts:
         self.clock: Final = clock
         self._slots = asyncio.Semaphore(limit)
         self._slots_in_use = 0
-        self._most_undecided = limit * _UNDECIDED_PER_SLOT
         self._undecided = 0
+        self._waiting = 0
+        self._most_waiting = limit * _WAITING_PER_SLOT
         self._slot_released = asyncio.Event()
         self._in_flight: dict[BindingKey, Binding] = {}
 
@@ -51,7 +52,7 @@ class Attempts:
 
     @property
     def pending(self) -> int:
-        """The number of attempts that have a slot, or wait for estimators without one."""
+        """The number of attempts that have a slot, or will have one again after their wait for estimators."""
         return self._slots_in_use + self._undecided
 
     def in_flight(self) -> tuple[Binding, ...]:
@@ -75,15 +76,27 @@ class Attempts:
         self._slots.release()
         self._slot_released.set()
 
-    def may_wait_undecided(self) -> bool:
-        """Return whether one more attempt may wait for estimators without a slot."""
-        return self._undecided < self._most_undecided
+    @asynccontextmanager
+    async def undecided(self, attempt: Attempt) -> AsyncIterator[bool]:
+        """Let an attempt wait for estimators without its slot; see ``Attempt.undecided_without_slot``."""
+        if self._waiting >= self._most_waiting:
+            yield False
+            return
+        self._undecided += 1
+        try:
+            async with attempt.without_slot():
+                self._count_waiting(1)
+                try:
+                    yield True
+                finally:
+                    self._count_waiting(-1)
+        finally:
+            self._undecided -= 1
+            self._slot_released.set()
 
-    def count_undecided(self, change: int) -> None:
-        """Count attempts that wait for estimators without a slot."""
-        self._undecided += change
-        self.metrics.estimators.undecided.set(self._undecided)
-        self._slot_released.set()
+    def _count_waiting(self, change: int) -> None:
+        self._waiting += change
+        self.metrics.estimators.undecided.set(self._waiting)
 
     def add_in_flight(self, binding: Binding) -> None:
         """Count a binding as decided and not written."""
@@ -139,19 +152,12 @@ class Attempt:
             await self._attempts.acquire_slot()
             self._has_slot = True
 
-    @asynccontextmanager
-    async def undecided_without_slot(self) -> AsyncIterator[None]:
-        """Release the slot for the block, in which the decision waits for estimators; keep it if too many do."""
-        attempts = self._attempts
-        if not attempts.may_wait_undecided():
-            yield
-            return
-        attempts.count_undecided(1)
-        try:
-            async with self.without_slot():
-                yield
-        finally:
-            attempts.count_undecided(-1)
+    def undecided_without_slot(self) -> AbstractAsyncContextManager[bool]:
+        """Return a context in which the decision waits for estimators without a slot; it gets one again at the end.
+
+        The context returns False, and the attempt keeps its slot, while too many attempts wait so.
+        """
+        return self._attempts.undecided(self)
 
     @property
     def has_ended(self) -> bool:

@@ -21,6 +21,7 @@ from karmada_scheduler.core.reconsider import with_term
 from karmada_scheduler.core.run_sync import BudgetedCoroutine, WaitsError, begin
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.accurate import AccurateEstimator
+from karmada_scheduler.estimator.session import keep_slot
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.reconsidering import Proposed
@@ -139,7 +140,7 @@ class DecisionRunner:
         if self._accurate is None:
             return await BudgetedCoroutine(self._decide(request, budget), budget)
         # With overcommit protection it keeps its slot, because the next decisions wait for the lock with theirs.
-        without_slot = attempt.undecided_without_slot if self._assumed is None else nullcontext
+        without_slot = attempt.undecided_without_slot if self._assumed is None else keep_slot
         session = self._accurate.session(request.binding, without_slot)
         decision = await BudgetedCoroutine(self._decide(request, budget, session), budget)
         if not session.fallbacks:

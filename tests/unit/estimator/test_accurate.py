@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationError
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.pb import estimator_pb2 as pb
-from karmada_scheduler.estimator.session import EstimationSession
+from karmada_scheduler.estimator.session import EstimationSession, keep_slot
 from karmada_scheduler.estimator.shared_requests import PARTIAL, UPSTREAM, FailurePolicy, SharedRequests
 from karmada_scheduler.estimator.silence import SilentEstimators
 from karmada_scheduler.estimator.transport import ConnectionState, EstimatorCallError
@@ -139,7 +139,7 @@ class EstimatorHarness:
 
     def session(self, slot: Slot | None = None) -> EstimationSession:
         return self.estimator.session(
-            binding("web").replicas(3).build(), nullcontext if slot is None else slot.released
+            binding("web").replicas(3).build(), keep_slot if slot is None else slot.released
         )
 
     async def replicas(
@@ -368,13 +368,18 @@ class Slot:
 
     def __init__(self) -> None:
         self.events: list[str] = []
+        self.refusals = 0
         self.free = asyncio.Event()
         self.free.set()
 
     @asynccontextmanager
-    async def released(self) -> AsyncIterator[None]:
+    async def released(self) -> AsyncIterator[bool]:
+        if self.refusals:
+            self.refusals -= 1
+            yield False
+            return
         self.events.append("released")
-        yield
+        yield True
         await self.free.wait()
         self.events.append("acquired")
 
@@ -400,6 +405,17 @@ class TestSilentEstimators:
         harness, slot = self.harness(make_harness, PARTIAL, TIMEOUT), Slot()
         assert await harness.replicas(slot=slot) == [9, NO_OPINION]
         assert slot.events == ["released", "acquired"]
+
+    async def test_a_decision_that_cannot_release_its_slot_tries_again(
+        self, make_harness: MakeHarness
+    ) -> None:
+        harness, slot = self.harness(make_harness, PARTIAL, 600), Slot()
+        slot.refusals = 3
+        waiting = asyncio.create_task(harness.replicas(slot=slot))
+        while not slot.events:
+            await asyncio.sleep(0)
+        harness.transport.change("m2", 4)
+        assert await waiting == [9, 4]
 
     async def test_the_wait_for_a_slot_is_not_part_of_the_deadline(self, make_harness: MakeHarness) -> None:
         harness, slot = self.harness(make_harness, UPSTREAM, 600), Slot()

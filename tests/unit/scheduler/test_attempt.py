@@ -143,10 +143,35 @@ class TestWaitingForEstimators:
                 await stack.enter_async_context(attempt.undecided_without_slot())
             ninth = await all_attempts.begin(key("ninth"))
             other = asyncio.create_task(all_attempts.begin(key("other")))
-            async with ninth.undecided_without_slot():
+            async with ninth.undecided_without_slot() as has_no_slot:
+                assert not has_no_slot
                 assert await is_pending(other)
             ninth.end()
             (await other).end()
+
+    async def test_one_that_waits_for_its_slot_leaves_its_place_to_another(self) -> None:
+        all_attempts = attempts()
+        waits = [asyncio.Event() for _ in range(8)]
+
+        async def wait(number: int) -> None:
+            attempt = await all_attempts.begin(key(str(number)))
+            async with attempt.undecided_without_slot():
+                await waits[number].wait()
+            attempt.end()
+
+        tasks = [asyncio.create_task(wait(number)) for number in range(8)]
+        assert await is_pending(tasks[-1])
+        ninth = await all_attempts.begin(key("ninth"))
+        waits[0].set()
+        assert await is_pending(tasks[0])
+        async with ninth.undecided_without_slot() as has_no_slot:
+            assert has_no_slot
+            await tasks[0]
+        ninth.end()
+        for each in waits:
+            each.set()
+        await asyncio.gather(*tasks)
+        assert all_attempts.pending == 0
 
     async def test_a_cancelled_wait_counts_no_longer(self) -> None:
         all_attempts = attempts()
