@@ -165,7 +165,7 @@ def test_a_missed_deadline_releases_all_that_wait_and_a_response_ends_the_fallba
         wait_until_placed(server, scheduler, *NAMES)
         for name in NAMES:
             targets = server.targets(name) or {}
-            assert targets["m0"] > 30, targets  # of its resource summary, beside 10 of each estimator
+            assert targets["m0"] > 30, targets  # of its resource summary, next to 10 of each estimator
         assert scheduler.log.count("fell back to the resource summary of clusters: m0") == len(NAMES)
         assert scheduler.log.count("The estimator of a cluster does not respond") == 1
         estimators.respond()

@@ -111,7 +111,7 @@ async def test_a_missed_deadline_does_not_end_the_silence_while_other_requests_a
     assert ticks.estimators.clusters == frozenset()
 
 
-async def test_a_decision_is_told_when_only_silent_estimators_are_missing(ticks: Ticks) -> None:
+async def test_a_decision_is_notified_when_only_silent_estimators_are_missing(ticks: Ticks) -> None:
     async def request(until: asyncio.Event) -> None:
         await until.wait()
 
@@ -135,7 +135,7 @@ async def test_a_decision_is_told_when_only_silent_estimators_are_missing(ticks:
     await asyncio.gather(*requests.values())
 
 
-async def test_a_later_decision_is_told_at_the_next_tick(ticks: Ticks) -> None:
+async def test_a_later_decision_is_notified_at_the_next_tick(ticks: Ticks) -> None:
     ticks.estimators.sent("m1")
     ticks.respond("m2")
     await ticks.tick(10)
