@@ -5,7 +5,8 @@
 Each run has as many bindings waiting as it is given, each with a request of its own, so that no answer can be
 shared (``--equal-requests`` is the opposite). The rate is that of the time after the first deadline, so it is the
 rate that lasts; ``stall`` is how long nothing was placed at the beginning. The machine's load changes the figures and
-hardly their ratios.
+hardly their ratios. ``--first N`` measures the beginning instead: from the first request to an estimator until N
+bindings are scheduled.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from tools.controlplane.ours import Scheduler, start_scheduler
 NO_LIMIT = ("--kube-api-qps=10000", "--kube-api-burst=10000")
 DEADLINE_SECONDS = 3.0
 LOOK_SECONDS = 1.0
+_SAMPLE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,15 @@ class Result:
     stall: float
     placed: int
     calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """State of a run some seconds after its first request to an estimator."""
+
+    seconds: float
+    scheduled: float
+    in_flight: float
 
 
 OURS = {"ours, partial": "partial", "ours, upstream": "upstream"}
@@ -119,6 +130,35 @@ class Bench:
             self.plane.forget(scheduler.process)
         return rates
 
+    def first(self, policy: str, *, hanging: bool) -> list[Sample]:
+        """Start a scheduler of ours with a backlog; return samples from its first request until all is scheduled."""
+        self._runs += 1
+        name = f"run-{self._runs}"
+        self.plane.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        self._create(name)
+        if hanging:
+            self.fleet.hang(0)
+        before = self.fleet.calls()
+        flags = [*NO_LIMIT, *_estimator_flags(), f"--estimator-failure-policy={policy}"]
+        scheduler = start_scheduler(self.plane, *flags, name=name, wait_ready=False)
+        samples: list[Sample] = []
+        try:
+            self.plane.wait_for(lambda: self.fleet.calls() > before, "the first request")
+            began = time.monotonic()
+            while not samples or samples[-1].scheduled < self.arguments.bindings:
+                in_flight = _metric(scheduler, "karmada_scheduler_writes_in_flight")
+                samples.append(Sample(time.monotonic() - began, _attempts(scheduler), in_flight))
+                if samples[-1].seconds > 180:
+                    sys.exit(f"not scheduled within 180 s: {samples[-1]}")
+                time.sleep(_SAMPLE_SECONDS)
+        finally:
+            self.fleet.answer(0)
+            scheduler.process.stop()
+            self.plane.forget(scheduler.process)
+            path = f"{WORK}/namespaces/{name}/resourcebindings"
+            self.plane.client.request("DELETE", path, timeout=300)
+        return samples
+
     def _create(self, name: str) -> None:
         equal = self.arguments.equal_requests
 
@@ -176,12 +216,12 @@ def _estimator_flags() -> list[str]:
 
 def _attempts(scheduler: Scheduler) -> float:
     """Return how many bindings a scheduler of ours has placed."""
+    return _metric(scheduler, "karmada_scheduler_schedule_attempts_total")
+
+
+def _metric(scheduler: Scheduler, name: str) -> float:
     lines = scheduler.scrape().splitlines()
-    return sum(
-        float(line.rsplit(" ", 1)[1])
-        for line in lines
-        if line.startswith("karmada_scheduler_schedule_attempts_total")
-    )
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
 
 
 def _binding(namespace: str, number: int, cpu: str) -> Object:
@@ -244,8 +284,17 @@ def main() -> None:
         metavar="N",
         help="instead: N pairs of windows within one run of ours",
     )
+    parser.add_argument(
+        "--first",
+        type=int,
+        default=0,
+        metavar="N",
+        help="instead: how long ours takes for N bindings after a start, in turns with all answering and one hanging",
+    )
     parser.add_argument("--equal-requests", action="store_true", help="all bindings have equal requests")
     arguments = parser.parse_args()
+    if arguments.first:
+        arguments.bindings = arguments.first
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True)  # noqa: E731
     for count in arguments.estimators:
         if arguments.alternate:
@@ -254,6 +303,11 @@ def main() -> None:
             pairs = [bad / good for good, bad in zip(well, badly, strict=True)]
             print(f"{count} estimators, bindings/s: all answer {_listed(well)}; one hangs {_listed(badly)}")
             print(f"one hangs, of all answering: median of {len(pairs)} pairs {statistics.median(pairs):.0%}")
+            continue
+        if arguments.first:
+            for scheduler in (each for each in arguments.schedulers if each in OURS):
+                with _bench(count, arguments) as bench:
+                    _compare_beginnings(bench, scheduler, say)
             continue
         results: dict[Case, list[Result]] = {case: [] for case in _cases(arguments.schedulers)}
         with _bench(count, arguments) as bench:
@@ -264,6 +318,30 @@ def main() -> None:
         print(f"\n{count} estimators, {arguments.bindings} bindings"
               f"{' with equal requests' if arguments.equal_requests else ''}\n")  # fmt: skip
         print(table(["scheduler", "estimators", "bindings/s", "of all answering", "stall s"], _rows(results)))
+
+
+def _compare_beginnings(bench: Bench, scheduler: str, say: Callable[[str], None]) -> None:
+    """Print how long the first bindings take, with all estimators answering and with one hanging."""
+    rates: tuple[list[float], list[float]] = ([], [])
+    for _ in range(bench.arguments.rounds):
+        for hanging in (False, True):
+            samples = bench.first(OURS[scheduler], hanging=hanging)
+            rates[hanging].append(samples[-1].scheduled / samples[-1].seconds)
+            say(f"  {scheduler}, one hangs: {hanging}; seconds: scheduled, in flight")
+            say(f"    {', '.join(_timeline(samples))}")
+    pairs = [bad / good for good, bad in zip(*rates, strict=True)]
+    print(f"{scheduler}, first {bench.arguments.first} bindings, bindings/s: "
+          f"all answer {_listed(rates[0])}; one hangs {_listed(rates[1])}")  # fmt: skip
+    print(f"one hangs, of all answering: median of {len(pairs)} pairs {statistics.median(pairs):.0%}")
+
+
+def _timeline(samples: Sequence[Sample]) -> Iterator[str]:
+    """Yield about two samples per second, and the last one."""
+    due = 0.0
+    for sample in samples:
+        if sample.seconds >= due or sample is samples[-1]:
+            yield f"{sample.seconds:.1f}: {sample.scheduled:g}, {sample.in_flight:g}"
+            due = sample.seconds + 0.5
 
 
 def _listed(rates: Sequence[float]) -> str:

@@ -17,8 +17,9 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.estimator.session import EstimationSession
+from karmada_scheduler.estimator.session import EstimationSession, WithoutSlot, keep_slot
 from karmada_scheduler.estimator.shared_requests import FailurePolicy, RequestObserver, SharedRequests
+from karmada_scheduler.estimator.silence import SilentEstimators
 from karmada_scheduler.estimator.transport import EstimatorTransport
 
 
@@ -39,6 +40,7 @@ class AccurateEstimator:
         observer: RequestObserver,
         clock: Callable[[], float],
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        silent: SilentEstimators | None = None,
     ) -> None:
         """Send no request yet.
 
@@ -50,6 +52,7 @@ class AccurateEstimator:
             observer: Counts requests.
             clock: Monotonic, in seconds.
             pause: Sleeps between probes of unresponsive estimators.
+            silent: The estimators that owe responses and send none; new by default.
         """
         self.requests: Final = SharedRequests(
             transport,
@@ -59,11 +62,17 @@ class AccurateEstimator:
             observer=observer,
             clock=clock,
             pause=pause,
+            silent=silent or SilentEstimators(clock),
         )
 
-    def session(self, binding: Binding) -> EstimationSession:
-        """Return the session for one decision about a binding."""
-        return EstimationSession(self.requests, binding)
+    def session(self, binding: Binding, without_slot: WithoutSlot = keep_slot) -> EstimationSession:
+        """Return the session for one decision about a binding.
+
+        Args:
+            binding: The binding.
+            without_slot: Releases the slot of the decision, if possible, while it waits for silent estimators.
+        """
+        return EstimationSession(self.requests, binding, without_slot)
 
     async def close(self) -> None:
         """Cancel all requests and probes."""

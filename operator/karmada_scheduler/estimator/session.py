@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final
 
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, Component, ReplicaRequirements
@@ -16,8 +17,15 @@ _GRACE_SECONDS: Final = 0.005
 """How much longer than its requests a decision waits, so that each ends by its own deadline first."""
 
 Assumed = Mapping[str, Sequence[AssumedWorkload]]
+WithoutSlot = Callable[[], AbstractAsyncContextManager[bool]]
+"""Returns a context in which a decision has no slot (``--max-in-flight``), or False: it keeps the slot for now."""
 _Key = tuple[str, str, bytes]
 """Cluster, method and encoded request."""
+
+
+def keep_slot() -> AbstractAsyncContextManager[bool]:
+    """Let a decision keep its slot; conforms to ``WithoutSlot``."""
+    return nullcontext(enter_result=False)
 
 
 class EstimationSession:
@@ -34,11 +42,20 @@ class EstimationSession:
 
     name = "scheduler-estimator"
 
-    def __init__(self, requests: SharedRequests, binding: Binding) -> None:
-        """Start a session; its deadline runs from the first request."""
+    def __init__(
+        self, requests: SharedRequests, binding: Binding, without_slot: WithoutSlot = keep_slot
+    ) -> None:
+        """Start a session; its deadline runs from the first request.
+
+        Args:
+            requests: Sends the requests.
+            binding: The binding to decide about.
+            without_slot: Releases the slot of the decision, if possible.
+        """
         self.fallbacks: dict[str, str] = {}
         self.clusters: set[str] = set()
         self._shared = requests
+        self._without_slot = without_slot
         resource = binding.spec.resource
         self._about = f"kind={resource.kind}, name={resource.namespace}/{resource.name}"
         self._deadline: float | None = None
@@ -123,16 +140,42 @@ class EstimationSession:
             for name, (_, _, payload) in pending.items()
         }
         try:
-            await _until_certain(tasks.values(), left + _GRACE_SECONDS, all_or_nothing=all_or_nothing)
+            await self._wait(tasks, left + _GRACE_SECONDS, all_or_nothing=all_or_nothing)
         finally:
             shared.release(tasks.values())
         estimates = {
-            name: task.result() if task.done() and not task.cancelled() else late
+            name: self._given_up(name) if task.cancelled() else task.result() if task.done() else late
             for name, task in tasks.items()
         }
         for name, estimate in estimates.items():
             self._estimates[pending[name]] = estimate
         return estimates
+
+    async def _wait(
+        self, tasks: Mapping[str, asyncio.Task[Estimate]], seconds: float, *, all_or_nothing: bool
+    ) -> None:
+        """Wait as ``_until_certain`` does, without a slot while only silent estimators are missing."""
+        shared = self._shared
+        ends = shared.now() + seconds
+        while True:
+            with shared.silent.watching(tasks) as silent:
+                if await _until_certain(
+                    tasks.values(), ends - shared.now(), all_or_nothing=all_or_nothing, unless=silent
+                ):
+                    return
+            async with self._without_slot() as has_no_slot:
+                if not has_no_slot:
+                    continue
+                await _until_certain(tasks.values(), ends - shared.now(), all_or_nothing=all_or_nothing)
+                ended = shared.now()
+            if self._deadline is not None:
+                self._deadline += shared.now() - ended  # the wait for a slot is not the estimators'
+            return
+
+    def _given_up(self, cluster: str) -> Estimate:
+        """Return the estimate of a cluster whose request was cancelled, because another has passed its deadline."""
+        problem = self._shared.known_problem(cluster) or "the request was cancelled"
+        return Estimate(NO_OPINION, problem, timed_out=True)
 
     def _invalid(self, clusters: Sequence[Cluster], problem: str) -> EstimationError:
         """Note that the resource summaries of all clusters are used, and return the error."""
@@ -141,28 +184,42 @@ class EstimationSession:
 
 
 async def _until_certain(
-    tasks: Iterable[asyncio.Task[Estimate]], seconds: float, *, all_or_nothing: bool
-) -> None:
-    """Wait until all tasks are done, one has failed and that makes all invalid, or the time is over."""
+    tasks: Iterable[asyncio.Task[Estimate]],
+    seconds: float,
+    *,
+    all_or_nothing: bool,
+    unless: asyncio.Future[None] | None = None,
+) -> bool:
+    """Wait until all tasks are done, one has failed and that makes all invalid, or the time is over.
+
+    Returns:
+        False if ``unless`` was done before.
+    """
     waiting = {task for task in tasks if not task.done()}
     if not waiting or (all_or_nothing and any(_has_failed(task) for task in tasks if task.done())):
-        return
+        return True
     left = len(waiting)
-    certain: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    certain: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def end(*, is_certain: bool) -> None:
+        if not certain.done():
+            certain.set_result(is_certain)
 
     def ended(task: asyncio.Task[Estimate]) -> None:
         nonlocal left
         left -= 1
-        if not certain.done() and (left == 0 or (all_or_nothing and _has_failed(task))):
-            certain.set_result(None)
+        if left == 0 or (all_or_nothing and _has_failed(task)):
+            end(is_certain=True)
 
     for task in waiting:
         task.add_done_callback(ended)
+    if unless is not None:
+        unless.add_done_callback(lambda _: end(is_certain=False))
     try:
         async with asyncio.timeout(seconds):
-            await certain
+            return await certain
     except TimeoutError:
-        return
+        return True
     finally:
         for task in waiting:
             task.remove_done_callback(ended)

@@ -1,7 +1,7 @@
 """Requests to estimators, shared between decisions, and the clusters whose estimators do not respond.
 
-With the failure policy ``partial``, a cluster whose estimator has missed a deadline is not waited for. A background task
-repeats its last request until it responds.
+With the failure policy ``partial``, a cluster whose estimator has missed a deadline is not waited for, neither by later
+decisions nor by those that wait already. A background task repeats its last request until it responds.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Final, Literal, NamedTuple, Protocol
 
 from karmada_scheduler.core.available_replicas import NO_OPINION
+from karmada_scheduler.estimator.silence import SilentEstimators
 from karmada_scheduler.estimator.transport import ConnectionState, EstimatorCallError, EstimatorTransport
 from karmada_scheduler.estimator.wire import EstimatorRequest
 
@@ -69,6 +71,7 @@ class SharedRequests:
     Attributes:
         timeout: Seconds that a decision waits for all its estimates together.
         policy: ``UPSTREAM`` or ``PARTIAL``.
+        silent: The estimators that owe responses and send none.
     """
 
     def __init__(
@@ -81,17 +84,20 @@ class SharedRequests:
         observer: RequestObserver,
         clock: Callable[[], float],
         pause: Callable[[float], Awaitable[None]],
+        silent: SilentEstimators,
     ) -> None:
         """Take the arguments of ``AccurateEstimator``."""
         self.timeout = timeout
         self.policy = policy
+        self.silent: Final = silent
         self._transport = transport
         self._answer_ttl = answer_ttl
         self._observer = observer
         self._clock = clock
         self._pause = pause
         self._sent: OrderedDict[tuple[str, str, bytes], _SentRequest] = OrderedDict()
-        self._tasks: set[asyncio.Task[Estimate] | asyncio.Task[None]] = set()
+        self._pending: dict[str, set[asyncio.Task[Estimate]]] = {}
+        self._probes: set[asyncio.Task[None]] = set()
         self._unresponsive: set[str] = set()
 
     @property
@@ -105,10 +111,11 @@ class SharedRequests:
 
     async def close(self) -> None:
         """Cancel all requests and probes."""
-        tasks = list(self._tasks)
+        tasks = [*self._probes, *(task for pending in self._pending.values() for task in pending)]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self.silent.close()
 
     def known_problem(self, cluster: str) -> str:
         """Return why a request to a cluster would fail; empty if that is not known beforehand."""
@@ -125,7 +132,10 @@ class SharedRequests:
     def request(
         self, cluster: str, request: EstimatorRequest, payload: bytes, about: str
     ) -> asyncio.Task[Estimate]:
-        """Send a request, or share an equal one that was sent within ``answer_ttl``. The task never fails."""
+        """Send a request, or share an equal one that was sent within ``answer_ttl``.
+
+        The task never fails. It is cancelled when another request to the cluster has passed its deadline (``partial``).
+        """
         now = self._clock()
         self._forget_before(now - self._answer_ttl)
         key = (cluster, request.method, payload)
@@ -134,8 +144,8 @@ class SharedRequests:
             self._observer.request_shared(request.method)
             return sent.estimate
         task = asyncio.create_task(self._send(cluster, request, payload, about))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._pending.setdefault(cluster, set()).add(task)
+        task.add_done_callback(partial(self._ended, cluster))
         if self._answer_ttl > 0:
             self._sent[key] = _SentRequest(now, task)
             self._sent.move_to_end(key)
@@ -146,6 +156,12 @@ class SharedRequests:
         if self._answer_ttl <= 0 and self.policy == UPSTREAM:
             for task in tasks:
                 task.cancel()
+
+    def _ended(self, cluster: str, task: asyncio.Task[Estimate]) -> None:
+        pending = self._pending[cluster]
+        pending.discard(task)
+        if not pending:
+            del self._pending[cluster]
 
     def _forget_before(self, moment: float) -> None:
         sent = self._sent
@@ -164,9 +180,7 @@ class SharedRequests:
                 async with asyncio.timeout(timeout):
                     await self._transport.wait_first_attempt(cluster)
                 timeout = max(0.0, began + timeout - self._clock())
-            response = await self._transport.call(
-                cluster, request.method, payload, timeout=timeout, about=about
-            )
+            response = await self._call(cluster, request.method, payload, timeout=timeout, about=about)
             estimate = Estimate(request.decode(response))
         except TimeoutError:
             estimate = Estimate(NO_OPINION, f"not connected within {self.timeout:g}s", timed_out=True)
@@ -174,18 +188,43 @@ class SharedRequests:
             estimate = Estimate(NO_OPINION, str(error), timed_out=error.timed_out)
         except ValueError as error:
             estimate = Estimate(NO_OPINION, f"gRPC request cluster({cluster}) estimator error: {error}")
+        except asyncio.CancelledError:
+            if cluster in self._unresponsive:
+                self._observer.request_ended(request.method, "timeout", self._clock() - began)
+            raise
         result = "timeout" if estimate.timed_out else "error" if estimate.problem else "success"
         self._observer.request_ended(request.method, result, self._clock() - began)
         if estimate.timed_out and self.policy == PARTIAL and cluster not in self._unresponsive:
-            self._unresponsive.add(cluster)
-            log.warning(
-                "The estimator of a cluster does not respond; its resource summary is used until it does",
-                extra={"cluster": cluster, "error": estimate.problem},
-            )
-            task = asyncio.create_task(self._probe(cluster, request, payload))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._give_up(cluster, request, payload, estimate.problem)
         return estimate
+
+    async def _call(self, cluster: str, method: str, payload: bytes, *, timeout: float, about: str) -> bytes:
+        """Call a method of a cluster's estimator, and note whether it responded."""
+        responded = False
+        number = self.silent.sent(cluster)
+        try:
+            response = await self._transport.call(cluster, method, payload, timeout=timeout, about=about)
+            responded = True
+        except EstimatorCallError as error:
+            responded = not error.timed_out
+            raise
+        finally:
+            self.silent.ended(cluster, number, responded=responded)
+        return response
+
+    def _give_up(self, cluster: str, request: EstimatorRequest, payload: bytes, problem: str) -> None:
+        """End all waits for an estimator that has not responded, and start probing it."""
+        self._unresponsive.add(cluster)
+        log.warning(
+            "The estimator of a cluster does not respond; its resource summary is used until it does",
+            extra={"cluster": cluster, "error": problem},
+        )
+        for other in self._pending.get(cluster, ()):
+            if other is not asyncio.current_task():
+                other.cancel()
+        task = asyncio.create_task(self._probe(cluster, request, payload))
+        self._probes.add(task)
+        task.add_done_callback(self._probes.discard)
 
     async def _probe(self, cluster: str, request: EstimatorRequest, payload: bytes) -> None:
         """Repeat a request until the estimator responds, even with an error, or the cluster is deleted."""

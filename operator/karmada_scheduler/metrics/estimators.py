@@ -32,6 +32,10 @@ class EstimatorMetrics:
             "Decisions with estimators that used resource summaries for some clusters, or for all",
             "extent",
         )
+        self.undecided: Final = families.gauge(
+            "decisions_waiting_for_estimators",
+            "Decisions that wait for estimators which do not respond, not counted in --max-in-flight",
+        )
         self._states = families.gauge("estimators", "Clusters by the state of their estimator", "standing")
 
     def expose_states(self, states: Callable[[], dict[str, int]]) -> None:

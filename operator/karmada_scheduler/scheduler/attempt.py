@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -14,6 +14,10 @@ from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.explain.record import Decided
 from karmada_scheduler.framework.diagnosis import FitError
 from karmada_scheduler.metrics.metrics import Metrics
+
+_WAITING_PER_SLOT: Final = 8
+"""Attempts that may wait for estimators without a slot, for each slot. It bounds the memory, and the requests that an
+estimator finds when it responds again."""
 
 
 class Attempts:
@@ -35,6 +39,9 @@ class Attempts:
         self.clock: Final = clock
         self._slots = asyncio.Semaphore(limit)
         self._slots_in_use = 0
+        self._undecided = 0
+        self._waiting = 0
+        self._most_waiting = limit * _WAITING_PER_SLOT
         self._slot_released = asyncio.Event()
         self._in_flight: dict[BindingKey, Binding] = {}
 
@@ -44,17 +51,17 @@ class Attempts:
         return Attempt(self, key)
 
     @property
-    def slots_in_use(self) -> int:
-        """The number of slots that attempts hold."""
-        return self._slots_in_use
+    def pending(self) -> int:
+        """The number of attempts that have a slot, or will have one again after their wait for estimators."""
+        return self._slots_in_use + self._undecided
 
     def in_flight(self) -> tuple[Binding, ...]:
         """Return the bindings that are decided and not written yet, with the clusters that they will have."""
         return tuple(self._in_flight.values())
 
     async def wait_for_results(self) -> None:
-        """Wait until no attempt has a slot: every result under way is written, or waits at Permit."""
-        while self._slots_in_use:
+        """Wait until every result under way is written, or waits at Permit."""
+        while self.pending:
             self._slot_released.clear()
             await self._slot_released.wait()
 
@@ -68,6 +75,28 @@ class Attempts:
         self._slots_in_use -= 1
         self._slots.release()
         self._slot_released.set()
+
+    @asynccontextmanager
+    async def undecided(self, attempt: Attempt) -> AsyncIterator[bool]:
+        """Let an attempt wait for estimators without its slot; see ``Attempt.undecided_without_slot``."""
+        if self._waiting >= self._most_waiting:
+            yield False
+            return
+        self._undecided += 1
+        try:
+            async with attempt.without_slot():
+                self._count_waiting(1)
+                try:
+                    yield True
+                finally:
+                    self._count_waiting(-1)
+        finally:
+            self._undecided -= 1
+            self._slot_released.set()
+
+    def _count_waiting(self, change: int) -> None:
+        self._waiting += change
+        self.metrics.estimators.undecided.set(self._waiting)
 
     def add_in_flight(self, binding: Binding) -> None:
         """Count a binding as decided and not written."""
@@ -122,6 +151,13 @@ class Attempt:
         finally:
             await self._attempts.acquire_slot()
             self._has_slot = True
+
+    def undecided_without_slot(self) -> AbstractAsyncContextManager[bool]:
+        """Return a context in which the decision waits for estimators without a slot; it gets one again at the end.
+
+        The context returns False, and the attempt keeps its slot, while too many attempts wait so.
+        """
+        return self._attempts.undecided(self)
 
     @property
     def has_ended(self) -> bool:

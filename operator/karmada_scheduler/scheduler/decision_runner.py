@@ -21,11 +21,13 @@ from karmada_scheduler.core.reconsider import with_term
 from karmada_scheduler.core.run_sync import BudgetedCoroutine, WaitsError, begin
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.accurate import AccurateEstimator
+from karmada_scheduler.estimator.session import keep_slot
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.reconsidering import Proposed
 from karmada_scheduler.informer import requeue_rules
 from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.scheduler.attempt import Attempt
 
 
 def new_budget() -> Budget:
@@ -130,14 +132,16 @@ class DecisionRunner:
             return self._decision_lock
         return nullcontext() if request.unfinished is None else self._long_decision_lock
 
-    async def run(self, request: Request) -> Decision:
+    async def run(self, request: Request, attempt: Attempt) -> Decision:
         """Return the decision about a binding; call it within ``lock_for``."""
         if request.unfinished is not None:
             return await request.unfinished
         budget = self._new_budget()
         if self._accurate is None:
             return await BudgetedCoroutine(self._decide(request, budget), budget)
-        session = self._accurate.session(request.binding)
+        # With overcommit protection it keeps its slot, because the next decisions wait for the lock with theirs.
+        without_slot = attempt.undecided_without_slot if self._assumed is None else keep_slot
+        session = self._accurate.session(request.binding, without_slot)
         decision = await BudgetedCoroutine(self._decide(request, budget, session), budget)
         if not session.fallbacks:
             return decision

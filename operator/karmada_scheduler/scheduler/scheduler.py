@@ -168,7 +168,7 @@ class Scheduler:
     @property
     def pending_attempts(self) -> int:
         """The number of attempts that have not ended."""
-        return self._attempts.slots_in_use
+        return self._attempts.pending
 
     async def drain(self, *, timeout: float) -> None:
         """Wait for the binding cycles under way; cancel those that are left after ``timeout`` seconds."""
@@ -267,7 +267,7 @@ class Scheduler:
         """Try a proposal whose decision has to wait; if nothing is written of it, enqueue the binding for its own one."""
         assert self._reconsiderations is not None  # it made the proposal
         async with self._decisions.lock_for(proposal):
-            decision = await self._decisions.run(proposal)
+            decision = await self._decisions.run(proposal, attempt)
             if not self._reconsiderations.tried(request.binding, decision):
                 if request.classification.type is not ScheduleType.AVOID:
                     self._queue.add(attempt.key, request.binding.spec.priority)
@@ -317,7 +317,7 @@ class Scheduler:
     async def _decide_and_bind(self, attempt: Attempt, request: Request) -> Outcome:
         """Run a decision that has to wait, and write it."""
         async with self._decisions.lock_for(request):
-            decision = await self._decisions.run(request)
+            decision = await self._decisions.run(request, attempt)
             transaction = self._begin_transaction(attempt, request, decision)
         return DONE if transaction is None else await self._bind(attempt, request, transaction)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 import pytest
 
@@ -13,8 +15,9 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationError
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.pb import estimator_pb2 as pb
-from karmada_scheduler.estimator.session import EstimationSession
+from karmada_scheduler.estimator.session import EstimationSession, keep_slot
 from karmada_scheduler.estimator.shared_requests import PARTIAL, UPSTREAM, FailurePolicy, SharedRequests
+from karmada_scheduler.estimator.silence import SilentEstimators
 from karmada_scheduler.estimator.transport import ConnectionState, EstimatorCallError
 from karmada_scheduler.estimator.wire import MAX_AVAILABLE_REPLICAS
 from karmada_scheduler.testing import binding, cluster
@@ -92,7 +95,12 @@ class EstimatorHarness:
     """An accurate estimator with a manual clock and manual probes."""
 
     def __init__(
-        self, transport: FakeTransport, policy: FailurePolicy, answer_ttl: float, timeout: float
+        self,
+        transport: FakeTransport,
+        policy: FailurePolicy,
+        answer_ttl: float,
+        timeout: float,
+        silent: SilentEstimators | None = None,
     ) -> None:
         self.transport = transport
         self.seconds: float | None = None
@@ -107,6 +115,7 @@ class EstimatorHarness:
             observer=self.observer,
             clock=self.clock,
             pause=self.pause,
+            silent=silent,
         )
 
     def clock(self) -> float:
@@ -128,11 +137,15 @@ class EstimatorHarness:
     def requests(self) -> SharedRequests:
         return self.estimator.requests
 
-    def session(self) -> EstimationSession:
-        return self.estimator.session(binding("web").replicas(3).build())
+    def session(self, slot: Slot | None = None) -> EstimationSession:
+        return self.estimator.session(
+            binding("web").replicas(3).build(), keep_slot if slot is None else slot.released
+        )
 
-    async def replicas(self, requirements: ReplicaRequirements | None = SMALL) -> list[int]:
-        return await self.session().max_available_replicas(self.clusters, requirements, {})
+    async def replicas(
+        self, requirements: ReplicaRequirements | None = SMALL, *, slot: Slot | None = None
+    ) -> list[int]:
+        return await self.session(slot).max_available_replicas(self.clusters, requirements, {})
 
     @property
     def clusters(self) -> list[Cluster]:
@@ -152,8 +165,9 @@ async def make_harness() -> AsyncIterator[MakeHarness]:
         *,
         answer_ttl: float = 0.0,
         timeout: float = TIMEOUT,
+        silent: SilentEstimators | None = None,
     ) -> EstimatorHarness:
-        harnesses.append(EstimatorHarness(transport, policy, answer_ttl, timeout))
+        harnesses.append(EstimatorHarness(transport, policy, answer_ttl, timeout, silent))
         return harnesses[-1]
 
     yield make
@@ -329,6 +343,131 @@ class TestPartialPolicy:
         assert not waiting.done()
         harness.transport.change("m2", 2)
         assert await waiting == [9, 2]
+
+
+class SilentAtOnce(SilentEstimators):
+    """Estimators of which some are silent from their first request on."""
+
+    def __init__(self, *clusters: str) -> None:
+        super().__init__(lambda: 0.0)
+        self._names = frozenset(clusters)
+
+    @property
+    def clusters(self) -> frozenset[str]:
+        return self._names
+
+    @contextmanager
+    def watching(self, requests: Mapping[str, asyncio.Task[Any]]) -> Iterator[asyncio.Future[None]]:
+        with super().watching(requests) as watch:
+            watch.set_result(None)
+            yield watch
+
+
+class Slot:
+    """A slot of a decision, which it may release and get again."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.refusals = 0
+        self.free = asyncio.Event()
+        self.free.set()
+
+    @asynccontextmanager
+    async def released(self) -> AsyncIterator[bool]:
+        if self.refusals:
+            self.refusals -= 1
+            yield False
+            return
+        self.events.append("released")
+        yield True
+        await self.free.wait()
+        self.events.append("acquired")
+
+
+class TestSilentEstimators:
+    def harness(self, make_harness: MakeHarness, policy: FailurePolicy, timeout: float) -> EstimatorHarness:
+        return make_harness(FakeTransport(m1=9, m2=None), policy, timeout=timeout, silent=SilentAtOnce("m2"))
+
+    @BOTH
+    async def test_a_decision_waits_for_them_without_its_slot_and_counts_their_late_response(
+        self, make_harness: MakeHarness, policy: FailurePolicy
+    ) -> None:
+        harness, slot = self.harness(make_harness, policy, 600), Slot()
+        waiting = asyncio.create_task(harness.replicas(slot=slot))
+        while not slot.events:
+            await asyncio.sleep(0)
+        assert slot.events == ["released"]
+        harness.transport.change("m2", 4)
+        assert await waiting == [9, 4]
+        assert slot.events == ["released", "acquired"]
+
+    async def test_a_decision_waits_for_them_until_its_deadline(self, make_harness: MakeHarness) -> None:
+        harness, slot = self.harness(make_harness, PARTIAL, TIMEOUT), Slot()
+        assert await harness.replicas(slot=slot) == [9, NO_OPINION]
+        assert slot.events == ["released", "acquired"]
+
+    async def test_a_decision_that_cannot_release_its_slot_tries_again(
+        self, make_harness: MakeHarness
+    ) -> None:
+        harness, slot = self.harness(make_harness, PARTIAL, 600), Slot()
+        slot.refusals = 3
+        waiting = asyncio.create_task(harness.replicas(slot=slot))
+        while not slot.events:
+            await asyncio.sleep(0)
+        harness.transport.change("m2", 4)
+        assert await waiting == [9, 4]
+
+    async def test_the_wait_for_a_slot_is_not_part_of_the_deadline(self, make_harness: MakeHarness) -> None:
+        harness, slot = self.harness(make_harness, UPSTREAM, 600), Slot()
+        harness.seconds = 0.0
+        slot.free.clear()
+        session = harness.session(slot)
+        waiting = asyncio.create_task(session.max_available_replicas(harness.clusters, SMALL, {}))
+        while not slot.events:
+            await asyncio.sleep(0)
+        harness.transport.change("m2", 4)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        harness.seconds = 700.0
+        slot.free.set()
+        assert await waiting == [9, 4]
+        assert await session.max_available_replicas(harness.clusters, LARGE, {}) == [9, 4]
+
+    @BOTH
+    async def test_a_decision_with_all_responses_keeps_its_slot(
+        self, make_harness: MakeHarness, policy: FailurePolicy
+    ) -> None:
+        harness, slot = make_harness(FakeTransport(m1=9, m2=4), policy), Slot()
+        assert await harness.replicas(slot=slot) == [9, 4]
+        assert slot.events == []
+
+
+class TestAMissedDeadline:
+    async def test_ends_the_waits_of_all_decisions(self, make_harness: MakeHarness) -> None:
+        harness = make_harness(FakeTransport(m1=9, m2=None))
+        first = asyncio.create_task(harness.replicas())
+        while harness.transport.called != ["m1", "m2"]:
+            await asyncio.sleep(0)
+        harness.requests.timeout = 600
+        second = harness.session()
+        later = asyncio.create_task(second.max_available_replicas(harness.clusters, LARGE, {}))
+        assert list(await asyncio.gather(first, later)) == [[9, NO_OPINION], [9, NO_OPINION]]
+        assert "is being probed" in second.fallbacks["m2"]
+        assert sorted(harness.observer.results) == ["success", "success", "timeout", "timeout"]
+
+    async def test_ends_only_the_wait_of_its_own_decision_under_upstream(
+        self, make_harness: MakeHarness
+    ) -> None:
+        harness = make_harness(FakeTransport(m1=9, m2=None), UPSTREAM)
+        first = asyncio.create_task(harness.replicas())
+        while harness.transport.called != ["m1", "m2"]:
+            await asyncio.sleep(0)
+        harness.requests.timeout = 600
+        later = asyncio.create_task(harness.replicas(LARGE))
+        with pytest.raises(EstimationError):
+            await first
+        harness.transport.change("m2", 3)
+        assert await later == [9, 3]
 
 
 class TestTheFirstConnection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from dataclasses import replace
 
 import pytest
@@ -108,3 +109,84 @@ async def test_an_assumed_placement_is_kept_if_it_is_stored_at_the_end(is_stored
         all_attempts.bindings.put(replace(before, spec=replace(before.spec, clusters=M1)))
     attempt.end()
     assert list(assumed.by_cluster()) == (["m1"] if is_stored else [])
+
+
+class TestWaitingForEstimators:
+    async def test_other_attempts_begin_meanwhile(self) -> None:
+        all_attempts = attempts()
+        waiting = await all_attempts.begin(key("a"))
+        async with waiting.undecided_without_slot():
+            (await all_attempts.begin(key("b"))).end()
+        other = asyncio.create_task(all_attempts.begin(key("c")))
+        assert await is_pending(other)
+        waiting.end()
+        (await other).end()
+
+    async def test_its_result_is_still_under_way(self) -> None:
+        all_attempts = attempts()
+        waiting = await all_attempts.begin(key("a"))
+        async with waiting.undecided_without_slot():
+            assert all_attempts.pending == 1
+            results = asyncio.create_task(all_attempts.wait_for_results())
+            assert await is_pending(results)
+        assert await is_pending(results)
+        waiting.end()
+        await results
+        assert all_attempts.pending == 0
+
+    async def test_at_most_eight_per_slot_wait_without_one(self) -> None:
+        all_attempts = attempts()
+        async with AsyncExitStack() as stack:
+            for number in range(8):
+                attempt = await all_attempts.begin(key(str(number)))
+                stack.callback(attempt.end)
+                await stack.enter_async_context(attempt.undecided_without_slot())
+            ninth = await all_attempts.begin(key("ninth"))
+            other = asyncio.create_task(all_attempts.begin(key("other")))
+            async with ninth.undecided_without_slot() as has_no_slot:
+                assert not has_no_slot
+                assert await is_pending(other)
+            ninth.end()
+            (await other).end()
+
+    async def test_one_that_waits_for_its_slot_leaves_its_place_to_another(self) -> None:
+        all_attempts = attempts()
+        waits = [asyncio.Event() for _ in range(8)]
+
+        async def wait(number: int) -> None:
+            attempt = await all_attempts.begin(key(str(number)))
+            async with attempt.undecided_without_slot():
+                await waits[number].wait()
+            attempt.end()
+
+        tasks = [asyncio.create_task(wait(number)) for number in range(8)]
+        assert await is_pending(tasks[-1])
+        ninth = await all_attempts.begin(key("ninth"))
+        waits[0].set()
+        assert await is_pending(tasks[0])
+        async with ninth.undecided_without_slot() as has_no_slot:
+            assert has_no_slot
+            await tasks[0]
+        ninth.end()
+        for each in waits:
+            each.set()
+        await asyncio.gather(*tasks)
+        assert all_attempts.pending == 0
+
+    async def test_a_cancelled_wait_counts_no_longer(self) -> None:
+        all_attempts = attempts()
+        waiting = await all_attempts.begin(key("a"))
+
+        async def wait() -> None:
+            try:
+                async with waiting.undecided_without_slot():
+                    await asyncio.Event().wait()
+            finally:
+                waiting.end()
+
+        task = asyncio.create_task(wait())
+        assert await is_pending(task)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert all_attempts.pending == 0
+        (await all_attempts.begin(key("b"))).end()

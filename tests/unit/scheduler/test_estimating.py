@@ -22,6 +22,7 @@ from karmada_scheduler.core.available_replicas import EstimationError
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.estimator.session import WithoutSlot
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
 from karmada_scheduler.metrics.metrics import Metrics
@@ -40,7 +41,8 @@ class FakeSession:
 
     name = "scheduler-estimator"
 
-    def __init__(self, name: str, estimators: FakeEstimators) -> None:
+    def __init__(self, name: str, estimators: FakeEstimators, without_slot: WithoutSlot) -> None:
+        self._without_slot = without_slot
         self.fallbacks: dict[str, str] = {}
         self.clusters: set[str] = set()
         self._name = name
@@ -52,7 +54,11 @@ class FakeSession:
         estimators = self._estimators
         self.clusters |= {each.name for each in clusters}
         estimators.requested.append(self._name)
-        await estimators.release(self._name).wait()
+        release = estimators.release(self._name)
+        if not release.is_set() and self._name in estimators.silent:
+            async with self._without_slot():
+                await release.wait()
+        await release.wait()
         self.fallbacks |= estimators.fallbacks
         if estimators.is_void:
             raise EstimationError("void")
@@ -72,10 +78,11 @@ class FakeEstimators:
         self.is_void = False
         self.requested: list[str] = []
         self.held: set[str] = set()
+        self.silent: set[str] = set()
         self._releases: dict[str, asyncio.Event] = {}
 
-    def session(self, bound: Binding) -> FakeSession:
-        return FakeSession(bound.key.name, self)
+    def session(self, bound: Binding, without_slot: WithoutSlot) -> FakeSession:
+        return FakeSession(bound.key.name, self, without_slot)
 
     def release(self, name: str) -> asyncio.Event:
         """Return the event that a decision waits for; it is set unless the test holds it."""
@@ -125,7 +132,7 @@ class WritingCycle:
 class EstimatingLoopHarness:
     """A scheduler with fake estimators and a fake binding cycle, and the caches that a test fills."""
 
-    def __init__(self, feature_gates: FeatureGates | None = None) -> None:
+    def __init__(self, feature_gates: FeatureGates | None = None, *, max_in_flight: int = 32) -> None:
         on = feature_gates or gates()
         self.queue: WorkQueue[BindingKey] = WorkQueue(limits=RetryLimits(), clock=lambda: 0.0)
         self.bindings, self.clusters = BindingCache(), ClusterCache()
@@ -141,7 +148,7 @@ class EstimatingLoopHarness:
         )
         queue = AsyncQueue(self.queue)
         self.scheduler = Scheduler(
-            options=Options(scheduler_name="ours", feature_gates=on),
+            options=Options(scheduler_name="ours", feature_gates=on, max_in_flight=max_in_flight),
             queue=queue,
             gate=PreEnqueueGate(queue, self.bindings),
             bindings=self.bindings,
@@ -212,6 +219,47 @@ async def test_other_bindings_are_decided_while_one_waits_for_estimates() -> Non
     assert list(loop.cycle.bound) == ["quick"]
     await loop.end()
     assert list(loop.cycle.bound) == ["quick", "slow"]
+
+
+class TestSilentEstimators:
+    async def test_a_decision_that_waits_for_them_takes_no_slot(self) -> None:
+        loop = EstimatingLoopHarness(max_in_flight=1)
+        loop.estimators.held = loop.estimators.silent = {"slow"}
+        loop.put("slow")
+        loop.put("quick")
+        loop.put("also-quick")
+        await loop.run(lambda: len(loop.cycle.bound) == 2)
+        assert list(loop.cycle.bound) == ["quick", "also-quick"]
+        assert loop.sample("decisions_waiting_for_estimators") == 1
+        await loop.end()
+        assert loop.cycle.bound["slow"] == {"m1": 1, "m2": 1}
+        assert loop.sample("decisions_waiting_for_estimators") == 0
+
+    async def test_a_decision_that_waits_for_others_keeps_its_slot(self) -> None:
+        loop = EstimatingLoopHarness(max_in_flight=1)
+        loop.estimators.held = {"slow"}
+        loop.put("slow")
+        loop.put("quick")
+        await loop.run(lambda: loop.estimators.requested)
+        assert loop.cycle.bound == {}
+        await loop.end()
+
+    async def test_with_overcommit_protection_a_decision_keeps_its_slot(self) -> None:
+        loop = EstimatingLoopHarness(PROTECTED, max_in_flight=1)
+        loop.estimators.held, loop.estimators.silent = {"slow"}, {"slow"}
+        loop.put("slow")
+        loop.put("next")
+        await loop.run(lambda: loop.estimators.requested)
+        assert loop.estimators.requested == ["slow"]
+
+        async def release() -> None:
+            loop.estimators.held.clear()
+            loop.estimators.release("slow")
+
+        task = asyncio.create_task(loop.run(lambda: len(loop.cycle.bound) == 2))
+        await release()
+        await task
+        assert list(loop.cycle.bound) == ["slow", "next"]
 
 
 async def test_a_binding_without_replicas_needs_no_estimates() -> None:
