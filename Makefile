@@ -146,9 +146,20 @@ bench: binaries ## throughput compared with karmada-scheduler and a bare client,
 THROUGHPUT := docs/benchmark/throughput
 
 .PHONY: bench-page
-bench-page: install ## put throughput, rounds and streams.json of docs/benchmark into docs/benchmark.md, and draw the first
+bench-page: install ## tables and charts of docs/benchmark from its JSON
 	@$(BIN)/python -m tools.bench.report $(patsubst %,docs/benchmark/%.json,throughput rounds streams) --into docs/benchmark.md
 	@$(BIN)/python -m tools.bench.plot $(THROUGHPUT).json $(THROUGHPUT).svg
+	@$(BIN)/python -m tools.fast_apiserver.page
+
+.PHONY: bench-all
+bench-all: binaries ## throughput, streams, ceilings and storms into docs/benchmark, with tables and charts; two hours
+	$(BIN)/python -m tools.bench.plane --json $(THROUGHPUT).json
+	$(BIN)/python -m tools.bench.plane --schedulers bare ours --rates --rounds 5 --json docs/benchmark/rounds.json
+	$(BIN)/python -m tools.bench.plane --schedulers lifted ours empty polling --clusters 100 --placements dynamic \
+	  --rates 5 10 20 40 --bindings 100 --rounds 2 --stream-seconds 20 --json docs/benchmark/streams.json
+	$(BIN)/python -m tools.fast_apiserver.ceiling --json docs/benchmark/ceiling.json
+	$(BIN)/python -m tools.fast_apiserver.storms --json docs/benchmark/storms.json
+	$(MAKE) bench-page
 
 .PHONY: bench-ceiling
 bench-ceiling: binaries ## backlogs on an API server that costs next to nothing, compared with karmada-scheduler (ARGS=--help)

@@ -20,7 +20,13 @@ from tools.bench.report import number
 from tools.bench.scenarios import BARE, DEFAULT, LIFTED, OURS
 from tools.bench.summary import Summary, summaries
 
-COLOURS = {BARE: "#9aa5b1", DEFAULT: "#e8c07d", LIFTED: "#d98a3d", OURS: "#2f6f9f"}
+COLOURS = {
+    BARE: "#9aa5b1",
+    DEFAULT: "#e8c07d",
+    LIFTED: "#d98a3d",
+    OURS: "#2f6f9f",
+    "ours, FreshFirst": "#6aa5cf",
+}
 WIDTH, LABELS, BARS, ROW, HEAD, GAP = 520, 170, 270, 20, 34, 22
 FONT = 'font-family="DejaVu Sans, Verdana, sans-serif" font-size="12"'
 
@@ -93,7 +99,13 @@ def _keeps_up(each: Summary) -> bool:
 def svg(document: dict[str, Any]) -> str:
     """Return the whole picture: a column for each number of clusters."""
     found = summaries(document)
-    columns = [panels(found, clusters) for clusters in sorted({each.case["clusters"] for each in found})]
+    return picture(
+        [panels(found, clusters) for clusters in sorted({each.case["clusters"] for each in found})]
+    )
+
+
+def picture(columns: Sequence[Sequence[Panel]]) -> str:
+    """Return columns of charts as SVG."""
     height = GAP + max((sum(panel.height for panel in column) for column in columns), default=0)
     width = GAP + WIDTH * len(columns)
     size = f'width="{width}" height="{height}"'

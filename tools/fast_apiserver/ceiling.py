@@ -163,26 +163,19 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def text(runs: Sequence[Ceiling]) -> str:
     """Return the table."""
-    rows = [
-        (
-            "CLUSTERS",
-            "PLACEMENT",
-            "SCHEDULER",
-            "PLACED",
-            "BINDINGS/S",
-            "CPU MS",
-            "SERVER CPU MS",
-            "WRITES",
-            "EVENTS",
-            "PEAK MIB",
-        )
-    ]
-    rows += [
-        (f"{each.clusters:,}", each.placement, each.scheduler, f"{each.placed:,}", f"{each.rate:.1f}", f"{each.cpu_ms:.2f}",
+    return table(*cells(runs))
+
+
+def cells(runs: Sequence[Ceiling]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the heading and the rows of the table."""
+    heading = ("CLUSTERS", "PLACEMENT", "SCHEDULER", "PLACED", "BINDINGS/S", "CPU MS", "SERVER CPU MS", "WRITES", "EVENTS",
+               "PEAK MIB")  # fmt: skip
+    rows: list[tuple[str, ...]] = [
+        (f"{each.clusters:,}", each.placement, each.scheduler, f"{each.placed:,}", f"{each.rate:,.0f}", f"{each.cpu_ms:.2f}",
          f"{each.server_cpu_ms:.2f}", f"{each.writes:.2f}", f"{each.events:.2f}", f"{each.peak_mib:.0f}")
         for each in runs
     ]  # fmt: skip
-    return table(rows[0], rows[1:])
+    return heading, rows
 
 
 if __name__ == "__main__":
