@@ -90,6 +90,8 @@ class StatusWriter:
         """
 
         def fields(base: Binding) -> dict[str, Any]:
+            if _is_outdated(report.generation, base):
+                return {}
             return status_fields(base, report, keep_unchanged_time=False)
 
         result = await self._write(stored, fields, low_priority=is_reconstructible(stored, report))
@@ -144,6 +146,8 @@ class StatusWriter:
         """
 
         def fields(base: Binding) -> dict[str, Any]:
+            if _is_outdated(binding.generation, base):
+                return {}
             pending = self._pending_report(base)
             if pending is None and _is_unreported(base):
                 pending = success(binding, None, self.time())
@@ -190,6 +194,14 @@ class StatusWriter:
                 return DONE
         log.error("Failed to patch schedule status %s: %s", binding.key.display, failure)
         return CycleResult(failure, retry=True)
+
+
+def _is_outdated(generation: int, base: Binding) -> bool:
+    """Return whether another leader has reported a later generation.
+
+    It would not learn that its report was overwritten, because a status adds no binding to the queue.
+    """
+    return generation < base.status.scheduler_observed_generation <= base.generation
 
 
 def _is_unreported(binding: Binding) -> bool:

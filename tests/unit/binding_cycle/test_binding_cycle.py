@@ -497,6 +497,30 @@ async def test_after_a_status_conflict_the_binding_is_read_and_keeps_fields_of_o
     assert len(harness.read) == 1
 
 
+@pytest.mark.parametrize(
+    ("observed", "expected"),
+    [(3, 3), (9, 2)],
+    ids=["a later result is reported", "more than the generation is no report"],
+)
+async def test_after_a_status_conflict_the_report_of_another_leader_on_a_later_result_stays(
+    harness: CycleHarness, observed: int, expected: int
+) -> None:
+    """No event follows a status, so that leader would not learn that it was overwritten."""
+    patch = harness.server.patch_result
+
+    async def patch_and_be_overtaken(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        answer = await patch(*args, **kwargs)
+        harness.change()
+        harness.stored["metadata"]["generation"] = 3
+        harness.stored["status"] = {"schedulerObservedGeneration": observed}
+        return answer
+
+    harness.server.patch_result = patch_and_be_overtaken  # type: ignore[method-assign]
+    outcome = await harness.bind(harness.decision(("m1", 2)))
+    assert outcome == DONE
+    assert harness.stored["status"]["schedulerObservedGeneration"] == expected
+
+
 class TestUnknownFields:
     """Fields of a newer Karmada, such as spec.clusters[*].components."""
 
