@@ -34,8 +34,9 @@ class FreshFirst:
 
     def less(self, a: QueuedBinding, b: QueuedBinding, /) -> bool:
         """Return whether ``a`` has a higher priority, or the same one and an earlier time with the delay counted."""
-        return self._rank(a) < self._rank(b)
+        return self.sort_key(a) < self.sort_key(b)
 
-    def _rank(self, queued: QueuedBinding) -> tuple[int, float]:
+    def sort_key(self, queued: QueuedBinding, /) -> tuple[int, float]:
+        """Return the priority, highest first, and the time with the delay."""
         is_fresh = queued.binding is not None and not queued.binding.spec.clusters
         return -queued.priority, queued.since + (0 if is_fresh else self._delay)

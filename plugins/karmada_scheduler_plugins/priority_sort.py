@@ -13,3 +13,7 @@ class PrioritySort:
     def less(self, a: QueuedBinding, b: QueuedBinding, /) -> bool:
         """Return whether ``a`` has a higher priority, or the same priority and an earlier time."""
         return a.default_rank < b.default_rank
+
+    def sort_key(self, queued: QueuedBinding, /) -> tuple[int, float]:
+        """Return the key of that order."""
+        return queued.default_rank

@@ -50,7 +50,7 @@ PARTS: Final = (
         "A plugin has a `name` and any of these methods. Import from `karmada_scheduler.framework`.",
         {
             "framework/plugin.py": ("Plugin",),
-            "framework/binding_points.py": ("QueueSortPlugin", "PreEnqueuePlugin"),
+            "framework/binding_points.py": ("QueueSortPlugin", "SortKeyPlugin", "PreEnqueuePlugin"),
             "framework/scheduling_points.py": (
                 "PreFilterPlugin", "PreFilterExtensions", "FilterPlugin", "PostFilterPlugin", "PreScorePlugin", "ScorePlugin",
                 "NormalizeScorePlugin", "SelectPlugin", "AssignPlugin",

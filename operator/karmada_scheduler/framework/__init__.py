@@ -29,6 +29,7 @@ from karmada_scheduler.framework.binding_points import (
     QueuedBinding,
     QueueSortPlugin,
     ReservePlugin,
+    SortKeyPlugin,
 )
 from karmada_scheduler.framework.cycle import Candidate, Cycle, Peers
 from karmada_scheduler.framework.cycle_state import CycleState, StateKey
@@ -150,6 +151,7 @@ __all__ = [
     "SelectContext",
     "SelectPlugin",
     "Snapshot",
+    "SortKeyPlugin",
     "StartTermPlugin",
     "StateKey",
     "TargetCluster",

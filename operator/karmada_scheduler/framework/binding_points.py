@@ -62,6 +62,23 @@ class QueueSortPlugin(Plugin, Protocol):
         ...
 
 
+@runtime_checkable
+class SortKeyPlugin(QueueSortPlugin, Protocol):
+    """A QueueSort plugin whose order is that of a key, as ``sorted(key=...)`` has it.
+
+    It is called once per queued binding, and ``less`` is not called. In a queue of 20,000, ``less`` is called some 20 times per
+    binding.
+    """
+
+    def sort_key(self, queued: QueuedBinding, /) -> tuple[float, ...]:
+        """Return numbers, none of them NaN; the binding with the lowest ones goes first, equal ones in the order of arrival.
+
+        After an exception, a timeout or anything but numbers, ``QueuedBinding.default_rank`` is used for this binding. It should
+        therefore begin as that does, if the plugin respects priorities.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class PreEnqueueContext:
     """A binding that is due to be scheduled.

@@ -149,12 +149,14 @@ class PrioritySchedulingQueue(Generic[Key]):
         return ABSENT
 
     def _before(self, item: _Item[Key]) -> int | None:
-        """Return how many keys come before one; None if a plugin orders them, which no other thread may call."""
-        if self._sort_key is not _by_priority or len(self._items) > MOST_COUNTED:
+        """Return how many keys come before one; None if a plugin compares them, which no other thread may call."""
+        if len(self._items) > MOST_COUNTED:
             return None
         places = {entry[2]: entry[:2] for entry in list(self._active) if self._is_current(*entry[2:])}
         mine = places.get(item.key)
-        return None if mine is None else sum(each < mine for each in places.values())
+        if mine is None or not isinstance(mine[0], tuple):
+            return None
+        return sum(each < mine for each in places.values())
 
     def add(self, key: Key, priority: int = 0) -> None:
         """Move a key to active, or mark it to be processed again when it is done."""

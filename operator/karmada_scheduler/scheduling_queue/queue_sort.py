@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable
 
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.framework.binding_points import QueuedBinding, QueueSortPlugin
+from karmada_scheduler.framework.binding_points import QueuedBinding, QueueSortPlugin, SortKeyPlugin
 from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
@@ -69,9 +70,35 @@ def sort_key_of(
         binding_of: Returns a binding by its key, None if it is not known.
         caller: Calls the plugin.
     """
-    comparator = _Comparator(plugin, caller or PluginCaller())
+    calling = caller or PluginCaller()
+    if isinstance(plugin, SortKeyPlugin):
+        key_of = _checked_key_of(plugin)
 
-    def sort_key(key: BindingKey, priority: int, since: float) -> object:
+        def sort_key(key: BindingKey, priority: int, since: float) -> object:
+            queued = QueuedBinding(key, priority, since, binding_of(key))
+            try:
+                return calling.call(plugin, Point.QUEUE_SORT, key_of, queued)
+            except PluginError:  # the caller has logged it
+                return queued.default_rank
+
+        return sort_key
+    comparator = _Comparator(plugin, calling)
+
+    def compared(key: BindingKey, priority: int, since: float) -> object:
         return _SortKey(comparator, QueuedBinding(key, priority, since, binding_of(key)))
 
-    return sort_key
+    return compared
+
+
+def _checked_key_of(plugin: SortKeyPlugin) -> Callable[[QueuedBinding], tuple[float, ...]]:
+    """Return the plugin's function with a check: the heap needs keys that can be compared with each other."""
+
+    def key_of(queued: QueuedBinding) -> tuple[float, ...]:
+        key = plugin.sort_key(queued)
+        if not isinstance(key, tuple) or not all(isinstance(each, int | float) for each in key):
+            raise TypeError(f"sort_key must return a tuple of numbers, got {key!r:.200}")
+        if any(isinstance(each, float) and math.isnan(each) for each in key):
+            raise ValueError(f"sort_key must not return NaN, got {key!r:.200}")
+        return key
+
+    return key_of

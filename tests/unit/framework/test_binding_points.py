@@ -718,6 +718,80 @@ def test_a_queue_sort_that_hangs_is_called_again_after_a_pause(caplog: pytest.Lo
     assert caplog.text.count("A plugin exceeded its timeout and is not called for a while") == 1
 
 
+def test_a_sort_key_orders_the_queue_stably_and_is_computed_once_per_binding() -> None:
+    asked: list[str] = []
+
+    def sort_key(queued: QueuedBinding) -> tuple[float, ...]:
+        asked.append(queued.key.name)
+        return (len(queued.key.name),)
+
+    queue, drain = _queue(plugin("S", less=raising(AssertionError), sort_key=sort_key))
+    names = [letter * count for count in range(30, 0, -1) for letter in "zab"]
+    for name in names:
+        queue.add(_key(name))
+    assert drain() == sorted(names, key=len)
+    assert asked == names
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        raising(),
+        raising(SystemExit(1)),
+        answering(None),
+        answering([1]),
+        answering(("a",)),
+        answering((1.0, float("nan"))),
+    ],
+)
+def test_a_sort_key_that_fails_leaves_the_default_order_and_is_logged_once(
+    broken: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue, drain = _queue(plugin("S", less=answering(False), sort_key=broken))
+    for name, priority in (("c", 0), ("b", 2), ("a", 1), ("d", 2)):
+        queue.add(_key(name), priority)
+    assert drain() == ["b", "d", "a", "c"]
+    assert caplog.text.count("A plugin raised an exception") == 1
+
+
+def test_a_sort_key_that_fails_for_one_binding_keeps_the_order_of_the_others() -> None:
+    def sort_key(queued: QueuedBinding) -> tuple[float, ...]:
+        if queued.key.name == "broken":
+            raise ValueError
+        return -queued.priority, -queued.since
+
+    queue, drain = _queue(plugin("S", less=answering(False), sort_key=sort_key))
+    for name, priority in (("a", 1), ("broken", 2), ("b", 1), ("c", 3)):
+        queue.add(_key(name), priority)
+    assert drain() == ["c", "broken", "b", "a"]
+
+
+def test_a_sort_key_that_hangs_is_called_again_after_a_pause() -> None:
+    calls: list[str] = []
+    now = [0.0]
+
+    def hangs(queued: QueuedBinding) -> tuple[float, ...]:
+        calls.append(queued.key.name)
+        while now[0] < 10:
+            pass
+        return (ord(queued.key.name),)
+
+    alarm = SigalrmTimeout(0.1)
+    caller = PluginCaller(timeout=alarm, breakers=CircuitBreakers(clock=lambda: now[0]))
+    queue, drain = _queue(plugin("S", less=answering(False), sort_key=hangs), caller)
+    try:
+        for name in "dcba":
+            queue.add(_key(name))
+        assert drain() == ["d", "c", "b", "a"]
+        assert calls == ["d"]
+        now[0] = 10.0
+        for name in "dcba":
+            queue.add(_key(name))
+        assert drain() == ["a", "b", "c", "d"]
+    finally:
+        alarm.close()
+
+
 def test_a_binding_with_another_uid_and_the_same_generation_has_changed() -> None:
     old = Binding.from_manifest(manifests.binding())
     manifest = manifests.binding(version=2)

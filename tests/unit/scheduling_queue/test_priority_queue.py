@@ -250,9 +250,18 @@ def test_a_due_key_has_its_position_its_priority_and_how_long_it_has_waited(harn
     ]
 
 
-def test_positions_are_not_known_if_a_plugin_orders_the_queue() -> None:
+def test_positions_are_not_known_if_a_plugin_compares_bindings() -> None:
     queue: PrioritySchedulingQueue[str] = PrioritySchedulingQueue(
         clock=lambda: 0.0, sort_key=lambda key, _priority, _since: key
     )
     queue.add("a")
     assert queue.state_of("a") == KeyState("active", None, None, 0.0, 0)
+
+
+def test_positions_are_known_if_a_plugin_has_sort_keys() -> None:
+    queue: PrioritySchedulingQueue[str] = PrioritySchedulingQueue(
+        clock=lambda: 0.0, sort_key=lambda key, _priority, _since: (-ord(key),)
+    )
+    for key in "abc":
+        queue.add(key)
+    assert [queue.state_of(key).before for key in "abc"] == [2, 1, 0]
