@@ -85,6 +85,12 @@ def counted_requests(metrics: str) -> Counter[str]:
     return found
 
 
+def sample(metrics: str, name: str) -> float:
+    """Return the value of a metric without labels in the text format, 0 if it is not there."""
+    found = re.search(rf"^{re.escape(name)} (\S+)$", metrics, re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
 def writes(counts: Mapping[str, int]) -> dict[str, int]:
     """Return the number of writes by kind of object; the creation of bindings does not count."""
     found = {"resourcebindings": 0, "resourcebindings/status": 0, "events": 0, "leases": 0}

@@ -1,11 +1,12 @@
 """The stopwatch: one watch on the bindings of one namespace, the same for every scheduler.
 
-    python -m tools.bench.plane_observer KUBECONFIG NAMESPACE COUNT
+    python -m tools.bench.plane_observer KUBECONFIG NAMESPACE COUNT [LOST]
 
 It prints ``watching``, ``first`` and ``all`` on lines of their own: when the watch has started, when the first binding
 named ``work-...`` has clusters, when COUNT of them have. At the end of its standard input it prints one line of JSON: when
 each was first seen, when it was first seen with clusters, when its status had caught up (``time.monotonic``), and how
-many clusters a binding got on average.
+many clusters a binding got on average. With LOST, a cluster, a binding counts when it has all its replicas without it, and
+the times of bindings named ``fresh-...`` are reported as well.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ from tools.bench.plane_http import BINDINGS, ROOT, session
 class Stopwatch:
     """Times at which a watch has shown bindings."""
 
-    def __init__(self, count: int) -> None:
-        self._count = count
+    def __init__(self, count: int, lost: str | None = None) -> None:
+        """Prepare for ``count`` bindings named ``work-...``; with ``lost``, for their placements without this cluster."""
+        self._count, self._lost = count, lost
+        self._counted = 0
         self.seen: dict[str, float] = {}
         self.placed: dict[str, float] = {}
         self._targets: dict[str, int] = {}
@@ -41,19 +44,28 @@ class Stopwatch:
         """Note a watch event of a binding; return ``first`` or ``all`` when that is reached."""
         metadata = binding["metadata"]
         name: str = metadata["name"]
-        if not name.startswith("work-"):
+        counts = name.startswith("work-")
+        if not counts and (self._lost is None or not name.startswith("fresh-")):
             return None
         self.seen.setdefault(name, now)
         if binding.get("status", {}).get("schedulerObservedGeneration") == metadata["generation"]:
             self._settled.setdefault(name, now)
-        clusters = binding["spec"].get("clusters")
-        if not clusters or name in self.placed:
+        if name in self.placed or not self._is_placed(binding["spec"], lost=self._lost if counts else None):
             return None
         self.placed[name] = now
-        self._targets[name] = len(clusters)
-        if len(self.placed) == self._count:
+        self._targets[name] = len(binding["spec"]["clusters"])
+        self._counted += counts
+        if counts and self._counted == self._count:
             return "all"
-        return "first" if len(self.placed) == 1 else None
+        return "first" if counts and self._counted == 1 else None
+
+    @staticmethod
+    def _is_placed(spec: Mapping[str, Any], lost: str | None) -> bool:
+        clusters = spec.get("clusters") or []
+        if lost is None:
+            return bool(clusters)
+        complete = sum(each.get("replicas", 0) for each in clusters) >= spec["replicas"]
+        return complete and all(each["name"] != lost for each in clusters)
 
     def results(self) -> dict[str, object]:
         """Return everything."""
@@ -64,7 +76,15 @@ class Stopwatch:
 class Observer:
     """A process of this module, from outside."""
 
-    def __init__(self, kubeconfig: Path, namespace: str, count: int, *, first: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        kubeconfig: Path,
+        namespace: str,
+        count: int,
+        *,
+        first: Callable[[], None] = lambda: None,
+        lost: str | None = None,
+    ) -> None:
         """Start it, and wait until it watches; ``first`` is called in a thread at the first placement."""
         self._reported: dict[str, threading.Event] = {
             word: threading.Event() for word in ("watching", "first", "all")
@@ -72,6 +92,7 @@ class Observer:
         self._first = first
         self._results: dict[str, Any] = {}
         argv = [sys.executable, "-m", "tools.bench.plane_observer", str(kubeconfig), namespace, str(count)]
+        argv += [lost] if lost is not None else []
         self._process = subprocess.Popen(
             argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -129,7 +150,7 @@ async def _observe(kubeconfig: Path, namespace: str, stopwatch: Stopwatch) -> No
 
 def main() -> None:
     """Observe until the end of standard input."""
-    stopwatch = Stopwatch(int(sys.argv[3]))
+    stopwatch = Stopwatch(int(sys.argv[3]), *sys.argv[4:5])
     uvloop.run(_observe(Path(sys.argv[1]), sys.argv[2], stopwatch))
     print(orjson.dumps(stopwatch.results()).decode(), flush=True)
 

@@ -15,14 +15,16 @@ from tools.bench import plane_meters as meters
 from tools.bench.bare_client import Job
 from tools.bench.plane_http import BINDINGS, ROOT
 from tools.bench.plane_observer import Observer
-from tools.bench.scenarios import BARE, EMPTY, EMPTY_POLLING, LIFTED, OURS
+from tools.bench.scenarios import BARE, EMPTY, EMPTY_POLLING, LIFTED, OURS, RECORDS
 from tools.controlplane import ControlPlane, Process
-from tools.controlplane.ours import start_scheduler
+from tools.controlplane.ours import Scheduler, start_scheduler
+from tools.controlplane.processes import free_port
 
 NO_LIMIT = ("--kube-api-qps=10000", "--kube-api-burst=10000")
 POLL_MS = 5.0
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases/karmada-scheduler"
 WARM_UP = 20
+RECORDS_CPU = "karmada_scheduler_explain_cpu_seconds_total"
 START_SECONDS = 60.0
 
 
@@ -65,6 +67,7 @@ class Result:
         latency: Milliseconds from ``answered`` (the creation), ``sent`` and ``seen`` (by the observer) to
             placed: p50, p90, p99, max. A binding that was never placed counts with the time it waited.
         scheduler_cpu: Of the scheduler; None for a bare client that creates, too.
+        records_cpu: The part of it that made records of decisions, by its own metric; None without records.
         startup_cpu: Seconds of CPU of the scheduler up to the first placement; None for a stream.
         servers_cpu: Of the control plane's processes.
         writes: Per binding, by what was written.
@@ -84,6 +87,7 @@ class Result:
     total_seconds: float | None = None
     latency: dict[str, dict[str, float]] = field(default_factory=dict)
     scheduler_cpu: float | None = None
+    records_cpu: float | None = None
     startup_cpu: float | None = None
     servers_cpu: dict[str, float] = field(default_factory=dict)
     writes: dict[str, float] = field(default_factory=dict)
@@ -108,6 +112,7 @@ class Runner:
         self._runs = 0
         self._name = ""
         self._scheduler: Process | None = None
+        self._ours: Scheduler | None = None
         self._first: _Cpu | None = None
 
     def measure(self, case: Case) -> Result:
@@ -187,6 +192,8 @@ class Runner:
         result.writes = {what: count / len(placed) for what, count in meters.writes(result.requests).items()}
         if end.scheduler is not None and begin.scheduler is not None:
             result.scheduler_cpu = (end.scheduler - begin.scheduler) * 1e3 / counted
+        if self._ours is not None and (used := meters.sample(self._ours.scrape(), RECORDS_CPU)):
+            result.records_cpu = used * 1e3 / len(placed)
 
     # -- the parts of a run ---------------------------------------------------------------------
 
@@ -216,14 +223,17 @@ class Runner:
         )
 
     def _start(self, case: Case, kubeconfig: Path, *, wait_ready: bool) -> None:
-        if case.scheduler == OURS:
-            self._scheduler = start_scheduler(
+        if case.scheduler in (OURS, RECORDS):
+            flags = [f"--explain-bind-address=127.0.0.1:{free_port()}"] if case.scheduler == RECORDS else []
+            self._ours = start_scheduler(
                 self._plane,
+                *flags,
                 name=self._name,
                 kubeconfig=kubeconfig,
                 wait_ready=wait_ready,
                 started=lambda scheduler: setattr(self, "_scheduler", scheduler.process),
-            ).process
+            )
+            self._scheduler = self._ours.process
         elif case.scheduler == BARE:
             if case.rate is None:
                 # The identity of ours: what is allowed by roles, and queued as fairness has it, costs the server more.
@@ -238,14 +248,14 @@ class Runner:
             self._scheduler = self._plane.spawn(self._name, empty.argv())
         else:
             self._plane.client.delete(LEASE)  # the one before did not give it back
-            flags = NO_LIMIT if case.scheduler == LIFTED else ()
-            self._scheduler = self._plane.start_karmada_scheduler(self._name, *flags, leader_elect=True)
+            limits = NO_LIMIT if case.scheduler == LIFTED else ()
+            self._scheduler = self._plane.start_karmada_scheduler(self._name, *limits, leader_elect=True)
 
     def _stop_scheduler(self) -> None:
         if self._scheduler is not None:
             self._scheduler.stop()
             self._plane.forget(self._scheduler)
-            self._scheduler = None
+            self._scheduler = self._ours = None
 
     def _wait(self, observer: Observer, word: str, seconds: float) -> bool:
         deadline = time.monotonic() + seconds

@@ -14,6 +14,10 @@ BARE, DEFAULT, LIFTED, OURS = "bare client", "karmada-scheduler", "karmada-sched
 SCHEDULERS = (BARE, DEFAULT, LIFTED, OURS)
 EMPTY, EMPTY_POLLING = "empty program", "empty program, polling"
 """Writers of streams only: ``empty_program``, as it is and with a wait before it looks for ready sockets."""
+RECORDS = "ours, records"
+"""Ours with --explain-bind-address, so that it keeps records of decisions."""
+FRESH_FIRST = "ours, FreshFirst"
+"""Ours with the QueueSort plugin FreshFirst."""
 REGIONS = 10
 REPLICAS = 5
 REQUESTS = 20
@@ -94,6 +98,37 @@ def result_patch(number: int, placement: str, clusters: int) -> Object:
         "metadata": {"annotations": {"policy.karmada.io/applied-placement": applied}},
         "spec": {"clusters": targets},
     }
+
+
+def fresh_first(name: str) -> str:
+    """Return the configuration of a scheduler of this name that uses FreshFirst."""
+    return f"""\
+apiVersion: pyscheduler.karmada.io/v1alpha1
+kind: KarmadaSchedulerConfiguration
+profiles:
+  - schedulerName: {name}
+    plugins:
+      queueSort: {{enabled: [{{name: FreshFirst}}], disabled: [{{name: PrioritySort}}]}}
+"""
+
+
+def targets_of(number: int, placement: str, clusters: int, lost: int = 0) -> list[Object]:
+    """Return the placement of a binding before a cluster is lost: ``m<lost>``, and others after it by the binding's number."""
+    count = _TARGETS[placement]
+    replicas = 1 if placement == "dynamic" else REPLICAS
+    first = lost + 1
+    others = [f"m{first + (number * (count - 1) + each) % (clusters - first)}" for each in range(count - 1)]
+    return [{"name": name, "replicas": replicas} for name in (f"m{lost}", *others)]
+
+
+def placed(
+    namespace: str, name: str, number: int, placement: str, clusters: int, scheduler: str, lost: int = 0
+) -> Object:
+    """Return a binding that a scheduler has placed, with a part on ``m<lost>``."""
+    manifest = binding(namespace, name, number, placement, scheduler)
+    manifest["metadata"] |= result_patch(number, placement, clusters)["metadata"]
+    manifest["spec"]["clusters"] = targets_of(number, placement, clusters, lost)
+    return {**manifest, **status_patch(1, "2026-01-02T03:04:05Z")}
 
 
 def status_patch(generation: int, now: str) -> Mapping[str, Any]:

@@ -17,24 +17,15 @@ import requests
 
 from tools.bench.plane_meters import cpu_seconds, peak_mib
 from tools.bench.plane_run import NO_LIMIT
+from tools.bench.scenarios import FRESH_FIRST, RECORDS, fresh_first
 from tools.controlplane import binaries, karmada
 from tools.controlplane.processes import free_port
 from tools.fast_apiserver.server import FastApiServer
 
 OURS: Final = "ours"
-FRESH_FIRST: Final = "ours, FreshFirst"
-RECORDS: Final = "ours, records"
+
 UPSTREAM: Final = "karmada-scheduler, lifted"
 NAME: Final = "bench"
-
-_CONFIG: Final = f"""\
-apiVersion: pyscheduler.karmada.io/v1alpha1
-kind: KarmadaSchedulerConfiguration
-profiles:
-  - schedulerName: {NAME}
-    plugins:
-      queueSort: {{enabled: [{{name: FreshFirst}}], disabled: [{{name: PrioritySort}}]}}
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +79,7 @@ def command(scheduler: str, kubeconfig: Path, metrics: int, health: int) -> Sequ
         ours.append(f"--explain-bind-address=127.0.0.1:{free_port()}")
     if scheduler == FRESH_FIRST:
         config = kubeconfig.with_name("config.yaml")
-        config.write_text(_CONFIG)
+        config.write_text(fresh_first(NAME))
         ours.append(f"--config={config}")
     return ours
 

@@ -27,9 +27,10 @@ from karmada_scheduler.cli.table import table
 from tools.bench import scenarios
 from tools.bench.plane import machine
 from tools.bench.plane_meters import percentile
+from tools.bench.scenarios import FRESH_FIRST
 from tools.fast_apiserver import server as fast_apiserver
 from tools.fast_apiserver.ceiling import NAMESPACE, fleet, requests_of
-from tools.fast_apiserver.schedulers import FRESH_FIRST, NAME, OURS, UPSTREAM, Running, running, wait_until
+from tools.fast_apiserver.schedulers import NAME, OURS, UPSTREAM, Running, running, wait_until
 from tools.fast_apiserver.server import FastApiServer
 
 LOST: Final = "m0"
@@ -94,28 +95,11 @@ class Storm:
     renewal: float
 
 
-def targets_of(number: int, placement: str, clusters: int) -> list[dict[str, Any]]:
-    """Return the placement of a binding before the storm: the lost cluster, and others by its number."""
-    count = {"dynamic": 5}.get(placement, 4)
-    replicas = 1 if placement == "dynamic" else scenarios.REPLICAS
-    others = [f"m{1 + (number * (count - 1) + each) % (clusters - 1)}" for each in range(count - 1)]
-    return [{"name": name, "replicas": replicas} for name in (LOST, *others)]
-
-
-def placed(number: int, placement: str, clusters: int) -> dict[str, Any]:
-    """Return a binding that a scheduler has placed."""
-    manifest = scenarios.binding(NAMESPACE, f"work-{number}", number, placement, NAME)
-    result = scenarios.result_patch(number, placement, clusters)
-    manifest["metadata"] |= result["metadata"]
-    manifest["spec"]["clusters"] = targets_of(number, placement, clusters)
-    return {**manifest, **scenarios.status_patch(1, "2026-01-02T03:04:05Z")}
-
-
 def _evictions(bindings: int, clusters: int) -> Iterator[tuple[str, dict[str, Any]]]:
     task = {"fromCluster": LOST, "purgeMode": "Gracefully", "reason": "TaintUntolerated", "producer": "TaintManager",
             "replicas": 1, "creationTimestamp": "2026-01-02T03:04:05Z"}  # fmt: skip
     for number in range(bindings):
-        left = targets_of(number, "dynamic", clusters)[1:]
+        left = scenarios.targets_of(number, "dynamic", clusters)[1:]
         yield f"{BINDINGS}/work-{number}", {"spec": {"clusters": left, "gracefulEvictionTasks": [task]}}
 
 
@@ -208,7 +192,10 @@ def measure(
         {**each, "metadata": {**each["metadata"], "finalizers": ["karmada.io/cluster-controller"]}}
         for each in fleet(scenario.clusters)
     )
-    server.load(placed(number, scenario.placement, scenario.clusters) for number in range(bindings))
+    server.load(
+        scenarios.placed(NAMESPACE, f"work-{number}", number, scenario.placement, scenario.clusters, NAME)
+        for number in range(bindings)
+    )
     with running(server, scheduler) as found:
         _rest(server, found, bindings, window)
         server.reset()

@@ -13,13 +13,18 @@ from tests import manifests
 from tools.bench import scenarios
 from tools.fast_apiserver import server as fast_apiserver
 from tools.fast_apiserver.ceiling import NAMESPACE, fleet, requests_of
+from tools.fast_apiserver.schedulers import NAME
 from tools.fast_apiserver.server import FastApiServer
-from tools.fast_apiserver.storms import BINDINGS, CLUSTERS, LOST, placed
+from tools.fast_apiserver.storms import BINDINGS, CLUSTERS, LOST
 
 pytestmark = pytest.mark.e2e  # needs Go
 
 PATH = f"{BINDINGS}/work-0"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases"
+
+
+def _placed(number: int) -> dict[str, Any]:
+    return scenarios.placed(NAMESPACE, f"work-{number}", number, "dynamic", 3, NAME)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +38,7 @@ def server(program: FastApiServer) -> FastApiServer:
     """A server with a placed binding on two of three clusters."""
     program.clear()
     program.load(fleet(3))
-    program.load([placed(0, "dynamic", 3)])
+    program.load([_placed(0)])
     program.reset()
     return program
 
@@ -121,7 +126,7 @@ def test_a_watch_from_a_version_whose_changes_are_gone_has_expired(server: FastA
 
 
 def test_pages_have_all_objects_once_and_the_version_of_the_first(server: FastApiServer) -> None:
-    server.load(placed(number, "dynamic", 3) for number in range(1, 7))
+    server.load(_placed(number) for number in range(1, 7))
     names, token, versions = [], "", set()
     while True:
         page = server.request("GET", f"{BINDINGS}?limit=3&continue={token}")
