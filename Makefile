@@ -159,6 +159,7 @@ bench-all: binaries ## throughput, streams, ceilings and storms into docs/benchm
 	  --rates 5 10 20 40 --bindings 100 --rounds 2 --stream-seconds 20 --json docs/benchmark/streams.json
 	$(BIN)/python -m tools.fast_apiserver.ceiling --json docs/benchmark/ceiling.json
 	$(BIN)/python -m tools.fast_apiserver.storms --json docs/benchmark/storms.json
+	$(BIN)/python -m tools.bench.plane_storms --json docs/benchmark/storms-plane.json
 	$(MAKE) bench-page
 
 .PHONY: bench-ceiling
@@ -192,6 +193,14 @@ bench-plan: install ## time and memory of plans with 10,000 bindings and 5,000 c
 .PHONY: bench-record
 bench-record: install ## time and size of records of decisions, and CPU time per binding with and without (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.records $(ARGS)
+
+.PHONY: bench-record-memory
+bench-record-memory: install ## memory of the records over the decisions of a day (ARGS=--help)
+	@exec $(BIN)/python -m tools.bench.record_memory $(ARGS)
+
+.PHONY: bench-storm-plane
+bench-storm-plane: binaries ## a lost or deleted cluster with 5,000 bindings on a real control plane, 20 minutes (ARGS=--help)
+	@exec $(BIN)/python -m tools.bench.plane_storms $(ARGS)
 
 .PHONY: bench-why-not
 bench-why-not: install ## latency of why-not at 100, 1,000 and 5,000 clusters (ARGS=--adversarial, ARGS=--help)

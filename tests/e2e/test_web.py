@@ -309,6 +309,18 @@ def test_nothing_but_this_machine_s_names_are_answered(site: Site) -> None:
         assert refused.value.code == 403
 
 
+def test_no_explanation_of_the_tests_before_differs_from_its_decision(site: Site) -> None:
+    with urllib.request.urlopen(urljoin(site.url, "/metrics"), timeout=SECONDS) as response:
+        samples = dict(
+            line.rsplit(" ", 1) for line in response.read().decode().splitlines() if line[0] != "#"
+        )
+    name = "karmada_scheduler_explanation_mismatches_total"
+    counted = {key: float(value) for key, value in samples.items() if key.startswith(name)}
+    assert float(samples["karmada_scheduler_explanations_total"]) > 0
+    assert len(counted) == 6
+    assert not any(counted.values())
+
+
 def test_the_page_has_only_read(site: Site, controlplane: ControlPlane) -> None:
     """By the audit log of the API server, of all tests before this one."""
     assert controlplane.audit_log is not None

@@ -18,7 +18,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.cli.table import table
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
@@ -50,6 +51,8 @@ from tools.controlplane.processes import free_port
 _AT_ONCE: Final = 50
 """Records that are made one after the other, as in a backlog."""
 _SECOND_PART_SECONDS: Final = 300.0
+MAX_BYTES: Final = 32 * 2**20
+"""The default of --explain-memory."""
 
 
 @dataclass(frozen=True)
@@ -98,56 +101,89 @@ class Processes:
     share: float
 
 
+class Recording:
+    """A scheduling algorithm over a fleet, and the recorder of its decisions, in this process."""
+
+    def __init__(self, size: int) -> None:
+        """Start with a fleet of ``size`` clusters."""
+        self.fleet, self.bindings = Fleet(size), Bindings(tuple(PLACEMENTS))
+        gates = FeatureGates({})
+        self._clusters, self._profile = ClusterCache(), framework(gates=gates)
+        self._algorithm = SchedulingAlgorithm(gates, [GeneralEstimator(gates)])
+        self.changes = ClusterChanges(time.time)
+        self.store = RecordStore(max_bytes=MAX_BYTES, max_records=20_000)
+        self.full = FullDecisions(max_bytes=8 * 2**20)
+        self.report(self.fleet.clusters.values())
+        self.recorder = Recorder(
+            process=Process(
+                name="karmada-pyscheduler-7d9f-x2x",
+                config=lambda: "5e1a07",
+                oldest_summary=self.changes.oldest_summary,
+            ),
+            store=self.store,
+            full=self.full,
+            write_line=None,
+            metrics=Metrics().explain,
+            clock=time.monotonic,
+            now=time.time,
+            idle=lambda: asyncio.sleep(0),
+        )
+
+    def report(self, manifests: Iterable[dict[str, object]]) -> None:
+        """Take clusters as they are now."""
+        for manifest in manifests:
+            change = self._clusters.put(Cluster.from_manifest(manifest))
+            if change is not None:
+                self.changes.on_cluster(change.old, change.new)
+
+    def draw(self, number: int) -> Binding:
+        """Return a new binding, or a scaled one that has a placement; half of them each."""
+        if number % 2:
+            return Binding.from_manifest(self.bindings.scaled(self._placed))
+        return Binding.from_manifest(self.bindings.draw())
+
+    def _placed(self, manifest: dict[str, object]) -> Sequence[tuple[str, int]]:
+        return self.decide(Binding.from_manifest(manifest)).targets or ()
+
+    def decide(self, binding: Binding) -> Decision:
+        """Decide about a binding."""
+        return run_sync(self._algorithm.decide(binding, self._clusters.snapshot(), self._profile))
+
+    def record(self, binding: Binding, decision: Decision) -> None:
+        """Do the work of the scheduling loop for a record."""
+        entry = self.recorder.decided(
+            binding, decision, schedule_class="First", event="BindingAdd", seconds=0.001
+        )
+        self.recorder.ended(entry, "written")
+
+    def make_all(self) -> list[float]:
+        """Make the records of all waiting decisions, and return the seconds that each took."""
+        seconds = []
+        while self.recorder._waiting:
+            start = time.thread_time()
+            self.recorder._make(self.recorder._waiting.popleft())
+            seconds.append(time.thread_time() - start)
+        return seconds
+
+
 def measure_records(size: int, *, decisions: int) -> Records:
     """Take decisions about all kinds of placements, half of the bindings scaled ones, and record each."""
-    fleet, bindings = Fleet(size), Bindings(tuple(PLACEMENTS))
-    gates = FeatureGates({})
-    clusters, profile = ClusterCache(), framework(gates=gates)
-    algorithm = SchedulingAlgorithm(gates, [GeneralEstimator(gates)])
-    changes = ClusterChanges(time.time)
-
-    def put(manifest: dict[str, object]) -> None:
-        change = clusters.put(Cluster.from_manifest(manifest))
-        if change is not None:
-            changes.on_cluster(change.old, change.new)
-
-    for manifest in fleet.clusters.values():
-        put(manifest)
-    recorder = Recorder(
-        process=Process(
-            name="karmada-pyscheduler-7d9f-x2x",
-            config=lambda: "5e1a07",
-            oldest_summary=changes.oldest_summary,
-        ),
-        store=(store := RecordStore(max_bytes=32 * 2**20, max_records=20_000)),
-        full=(full := FullDecisions(max_bytes=8 * 2**20)),
-        write_line=None,
-        metrics=Metrics().explain,
-        clock=time.monotonic,
-        now=time.time,
-        idle=lambda: asyncio.sleep(0),
-    )
+    recording = Recording(size)
     deciding, hot, making = [], [], []
-    for number, reports in enumerate(fleet.reports(decisions)):
-        for manifest in reports:
-            put(manifest)
-        drawn = (
-            bindings.scaled(lambda each: _place(each, algorithm, clusters, profile))
-            if number % 2
-            else bindings.draw()
-        )
-        binding = Binding.from_manifest(drawn)
+    for number, reports in enumerate(recording.fleet.reports(decisions)):
+        recording.report(reports)
+        binding = recording.draw(number)
         start = time.thread_time()
-        decision = run_sync(algorithm.decide(binding, clusters.snapshot(), profile))
+        decision = recording.decide(binding)
         decided = time.thread_time()
-        entry = recorder.decided(binding, decision, schedule_class="First", event="BindingAdd", seconds=0.001)
-        recorder.ended(entry, "written")
+        recording.record(binding, decision)
         recorded = time.thread_time()
         deciding.append(decided - start)
         hot.append(recorded - decided)
-        if len(recorder._waiting) == _AT_ONCE:
-            making += _make_all(recorder)
-    making += _make_all(recorder)
+        if len(recording.recorder._waiting) == _AT_ONCE:
+            making += recording.make_all()
+    making += recording.make_all()
+    store, full = recording.store, recording.full
     sizes = [len(record.body) for record in store.last(decisions)]
     assert len(sizes) == len(making) == decisions
     return Records(
@@ -159,7 +195,8 @@ def measure_records(size: int, *, decisions: int) -> Records:
         record_p99=1e6 * percentile(making, 0.99),
         bytes_p50=round(percentile(sizes, 0.5)),
         bytes_p99=round(percentile(sizes, 0.99)),
-        reader_micros=1e6 * asyncio.run(_longest_part(_largest_responses(store, full, changes, binding.key))),
+        reader_micros=1e6
+        * asyncio.run(_longest_part(_largest_responses(store, full, recording.changes, binding.key))),
     )
 
 
@@ -200,23 +237,6 @@ async def _longest_part(requests: Sequence[Callable[[], Response]]) -> float:
             if part is None:
                 break
     return longest
-
-
-def _make_all(recorder: Recorder) -> list[float]:
-    """Make the records of all waiting decisions, and return the seconds that each took."""
-    seconds = []
-    while recorder._waiting:
-        start = time.thread_time()
-        recorder._make(recorder._waiting.popleft())
-        seconds.append(time.thread_time() - start)
-    return seconds
-
-
-def _place(
-    manifest: dict[str, object], algorithm: SchedulingAlgorithm, clusters: ClusterCache, profile: object
-) -> Sequence[tuple[str, int]]:
-    binding = Binding.from_manifest(manifest)
-    return run_sync(algorithm.decide(binding, clusters.snapshot(), profile)).targets or ()  # type: ignore[arg-type]
 
 
 def measure_processes(size: int, *, bindings: int, rounds: int) -> Processes:

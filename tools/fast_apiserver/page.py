@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from tools.bench import plane_storms
 from tools.bench.plot import Panel, picture
 from tools.fast_apiserver import ceiling, storms
 from tools.fast_apiserver.ceiling import Ceiling
@@ -83,6 +84,10 @@ def main() -> int:
     page.write_text(with_table(page.read_text(), "storms", *storms.cells(found)))
     (FOLDER / "storms.svg").write_text(picture(storm_panels(found)))
     print(f"storms: {facts(document['machine'])}")
+    document = json.loads((FOLDER / "storms-plane.json").read_text())
+    rows = plane_storms.cells([plane_storms.Storm(**each) for each in document["runs"]])
+    page.write_text(with_table(page.read_text(), "storms-plane", *rows))
+    print(f"storms on a real control plane: {facts(document['machine'])}")
     return 0
 
 

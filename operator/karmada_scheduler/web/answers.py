@@ -88,6 +88,10 @@ class Answers(Protocol):
     def causes(self) -> CauseScan:
         """Why bindings are not placed, as far as that is known."""
 
+    @property
+    def metrics(self) -> bytes:
+        """What was computed, in the text format of Prometheus."""
+
     def seen(self) -> None:
         """Note that somebody reads, so that the objects are read again from time to time."""
 

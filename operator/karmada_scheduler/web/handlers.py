@@ -81,6 +81,7 @@ class Handlers:
             "/v1/decisions": data(self._decisions_data),
             "/v1/events": self._events,
             "/healthz": _healthy,
+            "/metrics": self._metrics,
         }
         for name in ("{name}", "{namespace}/{name}"):
             routes[f"/b/{name}"] = page(self._binding_page)
@@ -92,6 +93,9 @@ class Handlers:
         icon, type_ = self._pages.static["icon.svg"]
         routes["/favicon.ico"] = partial(_static, icon, type_)
         return routes
+
+    async def _metrics(self, _: Request) -> Document:
+        return Document(self._answers.metrics, content_type="text/plain; version=0.0.4")
 
     def problem_page(self, status: int, text: str) -> bytes:
         """Return the page of a refusal."""

@@ -725,7 +725,7 @@ def test_a_sort_key_orders_the_queue_stably_and_is_computed_once_per_binding() -
         asked.append(queued.key.name)
         return (len(queued.key.name),)
 
-    queue, drain = _queue(plugin("S", less=raising(AssertionError), sort_key=sort_key))
+    queue, drain = _queue(plugin("S", less=raising(AssertionError()), sort_key=sort_key))
     names = [letter * count for count in range(30, 0, -1) for letter in "zab"]
     for name in names:
         queue.add(_key(name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +14,8 @@ import aiohttp
 import pytest
 
 from karmada_scheduler.cli import main
+from karmada_scheduler.explain import explain as explaining
+from karmada_scheduler.explain.model import Explanation, Mismatch
 from karmada_scheduler.testing import binding, cluster
 from tests.explain.fleet import billing, checkout, fleet
 from tests.unit.web.site import Site
@@ -366,3 +369,23 @@ async def test_decisions_are_filtered_by_policy(tmp_path: Path) -> None:
         assert await names("?policy=checkout") == {"checkout-deployment"}
         assert await names("?policy=pay/billing") == {"billing-deployment"}
         assert await names("?policy=none-like-that") == set()
+
+
+async def test_explanations_and_traces_that_differ_from_the_decision_are_counted(site: Site) -> None:
+    await site.get("/b/shop/checkout-deployment")
+    lines = (await site.get("/metrics")).text.splitlines()
+    assert "karmada_scheduler_explanations_total 1.0" in lines
+    assert 'karmada_scheduler_explanation_mismatches_total{trace="divide"} 0.0' in lines
+
+
+async def test_a_trace_that_differs_from_the_decision_is_counted(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explained(*arguments: Any, **named: Any) -> Explanation:
+        wrong = Mismatch("divide", "targets", "one", "another")
+        return replace(explaining.explain(*arguments, **named), mismatches=(wrong,))
+
+    monkeypatch.setattr("karmada_scheduler.cli.web.answers.explain", explained)
+    await site.get("/b/shop/checkout-deployment")
+    lines = (await site.get("/metrics")).text.splitlines()
+    assert 'karmada_scheduler_explanation_mismatches_total{trace="divide"} 1.0' in lines

@@ -35,6 +35,7 @@ from karmada_scheduler.explain.model import Explanation
 from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.metrics.web import WebMetrics
 from karmada_scheduler.plan.change import ChangeError
 from karmada_scheduler.plan.model import Plan
 from karmada_scheduler.web.answers import CauseCount, CauseScan, Change, NoAnswerError, Question
@@ -95,6 +96,7 @@ class CommandAnswers:
         self._scan = _Scan()
         self._causes = self._scan.result
         self._decisions: tuple[float, int, Decisions] | None = None
+        self._metrics = WebMetrics()
         self._is_first = True
 
     def __enter__(self) -> Self:
@@ -116,6 +118,11 @@ class CommandAnswers:
     def causes(self) -> CauseScan:
         """Why bindings are not placed, as far as there was time; those of the last reading until the next are found."""
         return self._causes
+
+    @property
+    def metrics(self) -> bytes:
+        """What was computed, in the text format of Prometheus."""
+        return self._metrics.text()
 
     def seen(self) -> None:
         """Note that somebody reads."""
@@ -139,6 +146,7 @@ class CommandAnswers:
         try:
             inputs = self._explain_inputs(state, key, view)
             found = explain(inputs, source=state.source)
+            self._metrics.explained(each.trace for each in found.mismatches)
             seconds = self._arguments.timeout or _REMEDY_SECONDS
             return with_remedies(found, inputs, self._using(state), seconds)
         except CommandError as problem:
