@@ -75,6 +75,16 @@ def reader(plane: ControlPlane, user: str = READER, *rules: Object) -> Path:
     return plane.kubeconfig_for(user)
 
 
+def requests_of(plane: ControlPlane, user: str) -> list[dict[str, Any]]:
+    """Return the requests of a user in the audit log, without those for Leases."""
+    assert plane.audit_log is not None
+    return [
+        entry
+        for line in plane.audit_log.read_text().splitlines()
+        if f'"{user}"' in line and (entry := json.loads(line))["user"]["username"] == user
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Asking:
     """Asks about one namespace."""
@@ -87,13 +97,14 @@ class Asking:
     ) -> Answer:
         """Run ``explain``; no process of a scheduler is asked unless a flag names one."""
         search = "--timeout=60s" if remedies else "--no-remedies"
-        return self._run("explain", name, search, "-o", output, *flags)
+        return self.run("explain", name, search, "-o", output, *flags)
 
     def why_not(self, *arguments: str) -> Answer:
         """Run ``why-not``."""
-        return self._run("why-not", "-o", "json", *arguments)
+        return self.run("why-not", "-o", "json", *arguments)
 
-    def _run(self, command: str, *arguments: str) -> Answer:
+    def run(self, command: str, *arguments: str) -> Answer:
+        """Run any command."""
         program = [sys.executable, "-m", "karmada_scheduler", command, *arguments]
         flags: Sequence[str] = ["-n", self.namespace, f"--kubeconfig={self.kubeconfig}"]
         done = subprocess.run([*program, *flags], capture_output=True, text=True, timeout=300, check=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ import pytest
 import yaml
 from playwright.sync_api import Browser, Locator, Page
 
+from tests.e2e.asking import requests_of
 from tests.e2e.browser import Visitor, started
 from tests.e2e.conftest import new_controlplane, running
 from tests.e2e.workload import DYNAMIC, WORK, Workload, is_settled, labelled, named
@@ -323,13 +323,7 @@ def test_no_explanation_of_the_tests_before_differs_from_its_decision(site: Site
 
 def test_the_page_has_only_read(site: Site, controlplane: ControlPlane) -> None:
     """By the audit log of the API server, of all tests before this one."""
-    assert controlplane.audit_log is not None
-    user = "system:karmada:web"
-    requests = [
-        entry
-        for line in controlplane.audit_log.read_text().splitlines()
-        if f'"{user}"' in line and (entry := json.loads(line))["user"]["username"] == user
-    ]
+    requests = requests_of(controlplane, "system:karmada:web")
     verbs = {entry["verb"] for entry in requests}
     assert "list" in verbs
     assert verbs <= {"get", "list"}

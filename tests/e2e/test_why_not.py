@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.asking import BINDINGS, CLUSTERS, POLICIES, WORKLOADS, Asking, reader
+from tests.e2e.asking import BINDINGS, CLUSTERS, POLICIES, WORKLOADS, Asking, reader, requests_of
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import DYNAMIC, Workload, condition, named, placed
 from tools.controlplane import ControlPlane
@@ -96,6 +96,36 @@ def test_get_and_list_suffice_and_nothing_else_is_permitted(
     with pytest.raises(RuntimeError, match="Forbidden"):
         controlplane.kubectl("delete", "resourcebinding", "-n", web.namespace, "web-deployment", kubeconfig=ask.kubeconfig)  # fmt: skip
     assert web.placed() == {"sim-a1": 4}
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("explain", ["deployment/web"]),
+        ("why-not", ["deployment/web", "sim-a2"]),
+        ("why-not", ["--cluster", "sim-a2"]),
+        ("plan", ["--without", "sim-a1"]),
+        ("rebalance", ["--max-moves=10"]),
+    ],
+)
+def test_no_command_sends_a_write(
+    controlplane: ControlPlane,
+    web: Workload,
+    command: str,
+    arguments: list[str],
+    request: pytest.FixtureRequest,
+) -> None:
+    """By the audit log of the API server, which has refused requests, too."""
+    user = f"audited-{request.node.callspec.id}"
+    config = reader(controlplane, user)
+    web.create(named("sim-a1", replicaScheduling=DYNAMIC), scheduler=None).wait_placed({"sim-a1": 4})
+
+    answer = Asking(config, web.namespace).run(command, *arguments)
+
+    assert answer.status in (0, 1), answer.err
+    verbs = {entry["verb"] for entry in requests_of(controlplane, user)}
+    assert "list" in verbs
+    assert verbs <= {"get", "list"}
 
 
 @pytest.mark.parametrize(
