@@ -15,6 +15,7 @@ import math
 import re
 import sys
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 FIELDS: Final = (
@@ -57,10 +58,14 @@ def _name(level: int) -> str:
     return "INFO" if level == logging.INFO else f"V{logging.INFO - level}"
 
 
+@lru_cache(maxsize=1)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()
+
+
 def _time(record: logging.LogRecord) -> str:
-    return (
-        datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    )
+    seconds, microseconds = divmod(round(record.created * 1e6), 1_000_000)
+    return f"{_second(seconds)}.{microseconds // 1000:03d}Z"
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:

@@ -23,6 +23,13 @@ def test_a_text_line_has_time_level_message_and_fields() -> None:
     assert line == '2026-01-02T03:04:05.678Z INFO  Something happened binding=demo/web note="two words"'
 
 
+def test_each_line_has_the_time_of_its_own_record() -> None:
+    made, times = record(), []
+    for made.created in (1767323045.6789, 1767323046.0, 1767323045.9999996, 1767323105.25):
+        times.append(logs.TextFormatter().format(made).split()[0][11:])
+    assert times == ["03:04:05.678Z", "03:04:06.000Z", "03:04:06.000Z", "03:05:05.250Z"]
+
+
 def test_a_field_may_have_a_value_of_any_type() -> None:
     line = logs.TextFormatter().format(record(error=ApiError("cannot reach it"), count=3))
     assert line.endswith('error="cannot reach it" count=3')
