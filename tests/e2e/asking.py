@@ -75,16 +75,6 @@ def reader(plane: ControlPlane, user: str = READER, *rules: Object) -> Path:
     return plane.kubeconfig_for(user)
 
 
-def requests_of(plane: ControlPlane, user: str) -> list[dict[str, Any]]:
-    """Return the requests of a user in the audit log, without those for Leases."""
-    assert plane.audit_log is not None
-    return [
-        entry
-        for line in plane.audit_log.read_text().splitlines()
-        if f'"{user}"' in line and (entry := json.loads(line))["user"]["username"] == user
-    ]
-
-
 @dataclass(frozen=True, slots=True)
 class Asking:
     """Asks about one namespace."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.e2e.audit_log import order_of_results
 from tests.e2e.backlog import Backlog
 from tests.e2e.conftest import StartScheduler
 from tools.controlplane import ControlPlane
@@ -32,7 +32,7 @@ def test_fresh_bindings_go_before_those_that_are_decided_again(
     scheduler = start_scheduler("--max-in-flight=1", *flags, name=name)
     backlog.wait_placed(PLACED, timeout=60)
     backlog.wait_settled(timeout=60)
-    before = len(writes(controlplane, name, namespace))
+    before = len(order_of_results(controlplane, name, namespace))
     os.kill(scheduler.process.pid, signal.SIGSTOP)  # so that it finds all of them at once
     try:
         for number in range(PLACED):  # each has to be decided again, and stays where it is
@@ -43,7 +43,7 @@ def test_fresh_bindings_go_before_those_that_are_decided_again(
         os.kill(scheduler.process.pid, signal.SIGCONT)
     backlog.wait_placed(PLACED + FRESH, timeout=60)
     backlog.wait_settled(timeout=60)
-    order = writes(controlplane, name, namespace)[before:]
+    order = order_of_results(controlplane, name, namespace)[before:]
     places = [place for place, number in enumerate(order) if number >= PLACED]
     assert len(places) == FRESH
     if is_enabled:
@@ -60,18 +60,3 @@ def config(folder: Path, scheduler: str) -> Path:
     profile = {"schedulerName": scheduler, "plugins": {"queueSort": sort}}
     path.write_text(yaml.safe_dump({**kind, "profiles": [profile]}))
     return path
-
-
-def writes(plane: ControlPlane, user: str, namespace: str) -> list[int]:
-    """Return the numbers of the bindings in the order in which a scheduler wrote their specs."""
-    assert plane.audit_log is not None
-    return [
-        int(entry["objectRef"]["name"].removeprefix("work-"))
-        for entry in map(json.loads, plane.audit_log.read_text().splitlines())
-        if entry.get("stage") == "ResponseComplete"
-        and entry["user"]["username"] == user
-        and entry["verb"] == "patch"
-        and entry["objectRef"].get("namespace") == namespace
-        and entry["objectRef"]["resource"] == "resourcebindings"
-        and "subresource" not in entry["objectRef"]
-    ]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
+from tests.e2e.audit_log import order_of_results
 from tests.e2e.backlog import Backlog
 from tests.e2e.conftest import StartScheduler
 from tools.controlplane import ControlPlane
@@ -22,17 +21,7 @@ def test_waiting_bindings_are_scheduled_in_order_of_priority(
     )
     backlog.wait_placed(50, timeout=60)
 
-    assert controlplane.audit_log is not None
-    order = [
-        int(entry["objectRef"]["name"].removeprefix("work-"))
-        for entry in map(json.loads, controlplane.audit_log.read_text().splitlines())
-        if entry.get("stage") == "ResponseComplete"
-        and entry["user"]["username"] == user
-        and entry["verb"] == "patch"
-        and entry["objectRef"].get("namespace") == namespace
-        and entry["objectRef"]["resource"] == "resourcebindings"
-        and "subresource" not in entry["objectRef"]
-    ]
+    order = order_of_results(controlplane, user, namespace)
     assert set(order[:5]) == set(range(40, 45))
     assert set(order[-5:]) == set(range(45, 50))
     assert 'scheduler_pending_bindings{queue="active"} 0.0' in scheduler.scrape()

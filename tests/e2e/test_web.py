@@ -14,7 +14,7 @@ import pytest
 import yaml
 from playwright.sync_api import Browser, Locator, Page
 
-from tests.e2e.asking import requests_of
+from tests.e2e.audit_log import requests_of
 from tests.e2e.browser import Visitor, started
 from tests.e2e.conftest import new_controlplane, running
 from tests.e2e.workload import DYNAMIC, WORK, Workload, is_settled, labelled, named

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.asking import BINDINGS, CLUSTERS, POLICIES, WORKLOADS, Asking, reader, requests_of
+from tests.e2e.asking import BINDINGS, CLUSTERS, POLICIES, WORKLOADS, Asking, reader
+from tests.e2e.audit_log import requests_of
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import DYNAMIC, Workload, condition, named, placed
 from tools.controlplane import ControlPlane
@@ -115,7 +116,7 @@ def test_no_command_sends_a_write(
     arguments: list[str],
     request: pytest.FixtureRequest,
 ) -> None:
-    """By the audit log of the API server, which has refused requests, too."""
+    """By the audit log of the API server. It contains refused requests as well."""
     user = f"audited-{request.node.callspec.id}"
     config = reader(controlplane, user)
     web.create(named("sim-a1", replicaScheduling=DYNAMIC), scheduler=None).wait_placed({"sim-a1": 4})

@@ -14,7 +14,6 @@ import logging
 import math
 import signal
 import threading
-import time
 from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from types import FrameType, TracebackType
@@ -33,9 +32,6 @@ _REPEAT_SECONDS: Final = 0.05
 
 _SHIELDED_REPEAT_SECONDS: Final = 0.001
 """Delay of the next alarm after one that came in shielded code."""
-
-_LEAST_SECONDS: Final = 0.001
-"""Shortest delay of an alarm: one that rounds to 0 microseconds would stop the timer."""
 
 _SHIELD: Final = "__timeout_shield__"
 """Marks a module that plugins call and that must not be interrupted half-way."""
@@ -93,9 +89,6 @@ class SigalrmTimeout:
 
     A nested block has no timeout of its own; that of the outermost block holds. If the code of a block catches the
     PluginTimeoutError and returns, the block raises it at its end.
-
-    The timer keeps running after a block, and its alarm looks at the deadline of the current one. So most blocks make
-    no system call. Setting and stopping the timer took 1 us more per block.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -109,23 +102,18 @@ class SigalrmTimeout:
         self._seconds: Final = seconds
         self._depth = 0
         self._expired = False
-        self._deadline = 0.0
-        self._is_running = False
         self._previous_handler = signal.signal(signal.SIGALRM, self._on_alarm)
 
     def close(self) -> None:
         """Stop the timer and restore the previous handler of SIGALRM."""
-        self._stop()
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, self._previous_handler)
 
     def __enter__(self) -> Self:
         self._depth += 1
         if self._depth == 1:
             self._expired = False
-            self._deadline = time.monotonic() + self._seconds
-            if not self._is_running:
-                self._is_running = True
-                signal.setitimer(signal.ITIMER_REAL, self._seconds)
+            signal.setitimer(signal.ITIMER_REAL, self._seconds, _REPEAT_SECONDS)
         return self
 
     def __exit__(
@@ -133,30 +121,18 @@ class SigalrmTimeout:
     ) -> None:
         # Alarms do not raise in this function (see _is_interruptible), so it always runs to its end.
         self._depth -= 1
-        if not self._expired:
-            return
         if not self._depth:
-            self._stop()
-        if kind is None or kind is StopIteration:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        if self._expired and (kind is None or kind is StopIteration):
             raise PluginTimeoutError(self._seconds)
 
-    def _stop(self) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        self._is_running = False
-
     def _on_alarm(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        if not self._depth:
-            self._stop()
-            return
-        left = self._deadline - time.monotonic()
-        if left > 0:  # the timer was set for an earlier block
-            signal.setitimer(signal.ITIMER_REAL, max(left, _LEAST_SECONDS))
+        if not self._depth:  # the signal was pending when the timer was stopped
             return
         if not _is_interruptible(frame):
-            signal.setitimer(signal.ITIMER_REAL, _SHIELDED_REPEAT_SECONDS)
+            signal.setitimer(signal.ITIMER_REAL, _SHIELDED_REPEAT_SECONDS, _REPEAT_SECONDS)
             return
         self._expired = True
-        signal.setitimer(signal.ITIMER_REAL, _REPEAT_SECONDS, _REPEAT_SECONDS)
         raise PluginTimeoutError(self._seconds)
 
 
@@ -178,7 +154,6 @@ _OWN_CODE: Final = frozenset(
         SigalrmTimeout.__enter__,
         SigalrmTimeout.__exit__,
         SigalrmTimeout._on_alarm,  # noqa: SLF001
-        SigalrmTimeout._stop,  # noqa: SLF001
         _is_interruptible,
     )
 )
