@@ -6,6 +6,7 @@ bindings to reconcile.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -83,3 +84,17 @@ class Policy:
             permanent_id=read_text_map(metadata, "labels", "metadata").get(ID_LABELS[kind], ""),
             scheduler_name=read_text(spec, "schedulerName", "spec"),
         )
+
+
+def policy_name(policy: Manifest) -> str:
+    """Return kind, namespace and name of a policy: ``PropagationPolicy shop/checkout``."""
+    metadata = policy.get("metadata") or {}
+    name = "/".join(part for part in (metadata.get("namespace"), metadata.get("name")) if part)
+    return f"{policy.get('kind')} {name}"
+
+
+def claims(policy: Manifest, labels: Mapping[str, str]) -> bool:
+    """Return whether a policy claims the binding with these labels."""
+    label = ID_LABELS.get(str(policy.get("kind")), "")
+    value = ((policy.get("metadata") or {}).get("labels") or {}).get(label)
+    return bool(value) and value == labels.get(label)

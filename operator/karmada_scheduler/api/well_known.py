@@ -10,6 +10,9 @@ POLICY_ID_LABEL: Final = "propagationpolicy.karmada.io/permanent-id"
 CLUSTER_POLICY_ID_LABEL: Final = "clusterpropagationpolicy.karmada.io/permanent-id"
 MANAGED_BY_LABEL: Final = "binding.karmada.io/managed-by"
 
+SCHEDULER_NAMES_ANNOTATION: Final = "pyscheduler.karmada.io/scheduler-names"
+"""On the Lease of a leader: the names of its profiles, separated by commas."""
+
 SCHEDULED_CONDITION: Final = "Scheduled"
 
 

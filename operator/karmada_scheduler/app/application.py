@@ -285,6 +285,7 @@ class Application:
                 clock=self._environment.boot_clock,
                 now=self._environment.now,
                 random=self._environment.random,
+                scheduler_names=sorted(self._plugins.profiles.names),
             )
         return Leadership(
             self._host.elector, supervisor=supervisor, metrics=self._metrics, end=self._environment.end

@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any, Final
 
 from karmada_scheduler.api.manifest import format_time, parse_time
+from karmada_scheduler.api.well_known import SCHEDULER_NAMES_ANNOTATION
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.client.lease_lock import LeaseLock, count_of, micro_time, seconds_of, spec_of
@@ -54,12 +55,19 @@ class Elector:
         now: Callable[[], datetime],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: Random | None = None,
+        scheduler_names: Sequence[str] = (),
     ) -> None:
         """``clock`` measures durations in seconds; ``now`` returns the time of day for the Lease; ``random`` gives jitter.
 
-        The clock should run while the machine is suspended, because the Lease expires meanwhile.
+        The clock should run while the machine is suspended, because the Lease expires meanwhile. ``scheduler_names`` are
+        written onto the Lease, so that readers know who decides about which bindings.
         """
-        self._lock = LeaseLock(connection, namespace=settings.namespace, name=settings.name)
+        self._lock = LeaseLock(
+            connection,
+            namespace=settings.namespace,
+            name=settings.name,
+            annotations={SCHEDULER_NAMES_ANNOTATION: ",".join(scheduler_names)} if scheduler_names else {},
+        )
         self._settings = settings
         self._identity = identity
         self._clock = clock

@@ -5,6 +5,7 @@ Source: k8s.io/client-go 0.35.3 tools/leaderelection/resourcelock/leaselock.go.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,7 +20,7 @@ def micro_time(moment: datetime) -> str:
 
 def spec_of(lease: Any) -> dict[str, Any]:
     """Return the spec of a Lease; ApiError if the object is not a Lease."""
-    spec = lease.get("spec") if isinstance(lease, dict) and "metadata" in lease else None
+    spec = lease.get("spec") if isinstance(lease, dict) and isinstance(lease.get("metadata"), dict) else None
     if not isinstance(spec, dict):
         raise ApiError(f"the response is not a Lease: {str(lease)[:100]}")
     return spec
@@ -38,9 +39,19 @@ def count_of(value: Any) -> int:
 class LeaseLock:
     """One Lease. Each method raises ApiError without a response that is a Lease."""
 
-    def __init__(self, connection: Connection, *, namespace: str, name: str) -> None:
-        """Name the Lease; nothing is sent yet."""
+    def __init__(
+        self, connection: Connection, *, namespace: str, name: str, annotations: Mapping[str, str]
+    ) -> None:
+        """Name the Lease; nothing is sent yet.
+
+        Args:
+            connection: To the API server.
+            namespace: Of the Lease.
+            name: Of the Lease.
+            annotations: What a holder writes onto the Lease; others stay.
+        """
         self._connection = connection
+        self._annotations = dict(annotations)
         self._namespace = namespace
         self._name = name
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
@@ -55,7 +66,11 @@ class LeaseLock:
         body = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
-            "metadata": {"name": self._name, "namespace": self._namespace},
+            "metadata": {
+                "name": self._name,
+                "namespace": self._namespace,
+                "annotations": self._annotations,
+            },
             "spec": spec,
         }
         return _stored(
@@ -64,7 +79,13 @@ class LeaseLock:
 
     async def update(self, lease: dict[str, Any], spec: dict[str, Any], *, timeout: float) -> dict[str, Any]:
         """Replace fields of the spec of the Lease, if it is still ``lease``, and return it as stored."""
-        body = {**lease, "spec": {**spec_of(lease), **spec}}
+        metadata = lease["metadata"]
+        annotations = {**(metadata.get("annotations") or {}), **self._annotations}
+        body = {
+            **lease,
+            "metadata": {**metadata, "annotations": annotations},
+            "spec": {**spec_of(lease), **spec},
+        }
         return _stored(await self._connection.request("PUT", self._path, body=body, timeout=timeout), spec)
 
 

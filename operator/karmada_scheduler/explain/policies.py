@@ -11,10 +11,23 @@ from typing import Any, Final
 
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement_json import read_affinity
-from karmada_scheduler.api.policy import ID_LABELS, PROPAGATION_POLICY
+from karmada_scheduler.api.policy import PROPAGATION_POLICY, claims
+from karmada_scheduler.api.policy import policy_name as name_of
 from karmada_scheduler.claims.selectors import Match
 from karmada_scheduler.claims.template import is_skipped_namespace
 from karmada_scheduler.explain.inputs import Manifest
+
+__all__ = [
+    "Matching",
+    "Template",
+    "claims",
+    "match_of",
+    "matching",
+    "miss_of",
+    "misses",
+    "name_of",
+    "progress",
+]
 
 _FIELDS: Final = ("apiVersion", "kind", "namespace", "name", "label")
 
@@ -56,20 +69,6 @@ class Matching:
     def name(self) -> str:
         """Kind, namespace and name."""
         return name_of(self.policy)
-
-
-def name_of(policy: Manifest) -> str:
-    """Return kind, namespace and name of a policy."""
-    metadata = policy.get("metadata") or {}
-    name = "/".join(part for part in (metadata.get("namespace"), metadata.get("name")) if part)
-    return f"{policy.get('kind')} {name}"
-
-
-def claims(policy: Manifest, labels: Mapping[str, str]) -> bool:
-    """Return whether a policy claims the binding with these labels."""
-    label = ID_LABELS.get(str(policy.get("kind")), "")
-    value = ((policy.get("metadata") or {}).get("labels") or {}).get(label)
-    return bool(value) and value == labels.get(label)
 
 
 def matching(policies: Iterable[Manifest], template: Template) -> list[Matching]:

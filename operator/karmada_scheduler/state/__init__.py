@@ -1,0 +1,1 @@
+"""The state of a binding, read from stored objects. Nothing here decides."""

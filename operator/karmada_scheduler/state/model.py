@@ -1,0 +1,227 @@
+"""The state of a binding as data: a closed list of names, the stored clusters, the reason, and what runs there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A cluster with its replicas; 0 for a workload without replicas."""
+
+    name: str
+    replicas: int
+
+
+class StateName(Enum):
+    """The states; docs/explain.md has them in a table. The value is what lists, JSON and filters show."""
+
+    UNKNOWN = "unknown"
+    """The object cannot be read."""
+    NOT_PLACED = "not placed"
+    """No cluster is stored, and the last decision failed."""
+    NOBODY_DECIDES = "nobody decides"
+    """No scheduler has the name of its ``schedulerName``, or the Lease of that scheduler has run out."""
+    STUCK = "stuck"
+    """Clusters are stored, and the last decision failed."""
+    NOT_RUNNING = "not running"
+    """It is placed, but on one of its clusters it is not applied, not healthy, or the cluster is not ready."""
+    HELD = "held"
+    """Scheduling is suspended, or a quota, a Guard plugin or a PreEnqueue plugin holds it; see ``HeldBy``."""
+    NOT_CLAIMED = "not claimed"
+    """No policy claims the template."""
+    OUT_OF_DATE = "out of date"
+    """It has changed since the last decision."""
+    NOT_DECIDED_YET = "not decided yet"
+    MOVING = "moving"
+    """It has graceful eviction tasks: an old copy runs until the new one is healthy."""
+    NO_PLACEMENT = "no placement"
+    """It follows other bindings, or nobody filled its placement in."""
+    BEING_DELETED = "being deleted"
+    NOTHING_TO_PLACE = "nothing to place"
+    """It has 0 replicas and no cluster."""
+    PLACED = "placed"
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing is left to do: the exit status is 0."""
+        return self in _GOOD
+
+    @property
+    def colour(self) -> str:
+        """``green``, ``yellow`` or ``red``."""
+        return "green" if self in _GOOD else "yellow" if self in _PASSING else "red"
+
+
+_GOOD: Final = frozenset({StateName.PLACED, StateName.NOTHING_TO_PLACE})
+_PASSING: Final = frozenset(
+    {
+        StateName.BEING_DELETED,
+        StateName.MOVING,
+        StateName.NO_PLACEMENT,
+        StateName.NOT_DECIDED_YET,
+        StateName.OUT_OF_DATE,
+    }
+)
+WORST_FIRST: Final = {name: number for number, name in enumerate(StateName)}
+"""The order of lists."""
+
+
+class Placed(Enum):
+    """How many of the wanted replicas are stored with clusters."""
+
+    NONE = "none"
+    PART = "part"
+    ALL = "all"
+
+
+class HeldBy(Enum):
+    """What holds a binding back."""
+
+    SUSPENSION = "suspension"
+    QUOTA = "quota"
+    GUARD = "guard"
+    GATE = "gate"
+
+
+class Applied(Enum):
+    """Whether the Work of a cluster is applied there, as the binding's ``status.aggregatedStatus`` says."""
+
+    YES = "yes"
+    NO = "no"
+    NOT_REPORTED = "not reported"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """What the binding's status, and the Cluster, say about one cluster of a binding.
+
+    Attributes:
+        name: The cluster.
+        wanted: Replicas that are stored for it; None if it is not, or no more, one of the binding's clusters.
+        applied: Whether its Work is applied.
+        ready: Replicas that are ready there; None if the workload reports none.
+        health: ``Healthy``, ``Unhealthy``, ``Unknown``; "" without a report.
+        problem: What is wrong there, for people; "" if nothing is known to be.
+        message: The text that the member cluster, or a controller, left; "" without one.
+    """
+
+    name: str
+    wanted: int | None
+    applied: Applied = Applied.NOT_REPORTED
+    ready: int | None = None
+    health: str = ""
+    problem: str = ""
+    message: str = ""
+
+
+class SchedulerStatus(Enum):
+    """What is known about a scheduler."""
+
+    RUNNING = "running"
+    """Its Lease is renewed, or its process has answered."""
+    SEEN = "seen"
+    """It has no Lease here, but it has left Events or conditions."""
+    DOWN = "down"
+    """Its Lease has run out."""
+    MISSING = "missing"
+    """No Lease, Event or condition is that of a scheduler with this name."""
+    NOT_KNOWN = "not known"
+    """The Leases cannot be read, or were not."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerShown:
+    """The scheduler that a binding names.
+
+    Attributes:
+        name: ``spec.schedulerName``, or ``default-scheduler``.
+        source: Where that is known from, for people: a Lease, an Event, the process; "" if it is not known.
+        since: Since when it is down, or when it was seen last, in the format of the API; "" if that is not known.
+        nearest: The most similar name of a scheduler that exists, for a missing one; "" without one.
+    """
+
+    name: str
+    status: SchedulerStatus = SchedulerStatus.NOT_KNOWN
+    source: str = ""
+    since: str = ""
+    nearest: str = ""
+
+    @property
+    def decides(self) -> bool:
+        """Whether it may decide: it is not known to be down or missing."""
+        return self.status not in {SchedulerStatus.DOWN, SchedulerStatus.MISSING}
+
+    def __str__(self) -> str:
+        match self.status:
+            case SchedulerStatus.MISSING:
+                end = f"; did you mean {self.nearest}?" if self.nearest else ""
+                return f"no scheduler is named {self.name}{end}"
+            case SchedulerStatus.DOWN:
+                return f"{self.name} is down since {self.since} ({self.source})"
+            case SchedulerStatus.SEEN:
+                return f"{self.name} (seen at {self.since}: {self.source})"
+        return f"{self.name} ({self.source})" if self.source else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class BindingState:
+    """What is stored about a binding.
+
+    Attributes:
+        name: The state.
+        placed: How many of the wanted replicas are stored.
+        clusters: The stored clusters, in the order of names.
+        wanted: Replicas that the workload has; 0 for one without replicas.
+        text: What to know besides the clusters, one sentence without a full stop; "" if there is nothing.
+        reason: The reason of the condition, or a code of the same form: ``SchedulerMissing``, ``DispatchingSuspended``.
+        message: The stored text that ``text`` is made of, unchanged; "" without one.
+        held_by: None unless the state is HELD.
+        since: When the state began, in the format of the API; "" if that is not stored.
+        scheduler: Who decides.
+        rows: What runs on the clusters, those that are being left included.
+    """
+
+    name: StateName
+    placed: Placed = Placed.NONE
+    clusters: tuple[Target, ...] = ()
+    wanted: int = 0
+    text: str = ""
+    reason: str = ""
+    message: str = ""
+    held_by: HeldBy | None = None
+    since: str = ""
+    scheduler: SchedulerShown = field(default_factory=lambda: SchedulerShown(""))
+    rows: tuple[ClusterStatus, ...] = ()
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.name.is_good
+
+    @property
+    def words(self) -> str:
+        """The words in capitals, with which a headline begins."""
+        if self.name in _OWN_WORDS:
+            return self.name.value.upper()
+        words = _PLACED_WORDS[self.placed]
+        return words if self.name is StateName.PLACED else f"{words}, {self.name.value}"
+
+
+_OWN_WORDS: Final = frozenset(
+    {
+        StateName.UNKNOWN,
+        StateName.NOT_PLACED,
+        StateName.NOT_CLAIMED,
+        StateName.NO_PLACEMENT,
+        StateName.BEING_DELETED,
+        StateName.NOTHING_TO_PLACE,
+    }
+)
+_PLACED_WORDS: Final = {
+    Placed.NONE: "NOT PLACED",
+    Placed.PART: "PLACED IN PART",
+    Placed.ALL: "PLACED",
+}

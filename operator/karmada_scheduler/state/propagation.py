@@ -1,0 +1,109 @@
+"""What runs on the clusters of a binding, as its status and the Clusters say.
+
+Source: karmada v1.18.2 pkg/util/helper/workstatus.go (aggregatedStatus), pkg/controllers/status/cluster_status_controller.go
+(condition Ready).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.state.model import Applied, ClusterStatus
+from karmada_scheduler.state.stored import mapping, mappings
+
+Manifest = Mapping[str, Any]
+
+_UNHEALTHY: Final = "Unhealthy"
+
+
+def rows_of(
+    binding: Binding,
+    manifest: Manifest,
+    cluster_of: Callable[[str], Manifest | None] | None,
+    *,
+    is_suspended: Callable[[str], bool],
+) -> tuple[ClusterStatus, ...]:
+    """Return one row for each cluster that has the binding, or is being left by it.
+
+    Args:
+        binding: The binding.
+        manifest: The same as it was read.
+        cluster_of: Returns a Cluster as it was read, None if there is none; None if the Clusters are not known.
+        is_suspended: Returns whether dispatching to a cluster is suspended.
+    """
+    reported = _reported(manifest)
+    wanted = {each.name: each.replicas for each in sorted(binding.spec.clusters)}
+    leaving = [each.from_cluster for each in binding.spec.graceful_eviction_tasks]
+    names = [*wanted, *dict.fromkeys(name for name in leaving if name not in wanted)]
+    return tuple(
+        _row(name, wanted.get(name), reported.get(name), cluster_of, is_suspended=is_suspended(name))
+        for name in names
+    )
+
+
+def _row(
+    name: str,
+    wanted: int | None,
+    item: Manifest | None,
+    cluster_of: Callable[[str], Manifest | None] | None,
+    *,
+    is_suspended: bool,
+) -> ClusterStatus:
+    item = item or {}
+    applied, message = _applied(item)
+    ready, health = _ready(item), str(item.get("health") or "")
+    problem = ""
+    if cluster_of is not None:
+        cluster = cluster_of(name)
+        problem, of_cluster = _cluster_problem(name, cluster)
+        message = message or of_cluster
+    if not problem and is_suspended:
+        problem = f"dispatching to {name} is suspended"
+    elif not problem and applied is Applied.NO:
+        problem = f"not applied on {name}"
+    elif not problem and health == _UNHEALTHY:
+        count = "" if ready is None or not wanted else f"{ready} of {wanted} ready"
+        problem = f"applied, {count} on {name}" if count else f"applied, but unhealthy on {name}"
+    return ClusterStatus(name, wanted, applied, ready, health, problem, message)
+
+
+def _applied(item: Manifest) -> tuple[Applied, str]:
+    """Return whether a Work is applied, and the message of one that is not.
+
+    An item without a message is one about which the member cluster has said nothing yet.
+    """
+    message = str(item.get("appliedMessage") or "")
+    if item.get("applied") is True:
+        return Applied.YES, ""
+    return (Applied.NO, message) if message else (Applied.NOT_REPORTED, "")
+
+
+def _ready(item: Manifest) -> int | None:
+    status = item.get("status")
+    if not isinstance(status, Mapping):
+        return None
+    ready = status.get("readyReplicas")
+    if isinstance(ready, int) and not isinstance(ready, bool):
+        return ready
+    # Kubernetes leaves a count of 0 out.
+    return 0 if "replicas" in status or "unavailableReplicas" in status else None
+
+
+def _cluster_problem(name: str, cluster: Manifest | None) -> tuple[str, str]:
+    """Return what is wrong with a cluster, and its own message; "" for a cluster that is ready, or says nothing."""
+    if cluster is None:
+        return f"cluster {name} does not exist", ""
+    for each in mappings(mapping(cluster.get("status")).get("conditions")):
+        if each.get("type") == "Ready" and each.get("status") != "True":
+            since = str(each.get("lastTransitionTime") or "")
+            reason = str(each.get("reason") or each.get("status") or "")
+            text = f"cluster {name} is not ready" + (f" since {since}" if since else "")
+            return f"{text} ({reason})" if reason else text, str(each.get("message") or "")
+    return "", ""
+
+
+def _reported(manifest: Manifest) -> dict[str, Manifest]:
+    items = mappings(mapping(manifest.get("status")).get("aggregatedStatus"))
+    return {str(each.get("clusterName") or ""): each for each in items}

@@ -1,0 +1,55 @@
+"""Small readers of stored fields, which expect any value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
+
+Manifest = Mapping[str, Any]
+
+_MESSAGE: Final = 300
+"""Characters of a stored message in a sentence."""
+
+
+class Stored(NamedTuple):
+    """The condition Scheduled of a binding; empty texts without one."""
+
+    status: str
+    reason: str
+    message: str
+    since: str
+
+
+def condition_of(binding: Binding) -> Stored:
+    """Return the condition Scheduled of a binding."""
+    found = binding.status.condition(SCHEDULED_CONDITION) or {}
+    status, reason, message, since = (
+        str(found.get(name) or "") for name in ("status", "reason", "message", "lastTransitionTime")
+    )
+    return Stored(status, reason, message, since)
+
+
+def short(message: str) -> str:
+    """Return a message in one line without a final full stop, cut if it is long."""
+    text = " ".join(message.split()).rstrip(".")
+    return text if len(text) <= _MESSAGE else f"{text[: _MESSAGE - 3]}..."
+
+
+def duration(seconds: int) -> str:
+    """Return a duration for people."""
+    return f"{seconds} s" if seconds < 120 else f"{round(seconds / 60)} min"
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """Return a mapping, an empty one for any other value."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def mappings(value: object) -> list[Mapping[str, Any]]:
+    """Return the mappings in a list, none for any other value."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return []
+    return [each for each in value if isinstance(each, Mapping)]
