@@ -13,7 +13,7 @@ from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.explain.causes import Cause, causes_of
 from karmada_scheduler.explain.explain import explain
 from karmada_scheduler.explain.inputs import ExplainInputs
-from karmada_scheduler.explain.model import Explanation
+from karmada_scheduler.explain.model import Explanation, NextState
 from karmada_scheduler.framework import Peers, Plugin
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, framework, snapshot
 
@@ -83,8 +83,16 @@ def explained(binding: BindingBuilder, *clusters: ClusterBuilder, **options: Any
 
 
 def placement(explanation: Explanation) -> dict[str, int]:
-    """Return replicas by cluster."""
-    return {each.name: each.replicas for each in explanation.placement}
+    """Return what a decision now would give, replicas by cluster."""
+    targets = (
+        explanation.would_be.placement if explanation.would_be is not None else explanation.state.clusters
+    )
+    return {each.name: each.replicas for each in targets}
+
+
+def outcome(explanation: Explanation) -> NextState | None:
+    """Return what a decision now would make of the binding; None if there would be none."""
+    return None if explanation.would_be is None else explanation.would_be.outcome
 
 
 def codes(found: Sequence[Cause]) -> list[str]:

@@ -1,8 +1,8 @@
 """Question table, 4.5 to 4.7: division, affinity terms, and capacity."""
 
-from karmada_scheduler.explain.model import State
+from karmada_scheduler.explain.model import NextState
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster, gates
-from tests.explain.asking import causes, codes, explained, placement, primary
+from tests.explain.asking import causes, codes, explained, outcome, placement, primary
 from tests.explain.test_select_questions import with_cpu
 
 SCHEDULED = "2026-11-22T10:00:00Z"
@@ -130,8 +130,7 @@ def test_row_50_a_workload_with_zero_replicas_has_an_empty_result() -> None:
 
     explanation = explained(asked, cluster("m1"))
 
-    assert explanation.state is State.NO_REPLICAS
-    assert explanation.is_good
+    assert outcome(explanation) is NextState.NO_REPLICAS
     assert codes(explanation.causes) == ["ZeroReplicas"]
     assert explanation.causes[0].evidence["flag"] == "--enable-empty-workload-propagation"
 
@@ -143,7 +142,7 @@ def test_row_51_too_little_capacity_names_the_limiting_resource_and_what_is_miss
 
     explanation = explained(asked, *fleet)
 
-    assert explanation.state is State.NOT_PLACED
+    assert outcome(explanation) is NextState.NOT_PLACED
     found = explanation.causes[0]
     assert found.code == "NotEnoughRoom"
     assert (found.evidence["available"], found.evidence["wanted"], found.evidence["missing"]) == (3, 8, 5)
@@ -186,7 +185,7 @@ def test_row_54_affinity_terms_do_not_add_up() -> None:
 
     explanation = explained(asked, *with_cpu(m1=3, m2=2))
 
-    assert explanation.state is State.NOT_PLACED
+    assert outcome(explanation) is NextState.NOT_PLACED
     assert explanation.causes[0].code == "TermsDoNotAdd"
     assert explanation.causes[0].evidence["terms"] == {"first": 3, "second": 2}
     assert [(row.name, row.outcome) for row in explanation.terms] == [
@@ -270,10 +269,11 @@ def test_row_63_a_cluster_that_is_down_evicts_nothing_by_itself() -> None:
     asked = binding("web").replicas(2, cpu=1).dynamic_weight().on(m1=2).applied().last_scheduled(SCHEDULED)
     down = cluster("m1").condition("Ready", "False").taint("cluster.karmada.io/not-ready:NoSchedule")
 
-    found = primary(asked, down, cluster("m2"))
+    first, second, *_ = causes(asked, down, cluster("m2"))
 
-    assert found.code == "NoEviction"
-    assert found.evidence["cluster"] == "m1"
+    assert first.code == "ClusterNotReady"
+    assert second.code == "NoEviction"
+    assert second.evidence["cluster"] == "m1"
 
 
 def test_row_64_a_work_that_is_not_applied_is_not_a_matter_of_scheduling() -> None:
@@ -303,10 +303,9 @@ def test_row_65_a_policy_edit_that_makes_the_decision_fail_keeps_the_placement()
 
     explanation = explained(asked, region("ap"), region("eu"))
 
-    assert explanation.state is State.STUCK
+    assert outcome(explanation) is NextState.STUCK
     assert placement(explanation) == {"ap-1": 2, "eu-1": 2}
     assert codes(explanation.causes)[:2] == ["KeptOnFailure", "MinRegionsUnmet"]
-    assert not explanation.is_good
 
 
 def test_causes_of_a_cluster_that_has_replicas_are_none() -> None:

@@ -1,8 +1,8 @@
 """Question table, 4.3: filters."""
 
-from karmada_scheduler.explain.model import State
+from karmada_scheduler.explain.model import NextState
 from karmada_scheduler.testing import Group, binding, cluster, gates
-from tests.explain.asking import causes, codes, explained, placement, primary
+from tests.explain.asking import causes, codes, explained, outcome, placement, primary
 from tests.explain.fleet import CORDON, billing, fleet
 
 
@@ -85,7 +85,7 @@ def test_row_26_the_counts_of_different_reasons_sum_up_to_all_clusters() -> None
     """kubernetes/kubernetes#91340, #116713"""
     explanation = explained(billing(), *fleet())
 
-    assert explanation.state is State.NOT_PLACED
+    assert outcome(explanation) is NextState.NOT_PLACED
     assert codes(explanation.causes) == [
         "ClusterUnknown",
         "AffinityMismatch",
@@ -155,5 +155,5 @@ def test_every_refusal_of_a_cluster_is_shown_not_only_the_first() -> None:
 def test_without_clusters_the_cause_is_that_there_are_none() -> None:
     explanation = explained(binding("web").replicas(2).duplicated())
 
-    assert explanation.state is State.NOT_PLACED
+    assert outcome(explanation) is NextState.NOT_PLACED
     assert codes(explanation.causes) == ["NoClusters"]

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from karmada_scheduler.explain.causes import causes_of
-from karmada_scheduler.explain.model import State
+from karmada_scheduler.explain.model import NextState
 from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.testing import BindingBuilder, FakeHandle, binding, cluster, make
 from karmada_scheduler_plugins.fail_back import FailBack
 from karmada_scheduler_plugins.placement_guard import PlacementGuard
-from tests.explain.asking import explained, inputs_of, primary
+from tests.explain.asking import explained, inputs_of, outcome, placement, primary
 
 
 def guard(**args: Any) -> PlacementGuard:
@@ -40,10 +40,11 @@ def test_a_kept_binding_is_stuck_and_names_the_guard_and_the_retry() -> None:
         "retryAfterSeconds": None,
     }
     explanation = explained(asked, cluster("m1"), plugins=[guard()])
-    assert explanation.state is State.STUCK
-    assert [(target.name, target.replicas) for target in explanation.placement] == [("m1", 2)]
+    assert outcome(explanation) is NextState.STUCK
+    assert placement(explanation) == {"m1": 2}
     assert explanation.mismatches == ()
-    assert "Retried by timer" in explanation.answer
+    assert explanation.would_be is not None
+    assert "Retried by timer" in explanation.would_be.text
     assert [each.code for each in explanation.causes] != ["KeptAtGuard"]  # the filters follow
 
 
@@ -58,7 +59,7 @@ def test_a_held_binding_names_the_guard_the_wait_and_the_targets() -> None:
     assert found.evidence["retryAfterSeconds"] == 20
     assert "m1 has the last healthy copy" in found.text
     assert found.text.endswith("again in 20 s")
-    assert explanation.state is State.STUCK
+    assert outcome(explanation) is NextState.STUCK
     assert explanation.mismatches == ()
 
 

@@ -1,8 +1,9 @@
 """Question table, 4.1: nothing asks for a decision."""
 
-from karmada_scheduler.explain.model import State
+from karmada_scheduler.explain.model import NextState
+from karmada_scheduler.state.model import HeldBy, StateName
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
-from tests.explain.asking import causes, codes, explained, placement, primary
+from tests.explain.asking import causes, codes, explained, outcome, placement, primary
 
 SCHEDULED = "2026-11-22T10:00:00Z"
 
@@ -24,7 +25,7 @@ def test_row_1_a_new_cluster_is_not_used_because_nothing_asks_and_a_rebalance_wo
     assert found.evidence["onRebalance"] == {"m1": 2, "m2": 2, "m3": 2}
     assert primary(asked, *fleet).code == "NothingAsks"
     explanation = explained(asked, *fleet)
-    assert explanation.state is State.PLACED
+    assert outcome(explanation) is NextState.PLACED
     assert explanation.trigger is not None
     assert not any(rule.holds for rule in explanation.trigger.rules)
     assert "a WorkloadRebalancer would give m1 2, m2 2, m3 2" in explanation.schedule
@@ -166,7 +167,7 @@ def test_row_12_a_suspended_binding_says_who_suspended_it() -> None:
     """karmada-io/karmada#6354"""
     explanation = explained(binding("web").replicas(2).suspended(), cluster("m1"))
 
-    assert explanation.state is State.SUSPENDED
+    assert explanation.state.held_by is HeldBy.SUSPENSION
     assert codes(explanation.causes) == ["Suspended"]
     assert not explanation.is_good
 
@@ -176,7 +177,7 @@ def test_row_13_a_binding_of_another_scheduler_names_it() -> None:
 
     explanation = explained(asked, cluster("m1"), scheduler_names=frozenset({"default-scheduler"}))
 
-    assert explanation.state is State.OTHER_SCHEDULER
+    assert outcome(explanation) is None
     assert explanation.causes[0].code == "OtherScheduler"
     assert explanation.causes[0].evidence["schedulerName"] == "other"
 
@@ -187,7 +188,7 @@ def test_row_18_a_binding_whose_policy_was_deleted_stays_as_it_is() -> None:
 
     explanation = explained(asked, cluster("m1"), policies=[])
 
-    assert explanation.state is State.NOT_CLAIMED
+    assert explanation.state.name is StateName.NOT_CLAIMED
     assert codes(explanation.causes) == ["Released"]
     assert placement(explanation) == {"m1": 6}
 
@@ -197,7 +198,7 @@ def test_a_binding_without_policy_id_counts_as_claimed_if_policies_are_not_known
 
     explanation = explained(asked, cluster("m1"))
 
-    assert explanation.state is State.PLACED
+    assert outcome(explanation) is NextState.PLACED
     assert any("no policy claims the binding" in warning for warning in explanation.warnings)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.explain.causes import Cause, causes_of
-from karmada_scheduler.explain.model import State
 from karmada_scheduler.explain.policies import Template, matching
 from karmada_scheduler.explain.unclaimed import explain_unclaimed
+from karmada_scheduler.state.model import StateName
 from karmada_scheduler.testing import binding, cluster
 from tests.explain.asking import codes, inputs_of
 
@@ -111,13 +111,13 @@ def test_row_17_a_template_that_no_policy_matches_has_the_nearest_one() -> None:
 
     found = explain_unclaimed(WEB, policies)
 
-    assert found.state is State.NOT_CLAIMED
+    assert found.state.name is StateName.NOT_CLAIMED
     assert codes(found.causes) == ["NotClaimed"]
     assert found.causes[0].evidence["nearest"] == {
         "PropagationPolicy shop/far": "kind is Job",
         "PropagationPolicy shop/near": "name is wep",
     }
-    assert "nearest: PropagationPolicy shop/near, but its name is wep" in found.answer
+    assert "nearest: PropagationPolicy shop/near, but its name is wep" in found.state.text
 
 
 def test_row_17_a_reserved_namespace_is_never_propagated() -> None:
@@ -125,4 +125,4 @@ def test_row_17_a_reserved_namespace_is_never_propagated() -> None:
     found = explain_unclaimed(replace(WEB, namespace="kube-system"), [])
 
     assert found.causes[0].evidence["reserved"] is True
-    assert "never propagated" in found.answer
+    assert "never propagated" in found.state.text

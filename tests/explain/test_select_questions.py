@@ -2,9 +2,9 @@
 
 import pytest
 
-from karmada_scheduler.explain.model import State
+from karmada_scheduler.explain.model import NextState
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
-from tests.explain.asking import causes, codes, explained, placement, primary
+from tests.explain.asking import causes, codes, explained, outcome, placement, primary
 from tests.explain.fleet import CORDON, checkout, fleet
 
 SCHEDULED = "2026-11-22T10:00:00Z"
@@ -26,7 +26,7 @@ def test_row_30_a_maximum_that_is_not_set_means_zero(asked: BindingBuilder, erro
     """karmada-io/karmada#4617"""
     explanation = explained(asked, *with_cpu(m1=4, m2=4))
 
-    assert explanation.state is State.NOT_PLACED
+    assert outcome(explanation) is NextState.NOT_PLACED
     assert explanation.causes[0].code == "MaxGroupsZero"
     assert error in str(explanation.causes[0].evidence["error"])
 
@@ -84,7 +84,7 @@ def test_row_35_each_region_gets_a_cluster_even_beyond_the_cluster_maximum() -> 
 
     explanation = explained(asked, *regions)
 
-    assert len(explanation.placement) == 3
+    assert len(placement(explanation)) == 3
     assert explanation.causes[0].code == "RegionsFirst"
     assert explanation.causes[0].evidence == {"regions": 3, "maxClusters": 2, "selected": 3}
 

@@ -46,7 +46,9 @@ def main(arguments: list[str] | None = None) -> int:
     for count in options.clusters:
         fleet = tuple(_cluster(index) for index in range(count))
         fresh = _binding()
-        placement = {each.name: each.replicas for each in explain(_inputs(fresh, fleet)).placement}
+        would_be = explain(_inputs(fresh, fleet)).would_be
+        assert would_be is not None
+        placement = {each.name: each.replicas for each in would_be.placement}
         placed = _binding(placement)
         gc.collect()
         gc.disable()

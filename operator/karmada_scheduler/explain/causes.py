@@ -19,16 +19,17 @@ from karmada_scheduler.explain import (
     causes_guard,
     causes_objects,
     causes_select,
+    causes_state,
     causes_trigger,
 )
 from karmada_scheduler.explain.inputs import ExplainInputs
-from karmada_scheduler.explain.model import Cause, Stage, State
+from karmada_scheduler.explain.model import Cause, NextState, Stage
 from karmada_scheduler.explain.names import nearest
 from karmada_scheduler.explain.situation import Basis, Situation
 
 __all__ = ["Cause", "Stage", "causes_of", "causes_of_binding", "causes_of_cluster"]
 
-_FAILED: Final = (State.NOT_PLACED, State.STUCK)
+_FAILED: Final = (NextState.NOT_PLACED, NextState.STUCK)
 
 
 def causes_of(inputs: ExplainInputs, decision: Decision, cluster: str | None = None) -> list[Cause]:
@@ -46,20 +47,24 @@ def causes_of(inputs: ExplainInputs, decision: Decision, cluster: str | None = N
 def causes_of_binding(situation: Situation) -> list[Cause]:
     """Return why a binding is where it is, or nowhere."""
     if not situation.is_decided:
-        return _ranked(causes_binding.of_state(situation))
+        return _ranked([*causes_binding.of_state(situation), *causes_state.reported_by_events(situation)])
+    stored = list(causes_state.of_state(situation))
     if situation.state in _FAILED:
         return _ranked(
             [
+                *stored,
                 *causes_guard.of_refusal(situation),
                 *causes_binding.before_failure(situation),
                 *causes_failure.of_failure(situation),
             ]
         )
-    if situation.state is State.NO_REPLICAS:
+    if situation.state is NextState.NO_REPLICAS:
         return _ranked(causes_binding.of_no_replicas(situation))
     return _ranked(
         [
             *causes_guard.of_graceful_move(situation),
+            *causes_objects.waiting(situation),
+            *stored,
             *causes_objects.of_placed(situation),
             *causes_capacity.burst(situation),
             *causes_trigger.of_placed(situation),
@@ -69,9 +74,10 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
             *causes_binding.after_placement(situation),
             *causes_objects.summary_counts(situation),
             *causes_objects.propagation(situation),
+            *causes_state.reported_by_events(situation),
             *causes_objects.policy_chosen(situation),
         ]
-    )
+    ) or _ranked(causes_state.of_waiting(situation))
 
 
 def causes_of_cluster(situation: Situation, cluster: str) -> list[Cause]:
@@ -89,7 +95,7 @@ def causes_of_cluster(situation: Situation, cluster: str) -> list[Cause]:
     if not situation.is_decided:
         return _ranked(causes_binding.of_state(situation))
     found = _ranked(_of_known(situation, cluster))
-    if not found and situation.state is State.NO_REPLICAS:
+    if not found and situation.state is NextState.NO_REPLICAS:
         return _ranked(causes_binding.of_no_replicas(situation))
     return found
 

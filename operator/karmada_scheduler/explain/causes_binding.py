@@ -9,7 +9,7 @@ from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT
 from karmada_scheduler.explain.causes_capacity import estimators_failed
-from karmada_scheduler.explain.model import Cause, Stage, State
+from karmada_scheduler.explain.model import Cause, NextState, Stage
 from karmada_scheduler.explain.policies import claims, name_of
 from karmada_scheduler.explain.situation import Situation
 
@@ -19,11 +19,11 @@ def of_state(situation: Situation) -> Iterator[Cause]:
     binding = situation.inputs.binding
     evidence: dict[str, Any]
     match situation.state:
-        case State.BEING_DELETED:
+        case NextState.BEING_DELETED:
             yield Cause("BeingDeleted", Stage.TRIGGER, {}, "the binding is being deleted")
-        case State.NO_PLACEMENT:
+        case NextState.NO_PLACEMENT:
             yield _no_placement(situation)
-        case State.NOT_CLAIMED:
+        case NextState.NOT_CLAIMED:
             if situation.present or binding.applied_placement_json:
                 text = (
                     "no policy claims the template any more: the placement stays, and nothing will change it"
@@ -33,17 +33,17 @@ def of_state(situation: Situation) -> Iterator[Cause]:
                 yield Cause(
                     "NotClaimed", Stage.POLICY, {}, "no policy claims the template, so nothing is decided"
                 )
-        case State.OTHER_SCHEDULER:
+        case NextState.OTHER_SCHEDULER:
             name = binding.spec.responsible_scheduler
             known = sorted(situation.inputs.scheduler_names or ())
             text = f"schedulerName is {name}, and this scheduler is {', '.join(known)}; a policy cannot change it (--scheduler-name)"
             yield Cause("OtherScheduler", Stage.TRIGGER, {"schedulerName": name, "profiles": known}, text)
-        case State.GATED:
+        case NextState.GATED:
             gate = situation.gate
             text = f"{gate.plugin or 'a plugin'} holds it back at PreEnqueue: {gate.message}"
             evidence = {"plugin": gate.plugin, "reason": gate.message}
             yield Cause("Gated", Stage.TRIGGER, evidence, text)
-        case State.SUSPENDED:
+        case NextState.SUSPENDED:
             by = _suspended_by(situation)
             text = f"spec.suspension.scheduling is true, set by {by}"
             evidence = {
@@ -79,7 +79,7 @@ def _suspended_by(situation: Situation) -> str:
 
 def before_failure(situation: Situation) -> Iterator[Cause]:
     """Yield the causes that come before those of a failed decision."""
-    if situation.state is State.STUCK and situation.trigger.trace.rules[0].holds:
+    if situation.state is NextState.STUCK and situation.trigger.trace.rules[0].holds:
         yield _kept(situation)
     condition = situation.inputs.binding.status.condition(SCHEDULED_CONDITION)
     if condition is not None and condition.get("status") == "True" and situation.now.decision.targets == ():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from karmada_scheduler.api.cluster import READY
@@ -18,6 +18,7 @@ from karmada_scheduler.explain.model import Cause, Stage
 from karmada_scheduler.explain.policies import Matching, Template, claims, match_of, matching, name_of
 from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.explain.situation import Situation
+from karmada_scheduler.state.model import Applied
 
 _API_REASON: Final = "did not have the API resource"
 _NO_EXECUTE: Final = "NoExecute"
@@ -25,8 +26,6 @@ _NO_EXECUTE: Final = "NoExecute"
 
 def of_placed(situation: Situation) -> Iterator[Cause]:
     """Yield the causes that come before those of the decision."""
-    yield from _quota(situation)
-    yield from _waiting(situation)
     yield from _not_tried_again(situation)
     yield from lazy_policy(situation)
     yield from claim_held(situation)
@@ -34,15 +33,7 @@ def of_placed(situation: Situation) -> Iterator[Cause]:
     yield from _no_eviction(situation)
 
 
-def _quota(situation: Situation) -> Iterator[Cause]:
-    condition = situation.inputs.binding.status.condition(SCHEDULED_CONDITION)
-    if condition is not None and condition.get("reason") == QUOTA_EXCEEDED:
-        message = str(condition.get("message") or "")
-        text = f"a decision was not written, because a quota refused it: {message}"
-        yield Cause("QuotaRefused", Stage.WRITE, {"message": message}, text)
-
-
-def _waiting(situation: Situation) -> Iterator[Cause]:
+def waiting(situation: Situation) -> Iterator[Cause]:
     """Yield that a decision which would change the placement is in the queue of the running scheduler."""
     view = situation.inputs.process
     if view is None or not situation.asks or situation.placement == situation.present:
@@ -263,19 +254,14 @@ def summary_counts(situation: Situation) -> Iterator[Cause]:
 
 
 def propagation(situation: Situation) -> Iterator[Cause]:
-    """Yield that the binding is placed on a cluster where its Work is not applied."""
-    manifest = situation.inputs.binding_manifest or {}
-    reported = _at(manifest, "status", "aggregatedStatus")
-    if not isinstance(reported, Sequence) or not reported:
-        return
-    applied = {str(each.get("clusterName")): bool(each.get("applied")) for each in reported}
-    missing = [name for name in situation.present if not applied.get(name, False)]
-    if missing:
-        names = ", ".join(missing)
+    """Yield that some clusters have reported about their Work, and others have not."""
+    rows = [each for each in situation.stored.rows if each.wanted is not None]
+    missing = [each.name for each in rows if each.applied is Applied.NOT_REPORTED and not each.reason]
+    if missing and len(missing) < len(rows):
         evidence = {"clusters": missing, "works": [f"karmada-es-{name}" for name in missing]}
         text = (
-            f"scheduling is done: {names} has the binding, but its Work is not applied there (namespace "
-            f"karmada-es-{missing[0]}); an override may also set 0 replicas"
+            f"scheduling is done: {', '.join(missing)} has the binding, and has not reported that its Work is applied "
+            f"(namespace karmada-es-{missing[0]})"
         )
         yield Cause("NotOurs", Stage.PROPAGATE, evidence, text)
 

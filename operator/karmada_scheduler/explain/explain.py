@@ -20,13 +20,14 @@ from karmada_scheduler.explain.model import (
     ConditionShown,
     Explanation,
     Mismatch,
+    NextState,
     PolicyRef,
     Provenance,
-    State,
     Target,
     Tense,
     TermRow,
     TriggerTrace,
+    WouldBe,
 )
 from karmada_scheduler.explain.notes import notes_of, warnings_of
 from karmada_scheduler.explain.process_view import recorded_decision
@@ -58,10 +59,9 @@ def explain(inputs: ExplainInputs, *, source: str = "files", tense: Tense = Tens
     if not situation.is_decided:
         return Explanation(
             head_of(inputs),
-            situation.state,
-            _targets(situation.placement),
-            causes[0].text if causes else "",
+            situation.stored,
             provenance,
+            _would_be(situation, causes),
             causes=causes,
             condition=_condition(situation),
         )
@@ -78,6 +78,7 @@ def _provenance(situation: Situation, source: str, tense: Tense) -> Provenance:
         at(inputs.now) if inputs.now is not None else "",
         fleet_of(inputs),
         "first" if is_first else "as it is",
+        inputs.rules,
     )
     if view is None:
         return found
@@ -97,10 +98,9 @@ def _decided(situation: Situation, causes: tuple[Cause, ...], provenance: Proven
         rows = tuple(each.with_cause(_primary(causes_of_cluster(situation, each.name))) for each in rows)
     return Explanation(
         binding=head_of(situation.inputs),
-        state=situation.state,
-        placement=_targets(situation.placement),
-        answer=_answer(situation, causes),
+        state=situation.stored,
         provenance=provenance,
+        would_be=_would_be(situation, causes),
         schedule=_schedule(situation),
         trigger=_trigger(situation),
         funnel=funnel_of(situation),
@@ -159,16 +159,33 @@ def _primary(causes: list[Cause]) -> str:
     return causes[0].code if causes else ""
 
 
+def _would_be(situation: Situation, causes: tuple[Cause, ...]) -> WouldBe | None:
+    """Return what a decision now would give; None if there would be none."""
+    if situation.state is NextState.SUSPENDED:
+        found = situation.now.placement or {}
+        text = "" if situation.now.decision.error is None else str(situation.now.decision.error)
+        outcome = NextState.PLACED if found else NextState.NOT_PLACED
+        return WouldBe(outcome, _targets(found), text, differs=found != situation.present)
+    if situation.state is NextState.GATED:
+        return WouldBe(situation.state, (), causes[0].text if causes else "", differs=True)
+    if not situation.is_decided:
+        return None
+    differs = situation.placement != situation.present or not situation.present
+    return WouldBe(
+        situation.state, _targets(situation.placement), _answer(situation, causes), differs=differs
+    )
+
+
 def _answer(situation: Situation, causes: tuple[Cause, ...]) -> str:
     error = situation.now.decision.error
-    if situation.state in {State.NOT_PLACED, State.STUCK} and error is not None:
+    if situation.state in {NextState.NOT_PLACED, NextState.STUCK} and error is not None:
         reason = condition_for(error).reason
         what = "no cluster passes the filters" if isinstance(error, FitError) else ""
         if not what:
             failing = next((each for each in causes if each.code != "KeptOnFailure"), None)
             what = failing.text if failing is not None else str(error)
         return f"{what} ({reason}). {_retry(situation)}"
-    if situation.state is State.NO_REPLICAS:
+    if situation.state is NextState.NO_REPLICAS:
         return causes[0].text if causes else ""
     return ""
 
@@ -176,7 +193,7 @@ def _answer(situation: Situation, causes: tuple[Cause, ...]) -> str:
 def _retry(situation: Situation) -> str:
     decision = situation.now.decision
     if not retryable(decision.error) and not decision.may_work_next_time:
-        return "Not retried by timer: a change of the binding, or of a cluster's spec or labels, is needed."
+        return "Not retried by timer: a change of the binding, of a cluster's spec or labels, or a new API is needed."
     view = situation.inputs.process
     if view is not None and view.due_in is not None:
         return f"Retried by timer, in {view.due_in:.0f} s."

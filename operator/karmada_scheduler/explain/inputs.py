@@ -22,6 +22,8 @@ from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.framework.cycle import Peers
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.state.reading import Facts
+from karmada_scheduler.state.schedulers import Schedulers
 
 Manifest = Mapping[str, Any]
 
@@ -55,6 +57,9 @@ class ExplainInputs:
         template_labels: Labels of the resource template, for selectors of policies; None if they are not known.
         process: What a running scheduler says about the binding; None if none was asked.
         now: The time for ages, None if there is no clock.
+        schedulers: Which schedulers exist.
+        events: Warning Events of the binding and its template, the newest first.
+        rules: What ``framework`` and ``gates`` are, for people.
         others: The other bindings, as far as they were read; to find decisions that counted on the same capacity.
         waits: Whether a decision waits for estimators in member clusters, or for plugins.
     """
@@ -76,12 +81,24 @@ class ExplainInputs:
     template_labels: Mapping[str, str] | None = None
     process: ProcessView | None = None
     now: datetime | None = None
+    schedulers: Schedulers = field(default_factory=Schedulers)
+    events: Sequence[Manifest] = ()
+    rules: str = ""
     others: Sequence[Binding] = ()
     waits: bool = False
 
     def with_binding(self, binding: Binding) -> ExplainInputs:
         """Return the inputs with another version of the binding."""
         return replace(self, binding=binding)
+
+    @property
+    def facts(self) -> Facts:
+        """What is stored besides the binding."""
+        return Facts(self.schedulers, self._cluster_of, self.policies, now=self.now)
+
+    def _cluster_of(self, name: str) -> Manifest | None:
+        manifest = self.cluster_manifest(name)
+        return {} if manifest is None and self.snapshot.get(name) is not None else manifest
 
     def classify(self) -> Classification:
         """Return whether anything asks for a decision.

@@ -11,6 +11,10 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final
 
+from karmada_scheduler.state.model import BindingState, Target
+
+__all__ = ["BindingState", "Target"]  # both are a part of an explanation
+
 API_VERSION: Final = "explain.pyscheduler.karmada.io/v1alpha1"
 
 
@@ -28,22 +32,22 @@ class Stage(Enum):
     PROPAGATE = "propagate"
 
 
-class State(Enum):
-    """The answer to "is it placed"; the value is what the text shows."""
+class NextState(Enum):
+    """What the next decision would make of a binding, or why there would be none."""
 
-    PLACED = "PLACED"
-    NOT_PLACED = "NOT PLACED"
-    STUCK = "STUCK"
+    PLACED = "placed"
+    NOT_PLACED = "not placed"
+    STUCK = "stuck"
     """It keeps its placement, and every decision fails."""
-    NO_REPLICAS = "NO REPLICAS"
+    NO_REPLICAS = "no replicas"
     """There is nothing to divide, so an empty result is right."""
-    SUSPENDED = "SUSPENDED"
-    NOT_CLAIMED = "NOT CLAIMED"
-    NO_PLACEMENT = "NO PLACEMENT"
-    OTHER_SCHEDULER = "OTHER SCHEDULER"
-    GATED = "GATED"
+    SUSPENDED = "suspended"
+    NOT_CLAIMED = "not claimed"
+    NO_PLACEMENT = "no placement"
+    OTHER_SCHEDULER = "other scheduler"
+    GATED = "gated"
     """A PreEnqueue plugin holds it back."""
-    BEING_DELETED = "BEING DELETED"
+    BEING_DELETED = "being deleted"
 
 
 class Tense(Enum):
@@ -74,14 +78,6 @@ class Cause:
     evidence: Mapping[str, Any] = field(default_factory=dict)
     text: str = ""
     primary: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A cluster with its replicas; 0 for a workload without replicas."""
-
-    name: str
-    replicas: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +117,7 @@ class Provenance:
 
     Attributes:
         source: For people: "the API server", "files".
+        rules: By which rules it was decided again, for people.
         at: Time in the format of the API; "" if it does not matter.
         fleet: A hash of the clusters that were read, to compare two explanations.
         basis: How the decision that is shown was made: ``as it is``, or ``first`` for a decision as if the binding
@@ -136,6 +133,7 @@ class Provenance:
     at: str = ""
     fleet: str = ""
     basis: str = "as it is"
+    rules: str = ""
     record: RecordedDecision | None = None
     no_record: str = ""
     queue_state: str = ""
@@ -592,22 +590,38 @@ class RemedySearch:
 
 
 @dataclass(frozen=True, slots=True)
+class WouldBe:
+    """What a decision now would give. It is a hypothesis: nothing of it is stored.
+
+    Attributes:
+        outcome: What it would make of the binding.
+        placement: The clusters that the binding would have.
+        text: Why it would fail, and when it is made; "" for a success.
+        differs: Whether it is something else than what is stored, or the binding is not placed.
+    """
+
+    outcome: NextState
+    placement: tuple[Target, ...] = ()
+    text: str = ""
+    differs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """The answer to "why is it there, or why is it nowhere".
 
     Attributes:
-        placement: What the binding has, or gets if a decision is due.
-        answer: The rest of the second line: what to know after the state.
+        state: What is stored, and who decides.
+        would_be: What a decision now would give; None if there would be none.
         schedule: One sentence about the next decision.
         remedies: Changes that place a binding which is not placed, at most three.
         remedy_search: How far the search for them went; None if there was none.
     """
 
     binding: BindingHead
-    state: State
-    placement: tuple[Target, ...]
-    answer: str
+    state: BindingState
     provenance: Provenance
+    would_be: WouldBe | None = None
     schedule: str = ""
     trigger: TriggerTrace | None = None
     funnel: tuple[FunnelStage, ...] = ()
@@ -627,5 +641,5 @@ class Explanation:
 
     @property
     def is_good(self) -> bool:
-        """Whether the exit status is 0: it is placed, or nothing has to be placed."""
-        return self.state in {State.PLACED, State.NO_REPLICAS}
+        """Whether the exit status is 0: it is placed and runs, or nothing has to be placed."""
+        return self.state.is_good

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.core.classify import Classification, ScheduleType
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.explain.inputs import ExplainInputs, as_new, rebalanced
-from karmada_scheduler.explain.model import State
+from karmada_scheduler.explain.model import NextState
 from karmada_scheduler.explain.trace_trigger import Triggered, trace_trigger
 from karmada_scheduler.explain.traces import Traces, attempt_of
 from karmada_scheduler.framework.diagnosis import FitError, KeptError, PluginError
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.informer.requeue_rules import is_claimed
+from karmada_scheduler.state.model import BindingState
+from karmada_scheduler.state.reading import state_of
 
 _NOTHING_TO_DECIDE = (
-    State.BEING_DELETED,
-    State.NO_PLACEMENT,
-    State.NOT_CLAIMED,
-    State.OTHER_SCHEDULER,
-    State.SUSPENDED,
-    State.GATED,
+    NextState.BEING_DELETED,
+    NextState.NO_PLACEMENT,
+    NextState.NOT_CLAIMED,
+    NextState.OTHER_SCHEDULER,
+    NextState.SUSPENDED,
+    NextState.GATED,
 )
 
 
@@ -99,6 +101,15 @@ class Situation:
         return "" if proposed is None else proposed.plugin.name
 
     @cached_property
+    def stored(self) -> BindingState:
+        """What is stored about the binding, and who decides."""
+        view, facts = self.inputs.process, self.inputs.facts
+        if view is not None and view.queue_state == "gated":
+            gate = "" if self.gate.is_success else f"{self.gate.plugin}: {self.gate.message}"
+            facts = replace(facts, gate=gate or f"a plugin of {view.process}")
+        return state_of(self.inputs.binding, self.inputs.binding_manifest or {}, facts)
+
+    @cached_property
     def present(self) -> dict[str, int]:
         """What the binding has, by cluster."""
         return by_name(self.inputs.binding.spec.clusters)
@@ -131,22 +142,22 @@ class Situation:
         return self.now.placement
 
     @cached_property
-    def state(self) -> State:
-        """The state of the binding."""
+    def state(self) -> NextState:
+        """What the next decision makes of the binding, or why there is none."""
         binding = self.inputs.binding
         names = self.inputs.scheduler_names
         if binding.deleting:
-            return State.BEING_DELETED
+            return NextState.BEING_DELETED
         if binding.spec.placement is None:
-            return State.NO_PLACEMENT
+            return NextState.NO_PLACEMENT
         if self.inputs.policies is not None and not is_claimed(binding):
-            return State.NOT_CLAIMED
+            return NextState.NOT_CLAIMED
         if names is not None and binding.spec.responsible_scheduler not in names:
-            return State.OTHER_SCHEDULER
+            return NextState.OTHER_SCHEDULER
         if binding.spec.scheduling_suspended:
-            return State.SUSPENDED
+            return NextState.SUSPENDED
         if self.asks and not self.gate.is_success:
-            return State.GATED
+            return NextState.GATED
         return self._decided_state()
 
     @cached_property
@@ -157,12 +168,12 @@ class Situation:
         except PluginError as problem:
             return Result.error(str(problem))
 
-    def _decided_state(self) -> State:
+    def _decided_state(self) -> NextState:
         spec = self.inputs.binding.spec
         if self.asks and (error := self.now.decision.error) is not None:
             is_kept = isinstance(error, KeptError) or not isinstance(error, FitError)
-            return State.STUCK if self.present and is_kept else State.NOT_PLACED
+            return NextState.STUCK if self.present and is_kept else NextState.NOT_PLACED
         placement = self.now.placement if self.asks else self.present
         if placement:
-            return State.PLACED
-        return State.NO_REPLICAS if spec.is_workload and not spec.replicas else State.NOT_PLACED
+            return NextState.PLACED
+        return NextState.NO_REPLICAS if spec.is_workload and not spec.replicas else NextState.NOT_PLACED

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from karmada_scheduler.explain.inputs import Manifest
-from karmada_scheduler.explain.model import BindingHead, Cause, Explanation, Provenance, Stage, State, Tense
+from karmada_scheduler.explain.model import BindingHead, Cause, Explanation, Provenance, Stage, Tense
 from karmada_scheduler.explain.policies import Template, matching, misses, progress
+from karmada_scheduler.state.model import BindingState, StateName
 
 
 def explain_unclaimed(
@@ -40,4 +41,5 @@ def explain_unclaimed(
     cause = Cause("NotClaimed", Stage.POLICY, evidence, text, primary=True)
     head = BindingHead(template.kind, template.namespace, template.name, 0, 0, {})
     provenance = Provenance(Tense.RECOMPUTED, source)
-    return Explanation(head, State.NOT_CLAIMED, (), text, provenance, causes=(cause,))
+    state = BindingState(StateName.NOT_CLAIMED, text=text, reason="NotClaimed")
+    return Explanation(head, state, provenance, causes=(cause,))

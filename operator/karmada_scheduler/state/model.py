@@ -104,7 +104,9 @@ class ClusterStatus:
         applied: Whether its Work is applied.
         ready: Replicas that are ready there; None if the workload reports none.
         health: ``Healthy``, ``Unhealthy``, ``Unknown``; "" without a report.
-        problem: What is wrong there, for people; "" if nothing is known to be.
+        reason: A code for what is wrong there: ``ClusterMissing``, ``ClusterNotReady``, ``DispatchingSuspended``,
+            ``NotApplied``, ``Unhealthy``; "" if nothing is known to be.
+        problem: The same for people.
         message: The text that the member cluster, or a controller, left; "" without one.
     """
 
@@ -113,6 +115,7 @@ class ClusterStatus:
     applied: Applied = Applied.NOT_REPORTED
     ready: int | None = None
     health: str = ""
+    reason: str = ""
     problem: str = ""
     message: str = ""
 

@@ -54,19 +54,17 @@ def _row(
     item = item or {}
     applied, message = _applied(item)
     ready, health = _ready(item), str(item.get("health") or "")
-    problem = ""
+    reason, problem, of_cluster = "", "", ""
     if cluster_of is not None:
-        cluster = cluster_of(name)
-        problem, of_cluster = _cluster_problem(name, cluster)
-        message = message or of_cluster
-    if not problem and is_suspended:
-        problem = f"dispatching to {name} is suspended"
-    elif not problem and applied is Applied.NO:
-        problem = f"not applied on {name}"
-    elif not problem and health == _UNHEALTHY:
-        count = "" if ready is None or not wanted else f"{ready} of {wanted} ready"
-        problem = f"applied, {count} on {name}" if count else f"applied, but unhealthy on {name}"
-    return ClusterStatus(name, wanted, applied, ready, health, problem, message)
+        reason, problem, of_cluster = _cluster_problem(name, cluster_of(name))
+    if not reason and is_suspended:
+        reason, problem = "DispatchingSuspended", f"dispatching to {name} is suspended"
+    elif not reason and applied is Applied.NO:
+        reason, problem = "NotApplied", f"not applied on {name}"
+    elif not reason and health == _UNHEALTHY:
+        count = "but unhealthy" if ready is None or not wanted else f"{ready} of {wanted} ready"
+        reason, problem = "Unhealthy", f"applied, {count} on {name}"
+    return ClusterStatus(name, wanted, applied, ready, health, reason, problem, message or of_cluster)
 
 
 def _applied(item: Manifest) -> tuple[Applied, str]:
@@ -91,17 +89,18 @@ def _ready(item: Manifest) -> int | None:
     return 0 if "replicas" in status or "unavailableReplicas" in status else None
 
 
-def _cluster_problem(name: str, cluster: Manifest | None) -> tuple[str, str]:
-    """Return what is wrong with a cluster, and its own message; "" for a cluster that is ready, or says nothing."""
+def _cluster_problem(name: str, cluster: Manifest | None) -> tuple[str, str, str]:
+    """Return code, text and message of what is wrong with a cluster; empty for one that is ready, or says nothing."""
     if cluster is None:
-        return f"cluster {name} does not exist", ""
+        return "ClusterMissing", f"cluster {name} does not exist", ""
     for each in mappings(mapping(cluster.get("status")).get("conditions")):
         if each.get("type") == "Ready" and each.get("status") != "True":
             since = str(each.get("lastTransitionTime") or "")
             reason = str(each.get("reason") or each.get("status") or "")
             text = f"cluster {name} is not ready" + (f" since {since}" if since else "")
-            return f"{text} ({reason})" if reason else text, str(each.get("message") or "")
-    return "", ""
+            text = f"{text} ({reason})" if reason else text
+            return "ClusterNotReady", text, str(each.get("message") or "")
+    return "", "", ""
 
 
 def _reported(manifest: Manifest) -> dict[str, Manifest]:

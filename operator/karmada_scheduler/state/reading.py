@@ -13,9 +13,7 @@ from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 from karmada_scheduler.framework.diagnosis import AT_GUARD
 from karmada_scheduler.informer.requeue_rules import is_claimed
 from karmada_scheduler.state.model import (
-    Applied,
     BindingState,
-    ClusterStatus,
     HeldBy,
     Placed,
     SchedulerStatus,
@@ -290,14 +288,8 @@ def _placed_state(binding: Binding, manifest: Manifest, facts: Facts, found: Bin
             found,
             name=StateName.NOT_RUNNING,
             text="; ".join(texts),
-            reason=_reason_of(first),
+            reason=first.reason,
             message=first.message,
         )
     stored = condition_of(binding)
     return replace(found, reason=stored.reason, message=stored.message, since=stored.since)
-
-
-def _reason_of(row: ClusterStatus) -> str:
-    if row.problem.startswith("cluster "):
-        return "ClusterMissing" if row.problem.endswith("does not exist") else "ClusterNotReady"
-    return "NotApplied" if row.applied is Applied.NO else "Unhealthy"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from karmada_scheduler.explain.funnel import LOST_BY
 from karmada_scheduler.explain.model import ClusterRow, Explanation, SelectTrace, Target
+from karmada_scheduler.views.state import ROW_HEADING, answer, row_cells, shows_rows, would_be
 from karmada_scheduler.views.text import provenance_text
 
 
@@ -61,12 +63,16 @@ def document_of(explanation: Explanation, *, rows: int) -> Iterator[Block]:
     """
     binding = explanation.binding
     name = f"{binding.namespace}/{binding.name}" if binding.namespace else binding.name
-    yield Heading(f"{name}: {explanation.state.value.lower()}")
-    answer = "; ".join(part for part in (_placement(explanation.placement, rows), explanation.answer) if part)
-    yield Paragraph(answer, explanation.state.value)
+    state = explanation.state
+    yield Heading(f"{name}: {state.words.lower()}")
+    yield Paragraph(answer(state, partial(_listed, limit=rows)), state.words)
+    if next_text := would_be(explanation, partial(_listed, limit=rows)):
+        yield Paragraph(next_text)
     if binding.policy is not None:
         yield Paragraph(str(binding.policy), "Policy")
     yield Paragraph(provenance_text(explanation), "Source")
+    if shows_rows(state.rows):
+        yield Table("What runs", ROW_HEADING, [row_cells(each) for each in state.rows[:rows]], " > >")
     if explanation.causes:
         yield Heading("Causes")
         yield Items([(each.code, each.text) for each in explanation.causes])

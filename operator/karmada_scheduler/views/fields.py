@@ -14,6 +14,8 @@ from karmada_scheduler.explain.model import API_VERSION, Cause, Explanation, Ref
 from karmada_scheduler.plan.model import Plan
 from karmada_scheduler.rebalance.manifests import manifests
 from karmada_scheduler.rebalance.model import RebalanceProposal
+from karmada_scheduler.state.model import BindingState
+from karmada_scheduler.views.state import headline
 from karmada_scheduler.whynot.model import WhyNot
 from karmada_scheduler.whynot.reverse import WhyNotCluster
 
@@ -52,6 +54,8 @@ def fields_of(value: Any) -> Any:
         return value.value
     if isinstance(value, Cause):
         return cause_fields(value)
+    if isinstance(value, BindingState):
+        return {"headline": headline(value), **_fields_of_dataclass(value)}
     if isinstance(value, Refusal):
         return {
             "plugin": value.plugin,
@@ -61,14 +65,16 @@ def fields_of(value: Any) -> Any:
             "names": list(value.names),
         }
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            camel(field.name): fields_of(getattr(value, field.name)) for field in dataclasses.fields(value)
-        }
+        return _fields_of_dataclass(value)
     if isinstance(value, Mapping):
         return {str(key): fields_of(each) for key, each in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [fields_of(each) for each in value]
     return value
+
+
+def _fields_of_dataclass(value: Any) -> dict[str, Any]:
+    return {camel(field.name): fields_of(getattr(value, field.name)) for field in dataclasses.fields(value)}
 
 
 def cause_fields(cause: Cause) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 from karmada_scheduler.explain.model import API_VERSION, Cause, Explanation, Refusal
 from karmada_scheduler.plan.model import Plan
 from karmada_scheduler.rebalance.model import RebalanceProposal
+from karmada_scheduler.state.model import BindingState
 from karmada_scheduler.views.fields import camel
 from karmada_scheduler.whynot.model import WhyNot
 from karmada_scheduler.whynot.reverse import WhyNotCluster
@@ -77,6 +78,9 @@ def _object(class_: type, definitions: dict[str, Any]) -> dict[str, Any]:
     if class_ is Refusal:
         properties["count"] = {"type": "integer"}
         required.append("count")
+    if class_ is BindingState:
+        properties["headline"] = {"type": "string"}
+        required.append("headline")
     if class_ is Cause:
         properties["primary"] = {"const": True}
         required.remove("primary")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from karmada_scheduler.explain.amounts import listed
@@ -15,10 +16,10 @@ from karmada_scheduler.explain.model import (
     Remedy,
     RemedySearch,
     SelectTrace,
-    State,
     Tense,
 )
 from karmada_scheduler.views.layout import Style, folded_to, table
+from karmada_scheduler.views.state import ROW_HEADING, headline, row_cells, shows_rows, would_be
 
 DECISIVE: Final = "<- decisive"
 _ROWS: Final = 12
@@ -26,12 +27,13 @@ _REFUSED_ROWS: Final = 5
 
 
 def explanation_text(explanation: Explanation, style: Style, *, quiet: bool = False) -> str:
-    """Return the text; with ``quiet`` the answer and the steps only."""
+    """Return the text; with ``quiet`` the answer, the steps, and what is wrong."""
     lines = list(_head(explanation, style))
     funnel = list(_funnel(explanation, style))
+    warnings = list(_warnings(explanation, style))
     if quiet:
-        return "\n".join([*lines, *funnel]) + "\n"
-    sections = [lines, funnel, list(_warnings(explanation, style)), *_tables(explanation, style)]
+        return "\n".join([*lines, *funnel, *warnings]) + "\n"
+    sections = [lines, list(_rows(explanation, style)), funnel, warnings, *_tables(explanation, style)]
     sections += [list(_remedies(explanation, style)), list(_end(explanation, style))]
     return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
 
@@ -43,18 +45,13 @@ def _head(explanation: Explanation, style: Style) -> Iterator[str]:
     if binding.policy is not None:
         parts.append(f"policy {binding.policy}")
     yield from style.wrap_parts(parts, indent="  ")
-    colour = "green" if explanation.is_good else "red"
-    placement = style.fold(
-        [f"{each.name} {each.replicas}" if binding.replicas else each.name for each in explanation.placement],
-        limit=12,
-    )
-    if explanation.state is State.STUCK:
-        placement = f"keeps {placement}"
-    answer = "; ".join(part for part in (placement, explanation.answer) if part)
-    state = explanation.state.value
-    first, *rest = style.wrap(f"{state}   {answer}" if answer else state, indent="  ")
-    yield style.paint(state, colour) + first[len(state) :]
+    state = explanation.state
+    fold = partial(style.fold, limit=12)
+    first, *rest = style.wrap(headline(state, fold), indent="  ")
+    yield style.paint(state.words, state.name.colour) + first[len(state.words) :]
     yield from rest
+    if next_text := would_be(explanation, fold):
+        yield from style.wrap(next_text, indent="  ")
     yield from style.wrap(provenance_text(explanation), indent="  ")
 
 
@@ -100,6 +97,21 @@ def _age(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def _rows(explanation: Explanation, style: Style) -> Iterator[str]:
+    rows = explanation.state.rows
+    if not shows_rows(rows):
+        return
+    bad = [each for each in rows if each.reason]
+    shown = (
+        rows
+        if style.unfolded or len(rows) <= _ROWS + 1
+        else [*bad, *(e for e in rows if not e.reason)][:_ROWS]
+    )
+    yield from table(ROW_HEADING, [row_cells(each) for each in shown], style, align=" > >", spilling=5)
+    if len(shown) < len(rows):
+        yield f"and {len(rows) - len(shown):,} more clusters (--all)"
 
 
 def _funnel(explanation: Explanation, style: Style) -> Iterator[str]:

@@ -1,31 +1,19 @@
-"""Bindings as rows: the state that the object itself shows, without deciding anything."""
+"""Bindings as rows: the state that is stored, without deciding anything."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
+from typing import Any, Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.explain.explain import policy_of
 from karmada_scheduler.explain.model import PolicyRef, Target
+from karmada_scheduler.state.model import WORST_FIRST, BindingState, StateName
+from karmada_scheduler.state.reading import Facts, state_of
 
-
-class BindingState(Enum):
-    """What the object shows, the worst first; the value is what people read."""
-
-    STUCK = "stuck"
-    """It has clusters, and its last decision failed."""
-    NOT_PLACED = "not placed"
-    """It has none, and its last decision failed."""
-    PENDING = "pending"
-    """It has none, and no decision was reported."""
-    SUSPENDED = "suspended"
-    NO_PLACEMENT = "no placement"
-    """It follows other bindings, or no policy gave it a placement."""
-    BEING_DELETED = "being deleted"
-    PLACED = "placed"
+_NO_FACTS: Final = Facts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +24,7 @@ class BindingRow:
         workload: Kind and name of the workload.
         replicas: What it wants in all; 0 for a workload without replicas.
         placement: What it has.
+        stored: The whole state.
         reason: The reason of the condition Scheduled; "" without one.
         message: The message of that condition.
         is_due: Whether its generation was not scheduled yet.
@@ -48,7 +37,8 @@ class BindingRow:
     workload: str
     replicas: int
     placement: tuple[Target, ...]
-    state: BindingState
+    state: StateName
+    stored: BindingState
     reason: str
     message: str
     is_due: bool
@@ -66,8 +56,17 @@ class BindingRow:
         return BindingKey(self.kind, self.namespace, self.name)
 
 
-def row_of(binding: Binding) -> BindingRow:
-    """Return the row of a binding."""
+def row_of(
+    binding: Binding, manifest: Mapping[str, Any] | None = None, facts: Facts = _NO_FACTS
+) -> BindingRow:
+    """Return the row of a binding.
+
+    Args:
+        binding: The binding.
+        manifest: The same as it was read.
+        facts: What is stored besides it.
+    """
+    stored = state_of(binding, manifest or {}, facts)
     condition = binding.status.condition(SCHEDULED_CONDITION) or {}
     spec, status = binding.spec, binding.status
     last = status.last_scheduled_time
@@ -77,8 +76,9 @@ def row_of(binding: Binding) -> BindingRow:
         name=binding.key.name,
         workload=f"{spec.resource.kind} {spec.resource.name}".strip(),
         replicas=spec.replicas,
-        placement=tuple(Target(each.name, each.replicas) for each in sorted(spec.clusters)),
-        state=_state(binding, str(condition.get("status") or "")),
+        placement=stored.clusters,
+        state=stored.name,
+        stored=stored,
         reason=str(condition.get("reason") or ""),
         message=str(condition.get("message") or ""),
         is_due=status.scheduler_observed_generation != binding.generation,
@@ -86,21 +86,6 @@ def row_of(binding: Binding) -> BindingRow:
         scheduler=spec.responsible_scheduler,
         last_scheduled="" if last is None else last.strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
-
-
-def _state(binding: Binding, scheduled: str) -> BindingState:
-    spec = binding.spec
-    if binding.deleting:
-        return BindingState.BEING_DELETED
-    if spec.placement is None:
-        return BindingState.NO_PLACEMENT
-    if spec.scheduling_suspended:
-        return BindingState.SUSPENDED
-    if spec.clusters:
-        return BindingState.STUCK if scheduled == "False" else BindingState.PLACED
-    if scheduled == "False":
-        return BindingState.NOT_PLACED
-    return BindingState.PLACED if scheduled == "True" else BindingState.PENDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +122,9 @@ class Filter:
         )
 
 
-_ORDER = {state: number for number, state in enumerate(BindingState)}
-
-
 def worst_first(rows: Iterable[BindingRow]) -> list[BindingRow]:
     """Return rows by state, then by namespace and name."""
-    return sorted(rows, key=lambda row: (_ORDER[row.state], row.namespace, row.name))
+    return sorted(rows, key=lambda row: (WORST_FIRST[row.state], row.namespace, row.name))
 
 
 def newest_first(rows: Iterable[BindingRow]) -> list[BindingRow]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from karmada_scheduler.explain.model import Target
-from karmada_scheduler.web.bindings import BindingRow, BindingState, newest_first
+from karmada_scheduler.state.model import StateName
+from karmada_scheduler.web.bindings import BindingRow, newest_first
 
 SHOWN: Final = 200
 
@@ -157,7 +158,7 @@ def of_objects(rows: Sequence[BindingRow]) -> tuple[DecisionRow, ...]:
             event="",
             stages={},
             before=(),
-            placement=row.placement if row.state is not BindingState.STUCK else None,
+            placement=row.placement if row.state is not StateName.STUCK else None,
             reason=row.reason,
             message=row.message if row.reason != "Success" else "",
             ending="",

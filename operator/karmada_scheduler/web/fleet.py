@@ -11,7 +11,7 @@ from typing import Final
 from karmada_scheduler.api.cluster import READY, Cluster
 from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.explain.amounts import shown
-from karmada_scheduler.web.bindings import BindingState
+from karmada_scheduler.state.model import StateName
 from karmada_scheduler.web.state import Contents, State
 
 RESOURCES: Final = ("cpu", "memory", "pods")
@@ -91,7 +91,7 @@ class Region:
 class StateCount:
     """The number of bindings in a state."""
 
-    state: BindingState
+    state: StateName
     count: int
 
 
@@ -128,7 +128,7 @@ class Fleet:
             found.setdefault(each.region, []).append(each)
         return tuple(Region(name, tuple(clusters)) for name, clusters in found.items())
 
-    def count(self, state: BindingState) -> int:
+    def count(self, state: StateName) -> int:
         """Return the number of bindings in a state."""
         return next((each.count for each in self.states if each.state is state), 0)
 
@@ -145,7 +145,7 @@ def fleet_of(state: State) -> Fleet:
         not_ready=sum(1 for each in clusters if not each.is_ready),
         tainted=sum(1 for each in clusters if each.taints),
         bindings=len(rows),
-        states=tuple(StateCount(each, counts[each]) for each in BindingState if counts[each]),
+        states=tuple(StateCount(each, counts[each]) for each in StateName if counts[each]),
         problems=tuple(state.problems),
     )
 

@@ -14,6 +14,7 @@ from karmada_scheduler.explain.model import API_VERSION, Explanation
 from karmada_scheduler.explain.names import nearest
 from karmada_scheduler.plan.model import Effect, Plan
 from karmada_scheduler.process.read_only_server import AsyncHandler, Document, Handler, Request, Response
+from karmada_scheduler.state.model import StateName
 from karmada_scheduler.views.fields import (
     explanation_fields,
     fields_of,
@@ -24,7 +25,7 @@ from karmada_scheduler.views.fields import (
 from karmada_scheduler.views.plan_markdown import plan_markdown
 from karmada_scheduler.web import charts
 from karmada_scheduler.web.answers import Answers, Change, NoAnswerError, Question
-from karmada_scheduler.web.bindings import BindingState, Filter, worst_first
+from karmada_scheduler.web.bindings import Filter, worst_first
 from karmada_scheduler.web.computing import BusyError, Computer
 from karmada_scheduler.web.decisions import SHOWN, DecisionRow
 from karmada_scheduler.web.fleet import SORTS, ClusterShown, cluster_shown, fleet_of, sorted_clusters
@@ -168,7 +169,7 @@ class Handlers:
             "sort": by,
             "causes": self._answers.causes,
             "process": decisions.process,
-            "trouble": [each for each in fleet.states if each.state is not BindingState.PLACED],
+            "trouble": [each for each in fleet.states if each.state is not StateName.PLACED],
         }
         return self._rendered("fleet.html", request, values, data="/v1/fleet")
 
@@ -251,7 +252,7 @@ class Handlers:
             "paging": paging,
             "all": len(state.contents.rows),
             "namespaces": sorted({row.namespace for row in state.contents.rows if row.namespace}),
-            "states": [each.value for each in BindingState],
+            "states": [each.value for each in StateName],
         }
         return self._rendered("bindings.html", request, values, data=f"/v1{request.target}")
 

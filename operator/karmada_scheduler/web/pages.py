@@ -19,6 +19,7 @@ from karmada_scheduler.explain.model import Target
 from karmada_scheduler.views.fields import fields_of
 from karmada_scheduler.views.layout import Style
 from karmada_scheduler.views.plan_words import moves, summary
+from karmada_scheduler.views.state import would_be
 from karmada_scheduler.views.text import asked_text, provenance_text
 from karmada_scheduler.views.why_not import (
     boundary,
@@ -108,6 +109,7 @@ class Pages:
             "fold": fold,
             "listed": listed,
             "provenance": provenance_text,
+            "would_be": would_be,
             "asked": asked_text,
             "json": lambda value: json.dumps(fields_of(value), indent=2, ensure_ascii=False),
             "boundary": boundary,

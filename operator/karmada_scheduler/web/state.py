@@ -10,6 +10,7 @@ from typing import Any
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.state.reading import Facts
 from karmada_scheduler.web.bindings import BindingRow, row_of
 
 
@@ -19,11 +20,15 @@ class Contents:
 
     Attributes:
         objects: What the commands read, for those who compute answers.
+        facts: What is stored besides the bindings.
+        manifests: Bindings by key, and clusters by name, as they were read.
     """
 
     clusters: Sequence[Cluster]
     bindings: Sequence[Binding]
     objects: Any = field(default=None, repr=False)
+    facts: Facts = field(default_factory=Facts, repr=False)
+    manifests: Mapping[Any, Mapping[str, Any]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def cluster_by_name(self) -> Mapping[str, Cluster]:
@@ -38,7 +43,7 @@ class Contents:
     @cached_property
     def rows(self) -> Sequence[BindingRow]:
         """The bindings as rows."""
-        return [row_of(each) for each in self.bindings]
+        return [row_of(each, self.manifests.get(each.key), self.facts) for each in self.bindings]
 
     @cached_property
     def on_cluster(self) -> Mapping[str, Sequence[BindingRow]]:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.state.model import StateName
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
-from karmada_scheduler.web.bindings import BindingState, Filter, newest_first, row_of, worst_first
+from karmada_scheduler.web.bindings import Filter, newest_first, row_of, worst_first
 from karmada_scheduler.web.computing import MAX_WAITING, BusyError, Computer
 from karmada_scheduler.web.decisions import of_objects, of_records, process_state
 from karmada_scheduler.web.fleet import cluster_shown, clusters_of, sorted_clusters
@@ -27,24 +28,31 @@ def _one() -> BindingBuilder:
 @pytest.mark.parametrize(
     ("made", "state"),
     [
-        (_one(), BindingState.PENDING),
-        (_one().condition(**FAILED), BindingState.NOT_PLACED),
-        (_one().on(m1=3).condition(**FAILED), BindingState.STUCK),
-        (_one().on(m1=3).condition(**DONE), BindingState.PLACED),
-        (_one().on(m1=3), BindingState.PLACED),
-        (_one().condition(**DONE), BindingState.PLACED),
-        (_one().on(m1=3).suspended(), BindingState.SUSPENDED),
-        (_one().placement(None), BindingState.NO_PLACEMENT),
-        (_one().on(m1=3).deleting(), BindingState.BEING_DELETED),
+        (_one(), StateName.NOT_DECIDED_YET),
+        (_one().condition(**FAILED), StateName.NOT_PLACED),
+        (_one().on(m1=3).condition(**FAILED), StateName.STUCK),
+        (_one().on(m1=3).condition(**DONE).observed_generation(1), StateName.PLACED),
+        (_one().on(m1=3).condition(**DONE), StateName.OUT_OF_DATE),
+        (_one().on(m1=3), StateName.PLACED),
+        (_one().condition(**DONE).observed_generation(1), StateName.NOT_PLACED),
+        (_one().on(m1=3).suspended(), StateName.HELD),
+        (_one().placement(None), StateName.NO_PLACEMENT),
+        (_one().on(m1=3).deleting(), StateName.BEING_DELETED),
     ],
-    ids=lambda value: value.value if isinstance(value, BindingState) else "",
+    ids=lambda value: value.value if isinstance(value, StateName) else "",
 )
-def test_the_state_is_what_the_object_shows(made: BindingBuilder, state: BindingState) -> None:
+def test_the_state_is_what_the_object_shows(made: BindingBuilder, state: StateName) -> None:
     assert row_of(made.build()).state is state
 
 
 def test_rows_are_filtered_by_every_property() -> None:
-    made = _one().on(m1=3).condition(**DONE).annotation("propagationpolicy.karmada.io/name", "gold")
+    made = (
+        _one()
+        .on(m1=3)
+        .condition(**DONE)
+        .observed_generation(1)
+        .annotation("propagationpolicy.karmada.io/name", "gold")
+    )
     row = row_of(made.annotation("propagationpolicy.karmada.io/namespace", "shop").build())
     for wanted in ({"text": "WEB"}, {"namespace": "default"}, {"policy": "gold"}, {"policy": "shop/gold"}):
         assert Filter(**wanted).holds(row), wanted
@@ -56,7 +64,7 @@ def test_rows_are_filtered_by_every_property() -> None:
 
 def test_the_worst_bindings_come_first() -> None:
     rows = [row_of(each.build()) for each in (_one().on(m1=3), _one().condition(**FAILED))]
-    assert [each.state for each in worst_first(rows)] == [BindingState.NOT_PLACED, BindingState.PLACED]
+    assert [each.state for each in worst_first(rows)] == [StateName.NOT_PLACED, StateName.PLACED]
 
 
 def test_decisions_of_objects_are_those_that_were_scheduled_the_newest_first() -> None:

@@ -12,7 +12,7 @@ from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.explain import traces
 from karmada_scheduler.explain.explain import explain
 from karmada_scheduler.explain.inputs import ExplainInputs
-from karmada_scheduler.explain.model import Mismatch, State
+from karmada_scheduler.explain.model import Mismatch, NextState
 from karmada_scheduler.explain.trace_divide import Divided, trace_divide
 from karmada_scheduler.explain.traces import attempt_of
 from karmada_scheduler.testing import binding, cluster
@@ -70,7 +70,10 @@ def test_every_explanation_of_a_generated_case_is_complete_and_can_be_written() 
         ], case
         without = [each.name for each in explanation.clusters if not each.is_target and not each.cause]
         assert without == [], case
-        if explanation.state in {State.NOT_PLACED, State.STUCK}:
+        if explanation.would_be is not None and explanation.would_be.outcome in {
+            NextState.NOT_PLACED,
+            NextState.STUCK,
+        }:
             assert explanation.causes, case
         assert explanation_text(explanation, Style(width=80))
         assert json.loads(as_json(explanation_fields(explanation)))["kind"] == "Explanation"

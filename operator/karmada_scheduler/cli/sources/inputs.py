@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from karmada_scheduler.api.binding import Binding
@@ -31,6 +31,8 @@ class Explaining:
     scheduler: SimulatedScheduler
     frameworks: Frameworks
     snapshot: Snapshot
+    rules: str = ""
+    process: Mapping[str, str] = field(default_factory=dict)
 
     def inputs_of(self, binding: Binding) -> ExplainInputs:
         """Return what a decision about a binding reads."""
@@ -53,6 +55,9 @@ class Explaining:
             template_labels=objects.template_labels(binding.spec.resource),
             others=objects.bindings,
             now=objects.at or datetime.now(UTC),
+            schedulers=objects.schedulers(self.process),
+            events=objects.warning_events(),
+            rules=self.rules,
         )
 
 
@@ -80,6 +85,9 @@ def explaining(
     try:
         with rules.configured(arguments, gates, own, handle_for=scheduler.handle_for) as frameworks:
             scheduler.use(frameworks)
-            yield Explaining(objects, gates, scheduler, frameworks, snapshot)
+            process = getattr(arguments, "process_names", {})
+            yield Explaining(
+                objects, gates, scheduler, frameworks, snapshot, rules.described(arguments), process
+            )
     except ConfigError as unusable:
         raise NoAnswerError("\n".join(str(each) for each in unusable.problems)) from unusable

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final
 
-from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, BindingKey
+from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.cli.sources.bindings import NoSuchBindingError, WorkloadName, find_binding
 from karmada_scheduler.client import json_body
 from karmada_scheduler.client.api_error import ApiError
@@ -24,12 +26,19 @@ from karmada_scheduler.client.karmada import (
 )
 from karmada_scheduler.client.lists import list_pages
 from karmada_scheduler.client.metadata import KindName, MetadataClient, ServedResource
+from karmada_scheduler.state.model import SchedulerShown, SchedulerStatus
+from karmada_scheduler.state.schedulers import schedulers_of, seen_in_bindings, seen_in_event
+from karmada_scheduler.state.stored import mapping, mappings
 
 TIMEOUT_SECONDS: Final = 60.0
 
 _BINDINGS: Final = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
 _POLICIES: Final = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
 _FORBIDDEN: Final = 403
+LEASES_PATH: Final = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases"
+_LOOKED_AT: Final = 500
+"""Objects of a list of which one page is enough."""
+_ITEMS_SECONDS: Final = 10.0
 _HINT: Final = "is this the Karmada API server? (--kubeconfig, --context)"
 
 Manifest = dict[str, Any]
@@ -61,6 +70,11 @@ class LiveContents:
         templates: The metadata of the wanted workload, if it has no binding.
         problems: What could not be read without ending the command: single objects, and policies.
         unlisted: Why bindings other than the wanted one could not be listed, one line per kind.
+        leases: Of Karmada's system namespace; None if they could not be read.
+        no_leases: Why not; "" if they were read.
+        seen: The schedulers without a Lease that have left something.
+        events: Of the wanted binding and its template.
+        no_events: Why there are none; "" if they were read.
     """
 
     server: str
@@ -70,6 +84,11 @@ class LiveContents:
     policies: list[Manifest] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     unlisted: list[str] = field(default_factory=list)
+    leases: list[Manifest] | None = None
+    no_leases: str = ""
+    seen: list[SchedulerShown] = field(default_factory=list)
+    events: list[Manifest] = field(default_factory=list)
+    no_events: str = ""
 
 
 def read_live(
@@ -116,6 +135,9 @@ async def _read(
                 await reading.policies()
                 if all_bindings:
                     await reading.other_bindings()
+                await reading.schedulers()
+                if keys:
+                    await reading.events()
         return reading.found
 
 
@@ -273,6 +295,60 @@ class _Reading:
                 continue
             self.found.bindings += [each for each in listed if _identity(each) not in known]
 
+    async def schedulers(self) -> None:
+        """Read which schedulers exist. An answer without that says so."""
+        try:
+            pages = list_pages(self._connection, LEASES_PATH)
+            self.found.leases = [each async for page, _ in pages for each in page]
+        except ApiError as error:
+            self.found.no_leases = str(error)
+            return
+        known = schedulers_of(self.found.leases, now=datetime.now(UTC))
+        known = known.with_seen(seen_in_bindings(_readable(self.found.bindings)))
+        self.found.seen += known.seen.values()
+        for name in dict.fromkeys(map(_scheduler_name, self.found.bindings)):
+            if known.of(name).status is SchedulerStatus.MISSING:
+                self.found.seen += await self._seen(name)
+
+    async def _seen(self, name: str) -> list[SchedulerShown]:
+        """Return a scheduler without a Lease if it has left an Event, or a condition on a binding."""
+        try:
+            query = {"fieldSelector": f"source={name}", "limit": "1"}
+            found = await self._items("/api/v1/events", query)
+            if found:
+                return [seen_in_event(name, found[0])]
+            for resource in _BINDINGS:
+                items = await self._items(resource.path, {"limit": str(_LOOKED_AT)})
+                typed = [
+                    {**each, "apiVersion": f"{resource.group}/{resource.version}", "kind": resource.kind}
+                    for each in items
+                ]
+                if seen := [each for each in seen_in_bindings(_readable(typed)) if each.name == name]:
+                    return seen
+        except ApiError as error:
+            return [SchedulerShown(name, source=f"whether it has decided is not known: {error}")]
+        return []
+
+    async def events(self) -> None:
+        """Read the Events of the wanted binding and of its template. An answer without them is still right."""
+        for binding in self.found.bindings[:1]:
+            resource = mapping(mapping(binding.get("spec")).get("resource"))
+            metadata = mapping(binding.get("metadata"))
+            for uid in (metadata.get("uid"), resource.get("uid")):
+                if not uid:
+                    continue
+                namespace = metadata.get("namespace") or "default"
+                query = {"fieldSelector": f"involvedObject.uid={uid}", "limit": str(_LOOKED_AT)}
+                try:
+                    self.found.events += await self._items(f"/api/v1/namespaces/{namespace}/events", query)
+                except ApiError as error:
+                    self.found.no_events = str(error)
+                    return
+
+    async def _items(self, path: str, query: dict[str, str]) -> list[Manifest]:
+        found = await self._connection.request("GET", path, query=query, timeout=_ITEMS_SECONDS)
+        return [dict(each) for each in mappings(mapping(found).get("items"))]
+
     async def _list(self, resource: Resource) -> list[Manifest]:
         self.subject = resource.plural
         manifests: list[Manifest] = []
@@ -286,6 +362,18 @@ class _Reading:
                     # The API server leaves both out of the items of a list.
                     manifests.append({**item, "apiVersion": api_version, "kind": resource.kind})
         return manifests
+
+
+def _scheduler_name(binding: Manifest) -> str:
+    return str(mapping(binding.get("spec")).get("schedulerName") or DEFAULT_SCHEDULER_NAME)
+
+
+def _readable(manifests: Iterable[Manifest]) -> Iterator[Binding]:
+    for each in manifests:
+        try:
+            yield Binding.from_manifest(each)
+        except ManifestError:
+            continue  # reported where the binding is used
 
 
 def _identity(manifest: Manifest) -> tuple[str, str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 from karmada_scheduler.api.binding import Binding, BindingKey, ObjectReference
@@ -26,6 +26,9 @@ from karmada_scheduler.cli.sources.live import (
 )
 from karmada_scheduler.cli.sources.times import seconds
 from karmada_scheduler.explain.names import nearest
+from karmada_scheduler.state.model import SchedulerShown
+from karmada_scheduler.state.schedulers import Schedulers, schedulers_of
+from karmada_scheduler.state.stored import mapping, mappings
 
 __all__ = ["NoAnswerError", "Objects", "add_arguments", "add_other_bindings", "captured", "gather"]
 
@@ -50,6 +53,10 @@ class Objects:
         problems: What could not be read, one line each.
         warnings: Problems without which the answer is right all the same: policies that may not be read.
         unlisted: Why bindings other than the wanted one could not be listed.
+        leases: Of Karmada's system namespace; None if they were not read.
+        no_leases: Why they could not be read; "" if they were, or nobody has asked.
+        seen: The schedulers without a Lease that have left something.
+        events: Of the wanted binding and its template.
     """
 
     source: str
@@ -63,6 +70,29 @@ class Objects:
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     unlisted: list[str] = field(default_factory=list)
+    leases: Sequence[Manifest] | None = None
+    no_leases: str = ""
+    seen: Sequence[SchedulerShown] = ()
+    events: Sequence[Manifest] = ()
+
+    def schedulers(self, process: Mapping[str, str] | None = None) -> Schedulers:
+        """Return which schedulers exist.
+
+        Args:
+            process: Names of the profiles of a process that has answered, to its name or address.
+        """
+        known = schedulers_of(
+            self.leases, now=self.at or datetime.now(UTC), process=process, problem=self.no_leases
+        )
+        return known.with_seen(self.seen)
+
+    def warning_events(self) -> list[Manifest]:
+        """Return for each controller its newest Event, if that is a Warning, the newest first."""
+        newest: dict[str, Manifest] = {}
+        for each in sorted(self.events, key=_time_of, reverse=True):
+            source = str(mapping(each.get("source")).get("component") or each.get("reportingComponent") or "")
+            newest.setdefault(source, each)
+        return [each for each in newest.values() if each.get("type") == "Warning"]
 
     def add_clusters(self, found: Iterable[tuple[Cluster, Manifest]]) -> None:
         """Add clusters with their manifests."""
@@ -105,6 +135,10 @@ class Objects:
             if key in by_key:
                 return by_key[key]
         raise NoAnswerError(_unknown(keys[0], list(by_key)))
+
+
+def _time_of(event: Manifest) -> str:
+    return str(event.get("lastTimestamp") or event.get("eventTime") or "")
 
 
 def _unknown(wanted: BindingKey, known: Sequence[BindingKey]) -> str:
@@ -210,6 +244,9 @@ def captured(objects: Objects) -> dict[str, Any]:
         "policies": None
         if objects.policies is None
         else [capture.reduced(each) for each in objects.policies],
+        "leases": None if objects.leases is None else [capture.reduced(each) for each in objects.leases],
+        "noLeases": objects.no_leases,
+        "events": [capture.reduced(each) for each in objects.events],
         "workloads": None
         if objects.workloads is None
         else [capture.metadata_of(each) for each in objects.workloads],
@@ -225,7 +262,14 @@ def _from_capture(arguments: argparse.Namespace) -> Objects:
     fields = capture.read(arguments.replay)
     at = capture.captured_at(fields)
     source = f"a capture of {at.strftime('%Y-%m-%dT%H:%M:%SZ')}"
-    objects = Objects(source, at=at, policies=fields.get("policies"))
+    objects = Objects(
+        source,
+        at=at,
+        policies=fields.get("policies"),
+        leases=fields.get("leases"),
+        no_leases=str(fields.get("noLeases") or ""),
+        events=mappings(fields.get("events")),
+    )
     objects.add_clusters(_parsed(fields["clusters"], as_cluster, objects.problems))
     objects.add_bindings(_parsed(fields["bindings"], as_binding, objects.problems))
     if fields.get("workloads") is not None:
@@ -261,10 +305,22 @@ def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, al
         )
     except (LiveError, NoSuchBindingError) as error:
         raise NoAnswerError(str(error)) from error
-    objects = Objects(found.server, unlisted=found.unlisted, is_live=True)
+    objects = Objects(
+        found.server,
+        unlisted=found.unlisted,
+        is_live=True,
+        leases=found.leases,
+        no_leases=found.no_leases,
+        seen=found.seen,
+        events=found.events,
+    )
+    if found.no_leases:
+        objects.warnings.append(f"leases: which schedulers exist is not known: {found.no_leases}")
+    if found.no_events:
+        objects.warnings.append(f"events: what controllers have reported is not known: {found.no_events}")
     for each in found.problems:
         (objects.warnings if each.startswith(_POLICIES) else objects.problems).append(each)
-    if not objects.warnings:
+    if not any(each.startswith(_POLICIES) for each in objects.warnings):
         objects.policies = list(found.policies)
     objects.add_clusters(_parsed(found.clusters, as_cluster, objects.problems))
     objects.add_bindings(_parsed(found.bindings, as_binding, objects.problems))

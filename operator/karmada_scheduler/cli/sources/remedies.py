@@ -15,8 +15,8 @@ from karmada_scheduler.explain.model import (
     RemedyEdit,
     RemedyPatch,
     RemedySearch,
-    State,
 )
+from karmada_scheduler.state.model import StateName
 from karmada_scheduler.whynot.answer import Question, answer
 from karmada_scheduler.whynot.edits import ObjectRef, Side
 from karmada_scheduler.whynot.goals import IsPlaced
@@ -26,7 +26,14 @@ from karmada_scheduler.whynot.objects import ObjectSet
 from karmada_scheduler.whynot.search import Bounds
 
 _CURABLE: Final = frozenset(
-    {State.NOT_PLACED, State.STUCK, State.SUSPENDED, State.GATED, State.OTHER_SCHEDULER}
+    {
+        StateName.HELD,
+        StateName.NOBODY_DECIDES,
+        StateName.NOT_DECIDED_YET,
+        StateName.NOT_PLACED,
+        StateName.OUT_OF_DATE,
+        StateName.STUCK,
+    }
 )
 
 
@@ -41,7 +48,7 @@ def with_remedies(
         using: The objects and the rules.
         seconds: The time of the search.
     """
-    if explanation.state not in _CURABLE:
+    if explanation.state.name not in _CURABLE:
         return explanation
     found = answer(
         _objects(inputs, using),

@@ -87,6 +87,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def described(arguments: argparse.Namespace) -> str:
+    """Return by which rules a command decides, for people."""
+    if process := getattr(arguments, "process_rules", ""):
+        return str(process)
+    parts = [f"--plugins={','.join(arguments.plugins)}"] if arguments.plugins else []
+    parts += [f"--config={arguments.config}"] if arguments.config else []
+    parts += [f"--plugin-dir={each}" for each in arguments.plugin_dir]
+    parts += [f"--feature-gates={','.join(arguments.feature_gates)}"] if arguments.feature_gates else []
+    return f"karmada-scheduler v1.18.2, {' '.join(parts) or 'default plugins and gates'}"
+
+
 @contextmanager
 def configured(
     arguments: argparse.Namespace,

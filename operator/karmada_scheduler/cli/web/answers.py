@@ -38,8 +38,8 @@ from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.metrics.web import WebMetrics
 from karmada_scheduler.plan.change import ChangeError
 from karmada_scheduler.plan.model import Plan
+from karmada_scheduler.state.model import StateName
 from karmada_scheduler.web.answers import CauseCount, CauseScan, Change, NoAnswerError, Question
-from karmada_scheduler.web.bindings import BindingState
 from karmada_scheduler.web.decisions import (
     OBJECTS,
     RECORDS,
@@ -54,7 +54,14 @@ from karmada_scheduler.web.state import State
 from karmada_scheduler.whynot.model import WhyNot
 from karmada_scheduler.whynot.reverse import WhyNotCluster
 
-_UNPLACED: Final = (BindingState.STUCK, BindingState.NOT_PLACED, BindingState.PENDING)
+_UNPLACED: Final = (
+    StateName.NOT_PLACED,
+    StateName.NOBODY_DECIDES,
+    StateName.STUCK,
+    StateName.HELD,
+    StateName.OUT_OF_DATE,
+    StateName.NOT_DECIDED_YET,
+)
 _SCAN_SECONDS: Final = 1.0
 """CPU time for the causes of unplaced bindings, per reading of the objects."""
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, gather
+from karmada_scheduler.state.reading import Facts
 from karmada_scheduler.web.fleet import clusters_of
 from karmada_scheduler.web.state import Contents, State
 
@@ -69,7 +70,13 @@ class Reader:
         if before is not None and _fingerprint(objects) == _fingerprint(before.contents.objects):
             self._state = replace(before, read_at=now, problems=problems)
             return
-        contents = Contents(tuple(objects.clusters), tuple(objects.bindings), objects)
+        contents = Contents(
+            tuple(objects.clusters),
+            tuple(objects.bindings),
+            objects,
+            Facts(objects.schedulers(), objects.manifests.get, objects.policies, now=now),
+            objects.manifests,
+        )
         clusters_of(contents)  # so that no request waits for it
         number = 1 if before is None else before.number + 1
         self._state = State(number, objects.source, now, contents, problems)
@@ -110,4 +117,6 @@ def _fingerprint(objects: Objects) -> int:
     bindings = frozenset((each.key, each.uid, each.resource_version) for each in objects.bindings)
     if all(not each.resource_version for each in objects.clusters):
         return id(objects)  # files without versions
-    return hash((clusters, bindings))
+    schedulers = objects.schedulers()
+    names = {each.spec.responsible_scheduler for each in objects.bindings}
+    return hash((clusters, bindings, frozenset((name, schedulers.of(name).status) for name in names)))
