@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from karmada_scheduler.core.condition import SUCCESS_MESSAGE
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 
 FREE_CPU = {
@@ -16,6 +17,7 @@ FREE_CPU = {
     "us-east-2": 40,
     "edge-7": 9,
 }
+SCHEDULED = "2026-11-22T10:00:00Z"
 CORDON = "cluster.karmada.io/unschedulable:NoSchedule"
 
 
@@ -40,6 +42,33 @@ def checkout() -> BindingBuilder:
     made.affinity(labelSelector={"matchLabels": {"tier": "prod"}})
     made.spread("region", 2, 2).spread("cluster", 2, 3)
     return _claimed(made, "PropagationPolicy", "shop", "checkout")
+
+
+def placed_checkout() -> BindingBuilder:
+    """Return it as it is stored after its first decision, applied and ready everywhere."""
+    placement = {"ap-south-1": 4, "eu-west-1": 12, "eu-west-2": 8}
+    made = checkout().on(**placement).applied().last_scheduled(SCHEDULED).observed_generation(1)
+    made.condition(type="Scheduled", status="True", reason="Success", message=SUCCESS_MESSAGE)
+    made.manifest()["status"]["aggregatedStatus"] = [
+        {"clusterName": name, "applied": True, "health": "Healthy", "status": {"readyReplicas": count}}
+        for name, count in placement.items()
+    ]
+    return made
+
+
+def failed_billing() -> BindingBuilder:
+    """Return it as it is stored after its first decision, which failed."""
+    message = (
+        "0/8 clusters are available: 1 cluster(s) did not have region property, 1 cluster(s) had untolerated taint "
+        "{cluster.karmada.io/unschedulable: }, 6 cluster(s) did not match the placement cluster affinity constraint."
+    )
+    return billing().condition(
+        type="Scheduled",
+        status="False",
+        reason="NoClusterFit",
+        message=message,
+        lastTransitionTime=SCHEDULED,
+    )
 
 
 def billing() -> BindingBuilder:

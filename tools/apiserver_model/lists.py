@@ -52,8 +52,11 @@ def page(collection: Collection, revision: int, target: Target, request: Request
         request: Its ``limit``, ``continue``, ``resourceVersion`` and ``resourceVersionMatch`` are used.
     """
     query = request.query
-    refuse_selectors(request)
+    refuse_selectors(request, kind=target.kind.name)
     limit = _number(query.get("limit") or "0", "limit")
+    if selector := query.get("fieldSelector"):
+        found = whole(target, revision, collection.objects)
+        return found._replace(items=[each for each in found.items if _is_selected(each, selector)])
     if token := query.get("continue"):
         return _continued(collection, revision, target, token, limit)
     asked = query.get("resourceVersion") or ""
@@ -144,10 +147,25 @@ def check_version(request: Request, target: Target, revision: int) -> None:
         raise messages.too_large_version(asked, revision)
 
 
-def refuse_selectors(request: Request) -> None:
-    """Refuse selectors, which the model does not have, so that nobody takes all objects for the selected ones."""
+def _is_selected(event: bytes, selector: str) -> bool:
+    """Return whether an Event has the values of a field selector; those of a list are in one page here."""
+    found = orjson.loads(event)
+    values = {
+        "source": (found.get("source") or {}).get("component") or found.get("reportingComponent") or "",
+        "involvedObject.uid": (found.get("involvedObject") or {}).get("uid") or "",
+        "type": found.get("type") or "",
+    }
+    terms = [each.partition("=") for each in selector.split(",")]
+    return all(name in values and values[name] == value for name, _, value in terms)
+
+
+def refuse_selectors(request: Request, *, kind: str = "") -> None:
+    """Refuse selectors that the model does not have, so that nobody takes all objects for the selected ones.
+
+    Lists of Events have field selectors.
+    """
     for name in ("labelSelector", "fieldSelector"):
-        if request.query.get(name):
+        if request.query.get(name) and (kind, name) != ("Event", "fieldSelector"):
             raise messages.refusal(501, "NotImplemented", f"the model of the API server has no {name}")
 
 

@@ -95,7 +95,7 @@ def _nothing_asks(situation: Situation) -> Cause:
     requested = situation.inputs.binding.spec.reschedule_triggered_at
     if requested is not None:
         evidence["rebalancedAt"] = at(requested)
-    text = "none of the five rules asks for a decision"
+    text = "nothing asks for a new decision: its placement, replicas and clusters are those of the last one"
     rebalanced = situation.rebalanced.placement
     if rebalanced is not None and rebalanced != situation.present:
         shown = ", ".join(f"{name} {replicas}" for name, replicas in rebalanced.items())

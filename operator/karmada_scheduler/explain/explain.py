@@ -206,10 +206,10 @@ def _schedule(situation: Situation) -> str:
     trigger = situation.trigger.trace
     if trigger.asks:
         rule = next((each for each in trigger.rules if each.holds), None)
-        why = f" ({rule.id}: {rule.name})" if rule is not None else ""
+        why = f": {rule.name}" if rule is not None else ""
         if trigger.schedule_class == ScheduleType.FIRST.value:
-            why = " (it was never scheduled)"
-        return f"class {trigger.schedule_class}{why}"
+            why = ": it has no clusters" if not situation.present else ": it was never scheduled"
+        return f"a decision is due{why} ({trigger.schedule_class})"
     if situation.rebalanced.decision.error is not None:
         return f"nothing asks for a new decision; one would fail: {situation.rebalanced.decision.error}"
     if situation.rebalanced.placement == situation.present:
@@ -268,6 +268,7 @@ def _condition(situation: Situation) -> ConditionShown | None:
         str(found.get("message") or ""),
         binding.status.scheduler_observed_generation == binding.generation,
         agrees,
+        str(found.get("lastTransitionTime") or ""),
     )
 
 

@@ -503,7 +503,7 @@ class ConditionShown:
     """The condition ``Scheduled`` of the object.
 
     Attributes:
-        is_current: Whether it is about the current generation.
+        is_current: Whether it is about the current generation; a failure does not say.
         agrees: Whether the decision that is shown would write the same.
     """
 
@@ -512,6 +512,7 @@ class ConditionShown:
     message: str
     is_current: bool
     agrees: bool
+    since: str = ""
 
 
 @dataclass(frozen=True, slots=True)

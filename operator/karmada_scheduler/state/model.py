@@ -46,7 +46,7 @@ class StateName(Enum):
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing is left to do: the exit status is 0."""
+        """Whether nothing is left to do."""
         return self in _GOOD
 
     @property
@@ -201,8 +201,13 @@ class BindingState:
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing is left to do."""
-        return self.name.is_good
+        """Whether nothing is left to do: the exit status is 0."""
+        return self.name.is_good and self.placed is not Placed.PART
+
+    @property
+    def colour(self) -> str:
+        """``green``, ``yellow`` or ``red``."""
+        return "yellow" if self.name.is_good and not self.is_good else self.name.colour
 
     @property
     def words(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from karmada_scheduler.explain.model import Explanation, NextState, WouldBe
+from karmada_scheduler.explain.model import Explanation, NextState
 from karmada_scheduler.state.model import Applied, BindingState, ClusterStatus, Placed, StateName, Target
 
 ROW_HEADING = ("ON", "WANTED", "APPLIED", "READY", "HEALTH", "")
@@ -40,32 +40,24 @@ def placement(targets: Sequence[Target], fold: Fold = ", ".join, *, wanted: int 
 
 
 def would_be(explanation: Explanation, fold: Fold = ", ".join) -> str:
-    """Return what a decision now would give, and by which rules; "" if that is what is stored."""
-    found = explanation.would_be
+    """Return what a decision now would give; "" if that is what is stored, and it is good."""
+    found, state = explanation.would_be, explanation.state
     if found is None or (not found.differs and explanation.is_good):
         return ""
-    text = _outcome(found, explanation, fold)
-    rules = explanation.provenance.rules
-    by = f" by the rules of {rules}" if rules else ""
-    if not found.differs and found.outcome in {NextState.PLACED, NextState.NO_REPLICAS}:
-        return f"A decision now{by} would change nothing."
-    if found.text:
-        return f"Would be: {text} (a decision now{by})"
-    return f"Would be: {text} (a decision now{by})."
-
-
-def _outcome(found: WouldBe, explanation: Explanation, fold: Fold) -> str:
     targets = placement(found.placement, fold, wanted=explanation.binding.replicas)
     match found.outcome:
+        case NextState.PLACED if not found.differs:
+            return "A decision now would change nothing."
         case NextState.PLACED:
-            return targets
-        case NextState.STUCK:
-            return f"unchanged: {found.text}"
+            return f"Would be: {targets} (a decision now)."
         case NextState.NO_REPLICAS:
-            return "nothing to place"
+            return "A decision now would place nothing: 0 replicas are wanted."
         case NextState.GATED:
-            return f"held at PreEnqueue: {found.text}"
-    return f"not placed: {found.text}" if found.text else "not placed"
+            return f"A decision now is held at PreEnqueue: {found.text}"
+    if state.name in {StateName.NOT_PLACED, StateName.STUCK}:
+        return f"A decision now fails as well: {found.text}"
+    kept = f"{targets} would stay, because " if found.placement else "Would be: not placed, because "
+    return f"{kept}a decision now fails: {found.text}"
 
 
 def shows_rows(rows: Sequence[ClusterStatus]) -> bool:

@@ -21,7 +21,7 @@ from karmada_scheduler.explain.model import (
 from karmada_scheduler.views.layout import Style, folded_to, table
 from karmada_scheduler.views.state import ROW_HEADING, headline, row_cells, shows_rows, would_be
 
-DECISIVE: Final = "<- decisive"
+DECISIVE: Final = "<- decides"
 _ROWS: Final = 12
 _REFUSED_ROWS: Final = 5
 
@@ -48,7 +48,7 @@ def _head(explanation: Explanation, style: Style) -> Iterator[str]:
     state = explanation.state
     fold = partial(style.fold, limit=12)
     first, *rest = style.wrap(headline(state, fold), indent="  ")
-    yield style.paint(state.words, state.name.colour) + first[len(state.words) :]
+    yield style.paint(state.words, state.colour) + first[len(state.words) :]
     yield from rest
     if next_text := would_be(explanation, fold):
         yield from style.wrap(next_text, indent="  ")
@@ -71,6 +71,8 @@ def provenance_text(explanation: Explanation) -> str:
     asks = explanation.trigger is not None and explanation.trigger.asks
     now = "" if provenance.tense is Tense.REPLAYED else " now"
     text = f"{provenance.tense.value}{now} from {provenance.source}"
+    if provenance.rules:
+        text += f" by the rules of {provenance.rules}"
     if provenance.basis == "first":
         text += ", as a first decision: it gives the placement that the binding has"
     if record is not None:
@@ -78,8 +80,8 @@ def provenance_text(explanation: Explanation) -> str:
         event = f", {record.event}" if record.event else ""
         same = "with the same result" if record.agrees else "with another result"
         text = (
-            f"recorded {record.at} by {record.process}, class {record.schedule_class}{event}{age}; the steps below are "
-            f"{text}, {same}"
+            f"recorded {record.at} by {record.process}, {record.schedule_class}{event}{age}; the steps below are {text}, "
+            f"{same}"
         )
     elif provenance.no_record:
         text += f"; no record ({provenance.no_record})"
@@ -357,7 +359,13 @@ def _end(explanation: Explanation, style: Style) -> Iterator[str]:
         yield from style.wrap(f"note: {note}", indent="  ")
     condition = explanation.condition
     if condition is not None:
-        current = "current generation" if condition.is_current else "an older generation"
-        differs = "" if condition.agrees else "; the decision above differs"
-        text = f'condition Scheduled={condition.status} {condition.reason}, {current}{differs}: "{condition.message}"'
+        text = f"condition Scheduled={condition.status} {condition.reason}"
+        if condition.since:
+            text += f" since {condition.since}"
+        if condition.status == "True" and not condition.is_current:
+            text += ", about an older generation"
+        if not condition.agrees:
+            text += "; a decision now would write another one"
+        if condition.message != explanation.state.message:
+            text += f': "{condition.message}"'
         yield from style.wrap(text, indent="  ")

@@ -17,7 +17,7 @@ from karmada_scheduler.cli.sources import objects
 from karmada_scheduler.cli.sources.bindings import NoSuchBindingError
 from karmada_scheduler.cli.sources.live import ControlPlane, LiveContents, LiveError
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
-from tests.explain.fleet import billing, checkout, fleet
+from tests.explain.fleet import failed_billing, fleet, placed_checkout
 
 GOLDEN = Path(__file__).parent / "golden"
 PLUGIN = """
@@ -56,7 +56,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     ) -> Ran:
         files: dict[str, Sequence[BindingBuilder | ClusterBuilder]] = {
             "clusters": clusters or fleet(),
-            "bindings": bindings or [checkout(), billing()],
+            "bindings": bindings or [placed_checkout(), failed_billing()],
         }
         for kind, builders in files.items():
             (tmp_path / f"{kind}.yaml").write_text(yaml.safe_dump_all([each.manifest() for each in builders]))
@@ -116,12 +116,16 @@ def test_yaml_and_json_hold_the_same(run: Run) -> None:
 def test_json_has_the_placement_the_causes_and_the_clusters(run: Run) -> None:
     fields = run("checkout-deployment", "-n", "shop", "-o", "json").fields
 
-    assert fields["state"] == "PLACED"
-    assert fields["placement"] == [
-        {"name": "ap-south-1", "replicas": 4},
-        {"name": "eu-west-1", "replicas": 12},
-        {"name": "eu-west-2", "replicas": 8},
-    ]
+    assert (fields["state"]["name"], fields["state"]["placed"]) == ("placed", "all")
+    assert (
+        fields["state"]["clusters"]
+        == fields["wouldBe"]["placement"]
+        == [
+            {"name": "ap-south-1", "replicas": 4},
+            {"name": "eu-west-1", "replicas": 12},
+            {"name": "eu-west-2", "replicas": 8},
+        ]
+    )
     assert [each["code"] for each in fields["causes"] if each.get("primary")] == ["RegionTie"]
     assert fields["binding"]["policy"] == {
         "kind": "PropagationPolicy",
@@ -137,7 +141,7 @@ def test_json_has_the_placement_the_causes_and_the_clusters(run: Run) -> None:
 def test_quiet_prints_the_answer_and_the_steps(run: Run) -> None:
     out = run("checkout-deployment", "-n", "shop", "-q", "--width", "160").out
 
-    assert [line.split()[0] for line in out.splitlines()] == [
+    assert [line.split()[0] for line in out.splitlines() if not line.startswith("  has")] == [
         "shop/checkout-deployment",
         "PLACED",
         "recomputed",
@@ -252,7 +256,8 @@ def test_a_refusal_at_pre_enqueue_gates_the_binding(run: Run, tmp_path: Path) ->
         bindings=[binding("web").replicas(2).duplicated()],
     )
 
-    assert (ran.status, ran.fields["state"]) == (1, "GATED")
+    assert (ran.status, ran.fields["state"]["name"]) == (1, "not decided yet")
+    assert (ran.fields["wouldBe"]["outcome"], ran.fields["wouldBe"]["placement"]) == ("gated", [])
     assert ran.fields["causes"][0]["evidence"] == {"plugin": "Gate", "reason": "not yet"}
 
 
@@ -281,9 +286,10 @@ def test_only_with_a_scheduler_name_a_binding_is_that_of_another_scheduler(run: 
     as_other = run("web-deployment", "-o", "json", "--scheduler-name", "other", bindings=asked)
     as_ours = run("web-deployment", "-o", "json", "--scheduler-name", "ours", bindings=asked)
 
-    assert (ran.status, ran.fields["state"]) == (0, "PLACED")
-    assert (as_other.status, as_other.fields["state"]) == (0, "PLACED")
-    assert (as_ours.status, as_ours.fields["state"]) == (1, "OTHER SCHEDULER")
+    for each in (ran, as_other):
+        assert (each.status, each.fields["wouldBe"]["outcome"]) == (1, "placed")
+    assert (as_ours.status, as_ours.fields["wouldBe"]) == (1, None)
+    assert as_ours.fields["causes"][0]["code"] == "OtherScheduler"
 
 
 class Plane:
@@ -293,7 +299,7 @@ class Plane:
         self.contents = LiveContents(
             "https://karmada:5443",
             clusters=[each.manifest() for each in fleet()],
-            bindings=[checkout().manifest()],
+            bindings=[placed_checkout().manifest()],
         )
         self.error: Exception | None = None
         self.read_all = False

@@ -11,7 +11,7 @@ import pytest
 
 from karmada_scheduler.cli import main
 from karmada_scheduler.testing import binding, cluster
-from tests.explain.fleet import billing, checkout, fleet, manifests
+from tests.explain.fleet import billing, fleet, manifests, placed_checkout
 from tests.fake_apiserver import FakeApiServer, Gate, html, status
 from tests.fake_apiserver.process import write_kubeconfig
 
@@ -48,7 +48,7 @@ class Plane:
 @pytest.fixture
 def plane(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Plane]:
     with FakeApiServer() as server:
-        for manifest in manifests(*fleet(), checkout(), billing()):
+        for manifest in manifests(*fleet(), placed_checkout(), billing()):
             server.put(manifest)
         yield Plane(server, write_kubeconfig(server, tmp_path / "config"), capsys)
 

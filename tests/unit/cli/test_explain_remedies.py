@@ -13,7 +13,7 @@ import yaml
 
 from karmada_scheduler.cli import main
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
-from tests.explain.fleet import billing, checkout, fleet
+from tests.explain.fleet import billing, fleet, placed_checkout
 from tests.unit.views.test_schema import problems, schema_of_file
 from tools.why_not_check.json_patch import applied
 
@@ -96,8 +96,8 @@ def test_each_change_places_the_binding_as_it_says(
     assert {each["side"] for remedy in fields["remedies"] for each in remedy["edits"]} >= sides
     for remedy in fields["remedies"]:
         after = files.patch(remedy["apply"]).fields(name, "-n", namespace)
-        assert after["state"] == "PLACED"
-        assert after["placement"] == remedy["result"]
+        assert after["wouldBe"]["outcome"] == "placed"
+        assert after["wouldBe"]["placement"] == remedy["result"]
         assert [each["object"] for each in remedy["apply"]] == [each["object"] for each in remedy["edits"]]
     assert list(problems(fields, schema_of_file(), schema_of_file())) == []
 
@@ -118,7 +118,7 @@ def test_no_part_of_a_change_can_be_left_out(files: Files) -> None:
 
 
 def test_a_placed_binding_has_no_changes_and_no_search(files: Files) -> None:
-    files.put(checkout(), *fleet())
+    files.put(placed_checkout(), *fleet())
 
     fields = files.fields("checkout-deployment", "-n", "shop")
 

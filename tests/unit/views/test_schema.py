@@ -94,7 +94,7 @@ def test_the_output_follows_the_schema(asked: BindingBuilder) -> None:
 def test_a_wrong_value_is_found() -> None:
     schema = explanation_schema()
     fields = json.loads(json.dumps(explanation_fields(explained(checkout(), *fleet()))))
-    fields["state"], fields["placement"][0]["replicas"] = "SOMEWHERE", "4"
+    fields["state"]["name"], fields["wouldBe"]["placement"][0]["replicas"] = "SOMEWHERE", "4"
     del fields["causes"]
 
     assert len(list(problems(fields, schema, schema))) == 3

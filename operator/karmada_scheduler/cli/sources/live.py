@@ -342,7 +342,7 @@ class _Reading:
                 try:
                     self.found.events += await self._items(f"/api/v1/namespaces/{namespace}/events", query)
                 except ApiError as error:
-                    self.found.no_events = str(error)
+                    self.found.no_events = "" if error.is_not_found else str(error)
                     return
 
     async def _items(self, path: str, query: dict[str, str]) -> list[Manifest]:

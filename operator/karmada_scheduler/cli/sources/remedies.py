@@ -16,7 +16,7 @@ from karmada_scheduler.explain.model import (
     RemedyPatch,
     RemedySearch,
 )
-from karmada_scheduler.state.model import StateName
+from karmada_scheduler.state.model import Placed, StateName
 from karmada_scheduler.whynot.answer import Question, answer
 from karmada_scheduler.whynot.edits import ObjectRef, Side
 from karmada_scheduler.whynot.goals import IsPlaced
@@ -48,7 +48,7 @@ def with_remedies(
         using: The objects and the rules.
         seconds: The time of the search.
     """
-    if explanation.state.name not in _CURABLE:
+    if explanation.state.name not in _CURABLE and explanation.state.placed is not Placed.PART:
         return explanation
     found = answer(
         _objects(inputs, using),
