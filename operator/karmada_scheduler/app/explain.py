@@ -13,7 +13,7 @@ from karmada_scheduler import __version__
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.app.host import Host
 from karmada_scheduler.app.state import State
-from karmada_scheduler.config import features
+from karmada_scheduler.config import features, yaml_file
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.estimator.estimation import Estimation
 from karmada_scheduler.explain.cluster_changes import ClusterChanges
@@ -221,6 +221,7 @@ class Configuration:
         self._options = options
         self._profiles = profiles
         self._file = options.config.read_bytes() if options.config is not None else b""
+        self._shown_file = _without_extenders(self._file)
         self._frameworks: list[tuple[str, Framework]] = []
         self._hash = ""
         self.hash()
@@ -244,6 +245,8 @@ class Configuration:
             "plugins": list(options.plugins),
             "pluginDirs": [str(folder) for folder in options.plugin_dirs],
             "config": str(options.config) if options.config is not None else None,
+            "file": self._shown_file,
+            "schedulerName": options.scheduler_name,
             "enableEmptyWorkloadPropagation": options.enable_empty_workload_propagation,
             "estimatorFailurePolicy": options.estimators.failure_policy
             if options.estimators.enabled
@@ -251,6 +254,14 @@ class Configuration:
             "profiles": [_profile(name, framework) for name, framework in self._profiles.items()],
         }
         return fields | ({"hash": self._hash} if with_hash else {})
+
+
+def _without_extenders(content: bytes) -> Mapping[str, Any] | None:
+    """Return a configuration file as data, without the extenders, whose keys may stand in it; None without a file."""
+    found = yaml_file.parse(content) if content else None
+    if not isinstance(found, Mapping):
+        return None
+    return {str(name): value for name, value in found.items() if name != "extenders"}
 
 
 def _content(file: Path) -> bytes:

@@ -24,7 +24,7 @@ from karmada_scheduler.cli.sources.anonymous import anonymous
 from karmada_scheduler.cli.sources.bindings import possible_keys
 from karmada_scheduler.cli.sources.inputs import explaining
 from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, add_other_bindings, captured, gather
-from karmada_scheduler.cli.sources.process import gates_of, read_configuration, read_process
+from karmada_scheduler.cli.sources.process import read_process, use_rules
 from karmada_scheduler.cli.sources.remedies import with_remedies
 from karmada_scheduler.cli.sources.times import seconds
 from karmada_scheduler.config import features
@@ -79,7 +79,7 @@ def add_parser(subparsers: Any) -> None:
         default="",
         metavar="URL",
         help="the running scheduler, for its record and its queue: http://localhost:10353 after kubectl port-forward "
-        "(it needs --explain-bind-address); its feature gates are used",
+        "(it needs --explain-bind-address); its profiles, plugins, arguments and feature gates are used",
     )
     parser.add_argument(
         "--capture",
@@ -188,9 +188,8 @@ def _explanation(
         raise NoAnswerError("name a binding")
     if not arguments.process:
         return _of_objects(arguments, own, None, frozenset())
-    configuration = read_configuration(arguments.process)
-    arguments.feature_gates = gates_of(arguments.process, configuration.gates, arguments.feature_gates)
     is_named = bool(arguments.scheduler_name or arguments.config)
+    configuration = use_rules(arguments)
     names = frozenset() if is_named else configuration.scheduler_names
     return _of_objects(arguments, own, None, names)
 

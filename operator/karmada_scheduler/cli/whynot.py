@@ -23,7 +23,7 @@ from karmada_scheduler.cli.sources import capture, rules
 from karmada_scheduler.cli.sources import objects as objects_source
 from karmada_scheduler.cli.sources.bindings import possible_keys
 from karmada_scheduler.cli.sources.configurations import alternatives
-from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, gather
+from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, gather, workload_reader
 from karmada_scheduler.cli.sources.rules import Frameworks
 from karmada_scheduler.cli.sources.simulated import SimulatedScheduler
 from karmada_scheduler.cli.sources.times import seconds
@@ -189,7 +189,9 @@ def asking(
     Raises:
         NoAnswerError: The configuration or a plugin cannot be used.
     """
-    scheduler = SimulatedScheduler(gates, arguments, objects.workloads)
+    scheduler = SimulatedScheduler(
+        gates, arguments, objects.workloads, read_workloads=workload_reader(arguments, objects)
+    )
     try:
         with rules.configured(arguments, gates, own, handle_for=scheduler.handle_for) as frameworks:
             scheduler.use(frameworks)
@@ -313,7 +315,12 @@ class Session:
         for each in alternatives(arguments, editable.gates, refusing):
             changed = each.applied(arguments)
             gates = features.parse(changed.feature_gates)
-            scheduler = SimulatedScheduler(gates, changed, self.objects.workloads)
+            scheduler = SimulatedScheduler(
+                gates,
+                changed,
+                self.objects.workloads,
+                read_workloads=workload_reader(arguments, self.objects),
+            )
             try:
                 with rules.configured(
                     changed, gates, self.own, handle_for=scheduler.handle_for

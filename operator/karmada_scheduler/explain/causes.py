@@ -18,6 +18,7 @@ from karmada_scheduler.explain import (
     causes_filter,
     causes_guard,
     causes_objects,
+    causes_record,
     causes_select,
     causes_state,
     causes_trigger,
@@ -49,6 +50,8 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
     if not situation.is_decided:
         return _ranked([*causes_binding.of_state(situation), *causes_state.reported_by_events(situation)])
     stored = list(causes_state.of_state(situation))
+    if situation.inputs.missing:
+        return _ranked([*stored, *causes_record.of_record(situation)])
     if situation.state in _FAILED:
         return _ranked(
             [

@@ -56,6 +56,10 @@ def explain(inputs: ExplainInputs, *, source: str = "files", tense: Tense = Tens
     situation = Situation(inputs)
     causes = tuple(causes_of_binding(situation))
     provenance = _provenance(situation, source, tense)
+    if inputs.missing:
+        return Explanation(
+            head_of(inputs), situation.stored, provenance, causes=causes, condition=_condition(situation)
+        )
     if not situation.is_decided:
         return Explanation(
             head_of(inputs),
@@ -84,11 +88,15 @@ def _provenance(situation: Situation, source: str, tense: Tense) -> Provenance:
         return found
     return replace(
         found,
-        record=recorded_decision(view, situation.placement, inputs.now),
+        record=recorded_decision(view, situation.placement, _error(situation), inputs.now),
         no_record=view.problem,
         queue_state=view.queue_state,
         due_in_seconds=view.due_in,
     )
+
+
+def _error(situation: Situation) -> BaseException | None:
+    return situation.now.decision.error if situation.is_decided and situation.asks else None
 
 
 def _decided(situation: Situation, causes: tuple[Cause, ...], provenance: Provenance) -> Explanation:
@@ -259,7 +267,7 @@ def _condition(situation: Situation) -> ConditionShown | None:
     if found is None:
         return None
     agrees = True
-    if situation.is_decided and situation.asks:
+    if situation.is_decided and situation.asks and not situation.inputs.missing:
         expected = condition_for(situation.now.decision.error)
         agrees = (found.get("status"), found.get("reason")) == (expected.status, expected.reason)
     return ConditionShown(

@@ -59,6 +59,8 @@ class ExplainInputs:
         now: The time for ages, None if there is no clock.
         schedulers: Which schedulers exist.
         events: Warning Events of the binding and its template, the newest first.
+        missing: Plugins of the process that decides whose code is not here, so that decisions here differ from its own.
+        plugin_dirs: Where that process has loaded plugins from.
         rules: What ``framework`` and ``gates`` are, for people.
         others: The other bindings, as far as they were read; to find decisions that counted on the same capacity.
         waits: Whether a decision waits for estimators in member clusters, or for plugins.
@@ -83,6 +85,8 @@ class ExplainInputs:
     now: datetime | None = None
     schedulers: Schedulers = field(default_factory=Schedulers)
     events: Sequence[Manifest] = ()
+    missing: Sequence[str] = ()
+    plugin_dirs: Sequence[str] = ()
     rules: str = ""
     others: Sequence[Binding] = ()
     waits: bool = False

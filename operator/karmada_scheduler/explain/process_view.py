@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.explain.model import RecordedDecision, Target
 
 
@@ -40,13 +41,14 @@ class ProcessView:
 
 
 def recorded_decision(
-    view: ProcessView, placement: Mapping[str, int], now: datetime | None
+    view: ProcessView, placement: Mapping[str, int], failure: BaseException | None, now: datetime | None
 ) -> RecordedDecision | None:
     """Return the record as an explanation shows it; None without one.
 
     Args:
         view: The answer of the process.
-        placement: The result that the explanation shows, to compare with.
+        placement: The result of deciding again, to compare with.
+        failure: Its error, None for a success.
         now: For the age.
     """
     record = view.record
@@ -70,7 +72,9 @@ def recorded_decision(
         placement=found,
         error=str(error.get("message") or ""),
         ending=str(record.get("ending") or ""),
-        agrees=targets is not None and _agrees(targets, record.get("targetCount"), placement),
+        agrees=_errors_agree(error, failure)
+        if error or failure is not None
+        else targets is not None and _agrees(targets, record.get("targetCount"), placement),
     )
 
 
@@ -79,6 +83,13 @@ def _agrees(targets: Mapping[str, int], count: int | None, placement: Mapping[st
     if count is None:
         return dict(targets) == dict(placement)
     return count == len(placement) and targets.items() <= placement.items()
+
+
+def _errors_agree(recorded: Mapping[str, Any], failure: BaseException | None) -> bool:
+    """Return whether two decisions have failed for the same reason; the recorded message may be cut."""
+    expected = condition_for(failure)
+    same = recorded.get("reason") == expected.reason
+    return bool(recorded) and same and expected.message.startswith(str(recorded.get("message") or ""))
 
 
 def _stages(record: Mapping[str, Any]) -> dict[str, int]:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.cli.sources import rules
-from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects
+from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, workload_reader
 from karmada_scheduler.cli.sources.rules import Frameworks
 from karmada_scheduler.cli.sources.simulated import SimulatedScheduler
 from karmada_scheduler.config import features
@@ -33,6 +33,7 @@ class Explaining:
     snapshot: Snapshot
     rules: str = ""
     process: Mapping[str, str] = field(default_factory=dict)
+    plugin_dirs: Sequence[str] = ()
 
     def inputs_of(self, binding: Binding) -> ExplainInputs:
         """Return what a decision about a binding reads."""
@@ -58,6 +59,8 @@ class Explaining:
             schedulers=objects.schedulers(self.process),
             events=objects.warning_events(),
             rules=self.rules,
+            missing=self.frameworks.missing.get(binding.spec.responsible_scheduler, ()),
+            plugin_dirs=self.plugin_dirs,
         )
 
 
@@ -80,14 +83,23 @@ def explaining(
     except ValueError as error:
         raise NoAnswerError(f"--feature-gates: {error}") from error
     snapshot = Snapshot.of(objects.clusters)
-    scheduler = SimulatedScheduler(gates, arguments, objects.workloads)
+    scheduler = SimulatedScheduler(
+        gates, arguments, objects.workloads, read_workloads=workload_reader(arguments, objects)
+    )
     scheduler.show(snapshot, objects.bindings)
     try:
         with rules.configured(arguments, gates, own, handle_for=scheduler.handle_for) as frameworks:
             scheduler.use(frameworks)
-            process = getattr(arguments, "process_names", {})
+            process = getattr(arguments, "process_rules", None)
             yield Explaining(
-                objects, gates, scheduler, frameworks, snapshot, rules.described(arguments), process
+                objects,
+                gates,
+                scheduler,
+                frameworks,
+                snapshot,
+                rules.described(arguments),
+                getattr(arguments, "process_names", {}),
+                () if process is None else process.directories,
             )
     except ConfigError as unusable:
         raise NoAnswerError("\n".join(str(each) for each in unusable.problems)) from unusable

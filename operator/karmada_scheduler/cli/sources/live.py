@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, BindingKey
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, BindingKey, ObjectReference
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.cli.sources.bindings import NoSuchBindingError, WorkloadName, find_binding
 from karmada_scheduler.client import json_body
@@ -39,6 +39,8 @@ LEASES_PATH: Final = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/lea
 _LOOKED_AT: Final = 500
 """Objects of a list of which one page is enough."""
 _ITEMS_SECONDS: Final = 10.0
+_ONE_BY_ONE: Final = 10
+"""Workloads that are read one by one; more are listed by kind."""
 _HINT: Final = "is this the Karmada API server? (--kubeconfig, --context)"
 
 Manifest = dict[str, Any]
@@ -188,6 +190,51 @@ def read_templates(
         LiveError: The control plane cannot be read.
     """
     return asyncio.run(_read_templates(plane, list(kinds), timeout=timeout))
+
+
+def read_workloads(
+    plane: ControlPlane, resources: Sequence[ObjectReference], *, timeout: float = TIMEOUT_SECONDS
+) -> tuple[list[Manifest], list[str]]:
+    """Read the metadata of workloads: a few one by one, and many as lists of their kinds.
+
+    Args:
+        plane: The control plane.
+        resources: The workloads.
+        timeout: Seconds for everything.
+
+    Returns:
+        Objects with apiVersion, kind and metadata, and what could not be read.
+
+    Raises:
+        LiveError: The control plane cannot be read.
+    """
+    if len(resources) <= _ONE_BY_ONE:
+        return asyncio.run(_read_workloads(plane, resources, timeout=timeout))
+    kinds = dict.fromkeys(KindName(each.api_version, each.kind) for each in resources)
+    return read_templates(plane, kinds, timeout=timeout)
+
+
+async def _read_workloads(
+    plane: ControlPlane, resources: Sequence[ObjectReference], *, timeout: float
+) -> tuple[list[Manifest], list[str]]:
+    found: list[Manifest] = []
+    problems: list[str] = []
+    async with _connection(plane) as connection:
+        client = MetadataClient(connection)
+        try:
+            async with asyncio.timeout(timeout):
+                for each in resources:
+                    kind = KindName(each.api_version, each.kind)
+                    try:
+                        served = await client.discover(kind)
+                        item = await client.get(served, each.namespace, each.name)
+                    except ApiError as error:
+                        problems.append(f"{each.kind} {each.name}: {error}")
+                    else:
+                        found += [] if item is None else [_with_type(dict(item), kind)]
+        except TimeoutError:
+            raise LiveError(f"{connection.server} has not answered within {timeout:.0f} s") from None
+    return found, problems
 
 
 async def _read_templates(

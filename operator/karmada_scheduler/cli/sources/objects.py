@@ -14,6 +14,7 @@ from karmada_scheduler.api.manifest import ManifestError, read_required_text
 from karmada_scheduler.api.policy import ID_LABELS
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.cli.simulate.files import Contents, as_binding, as_cluster, as_workload, read
+from karmada_scheduler.cli.simulate.workloads import ReadWorkloads
 from karmada_scheduler.cli.sources import capture
 from karmada_scheduler.cli.sources.bindings import NoSuchBindingError, singular, workload_of
 from karmada_scheduler.cli.sources.errors import NoAnswerError
@@ -23,6 +24,7 @@ from karmada_scheduler.cli.sources.live import (
     LiveError,
     read_bindings,
     read_live,
+    read_workloads,
 )
 from karmada_scheduler.cli.sources.times import seconds
 from karmada_scheduler.explain.names import nearest
@@ -341,6 +343,23 @@ def add_other_bindings(arguments: argparse.Namespace, objects: Objects) -> None:
     known = {each.key for each in objects.bindings}
     parsed = _parsed(found.bindings, as_binding, objects.warnings)
     objects.add_bindings((each, manifest) for each, manifest in parsed if each.key not in known)
+
+
+def workload_reader(arguments: argparse.Namespace, objects: Objects) -> ReadWorkloads | None:
+    """Return what reads the metadata of the workloads of all bindings from the control plane; None for files."""
+    if not objects.is_live or objects.workloads is not None:
+        return None
+
+    def read_all() -> tuple[list[Workload], str]:
+        plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+        resources = [each.spec.resource for each in objects.bindings]
+        try:
+            found, problems = read_workloads(plane, resources, timeout=arguments.request_timeout)
+        except LiveError as error:
+            return [], str(error)
+        return [each for each, _ in _parsed(found, as_workload, problems)], "; ".join(problems)
+
+    return read_all
 
 
 def _parsed(

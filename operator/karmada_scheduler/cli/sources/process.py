@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.cli.sources.objects import NoAnswerError
+from karmada_scheduler.cli.sources.process_rules import ProcessConfiguration, use
 from karmada_scheduler.explain.process_view import ProcessView
 
 _TIMEOUT_SECONDS: Final = 5.0
@@ -47,19 +48,6 @@ def read_process(url: str, key: BindingKey) -> ProcessView:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessConfiguration:
-    """What a process decides with, as far as commands use it; empty if it cannot be read.
-
-    Attributes:
-        gates: Feature gates.
-        scheduler_names: The names of its profiles.
-    """
-
-    gates: Mapping[str, bool]
-    scheduler_names: frozenset[str]
-
-
 def read_configuration(url: str) -> ProcessConfiguration:
     """Return the configuration of a process.
 
@@ -70,13 +58,18 @@ def read_configuration(url: str) -> ProcessConfiguration:
         _, found = _get(url, "/v1/state")
     except (OSError, ValueError):
         found = {}
-    configuration = found.get("configuration") or {}
-    gates = configuration.get("featureGates") or {}
-    names = (each.get("schedulerName") for each in configuration.get("profiles") or ())
-    return ProcessConfiguration(
-        {str(name): bool(value) for name, value in gates.items()},
-        frozenset(str(name) for name in names if name),
-    )
+    return ProcessConfiguration.of(url, found)
+
+
+def use_rules(arguments: argparse.Namespace) -> ProcessConfiguration:
+    """Let a command with ``--from`` decide by the rules of the process.
+
+    Raises:
+        NoAnswerError: The URL is not one of a process, or a flag contradicts it.
+    """
+    found = read_configuration(arguments.process)
+    use(arguments, found, gates_of(arguments.process, found.gates, arguments.feature_gates))
+    return found
 
 
 def read_state(url: str) -> Mapping[str, Any]:

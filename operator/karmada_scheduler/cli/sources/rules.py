@@ -6,11 +6,12 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
+from karmada_scheduler.cli.sources.process_rules import ProcessConfiguration
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.flags import plugin_tokens
 from karmada_scheduler.config.options import LeaderElection, Options
@@ -49,6 +50,8 @@ class Frameworks:
     """Whether a profile has plugins of the user's own, which may read other bindings."""
     has_guards: bool = False
     """Whether a profile has Guard plugins, which may count the moves of other bindings."""
+    missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By profile, the plugins of the process that decides whose code is not here."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +92,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def described(arguments: argparse.Namespace) -> str:
     """Return by which rules a command decides, for people."""
-    if process := getattr(arguments, "process_rules", ""):
+    process: ProcessConfiguration | None = getattr(arguments, "process_rules", None)
+    if process is not None:
         return str(process)
     parts = [f"--plugins={','.join(arguments.plugins)}"] if arguments.plugins else []
     parts += [f"--config={arguments.config}"] if arguments.config else []
@@ -111,17 +115,26 @@ def configured(
     Raises:
         ConfigError: The configuration or a plugin cannot be used.
     """
-    name = arguments.scheduler_name or DEFAULT_SCHEDULER_NAME
-    configuration = (
-        load(arguments.config, scheduler_name=name) if arguments.config else SchedulerConfiguration()
+    options = Options(
+        plugins=plugin_tokens(arguments.plugins),
+        plugin_dirs=tuple(arguments.plugin_dir),
+        scheduler_name=arguments.scheduler_name or DEFAULT_SCHEDULER_NAME,
     )
+    process: ProcessConfiguration | None = getattr(arguments, "process_rules", None)
+    missing: Mapping[str, tuple[str, ...]] = {}
+    if process is not None:
+        available = _available(options, gates, own, handle_for)
+        configuration, missing = process.configuration(available), process.missing(available)
+        options = replace(
+            options, plugins=process.known_tokens(available), scheduler_name=process.scheduler_name
+        )
+    elif arguments.config:
+        configuration = load(arguments.config, scheduler_name=options.scheduler_name)
+    else:
+        configuration = SchedulerConfiguration()
     budget = plugin_budget(configuration, _NO_ELECTION)
     setup = PluginSetup.of(
-        Options(
-            plugins=plugin_tokens(arguments.plugins),
-            plugin_dirs=tuple(arguments.plugin_dir),
-            scheduler_name=name,
-        ),
+        options,
         in_tree(gates),
         handle_for=handle_for,
         own=own,
@@ -130,9 +143,21 @@ def configured(
     )
     with closing(SigalrmTimeout(budget)) as alarm:
         caller = PluginCaller(timeout=alarm, coroutine_seconds=budget, interrupts=(KeyboardInterrupt,))
-        every = not configuration.profiles and not arguments.scheduler_name
-        frameworks = _frameworks(setup, configuration, caller, every=every)
-        yield frameworks
+        every = not configuration.profiles and not arguments.scheduler_name and process is None
+        yield replace(_frameworks(setup, configuration, caller, every=every), missing=missing)
+
+
+def _available(
+    options: Options, gates: FeatureGates, own: Sequence[Registration], handle_for: Callable[[str], Handle]
+) -> frozenset[str]:
+    """Return the names of the plugins whose code is here.
+
+    Raises:
+        ConfigError: A plugin file cannot be used.
+    """
+    setup = PluginSetup.of(options, in_tree(gates), handle_for=handle_for, own=own)
+    setup.load()
+    return frozenset({*setup.registry(), *IN_TREE})
 
 
 def _frameworks(

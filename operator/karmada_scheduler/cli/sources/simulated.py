@@ -15,7 +15,7 @@ from karmada_scheduler.cli.simulate.forecast import Simulation, as_new
 from karmada_scheduler.cli.simulate.result import Outcome as ResultOutcome
 from karmada_scheduler.cli.simulate.result import SimulationResult
 from karmada_scheduler.cli.simulate.state import SimulatedBindings, SimulatedHandle
-from karmada_scheduler.cli.simulate.workloads import StoredWorkloads, Workloads
+from karmada_scheduler.cli.simulate.workloads import ReadWorkloads, StoredWorkloads, Workloads
 from karmada_scheduler.cli.sources.rules import Frameworks
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.condition import condition_for
@@ -37,15 +37,20 @@ class SimulatedScheduler:
     """
 
     def __init__(
-        self, gates: FeatureGates, arguments: argparse.Namespace, workloads: Sequence[Workload] | None
+        self,
+        gates: FeatureGates,
+        arguments: argparse.Namespace,
+        workloads: Sequence[Workload] | None,
+        *,
+        read_workloads: ReadWorkloads | None = None,
     ) -> None:
-        """Use the gates and flags of the command line."""
+        """Use the gates and flags of the command line, and workloads as ``Workloads`` takes them."""
         self._gates = gates
         self._as_new: bool = getattr(arguments, "as_new", False)
         self.empty_workload_propagation: bool = arguments.enable_empty_workload_propagation == "true"
         self._snapshot = Snapshot()
         self._known = SimulatedBindings(())
-        self.workloads = Workloads(workloads)
+        self.workloads = Workloads(workloads, read=read_workloads)
         self._stored = StoredWorkloads(self.workloads, self._known.get)
         self.estimator = GeneralEstimator(gates)
         self.peers = self._known if gates.enabled("WorkloadAffinity") else None

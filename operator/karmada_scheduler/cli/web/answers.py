@@ -17,13 +17,7 @@ from karmada_scheduler.cli import plan
 from karmada_scheduler.cli.sources.change_files import read_change_text
 from karmada_scheduler.cli.sources.inputs import Explaining, explaining
 from karmada_scheduler.cli.sources.objects import NoAnswerError as CommandError
-from karmada_scheduler.cli.sources.process import (
-    gates_of,
-    read_configuration,
-    read_decisions,
-    read_process,
-    read_state,
-)
+from karmada_scheduler.cli.sources.process import read_decisions, read_process, read_state, use_rules
 from karmada_scheduler.cli.sources.remedies import with_remedies
 from karmada_scheduler.cli.web.reading import Reader
 from karmada_scheduler.cli.whynot import asking
@@ -89,11 +83,9 @@ class CommandAnswers:
         self._own = own
         self._names: frozenset[str] = frozenset()
         if arguments.process:
-            configuration = read_configuration(arguments.process)
-            arguments.feature_gates = gates_of(
-                arguments.process, configuration.gates, arguments.feature_gates
-            )
-            if not arguments.scheduler_name and not arguments.config:
+            is_named = bool(arguments.scheduler_name or arguments.config)
+            configuration = use_rules(arguments)
+            if not is_named:
                 self._names = configuration.scheduler_names
         try:
             self._gates = features.parse(arguments.feature_gates)
