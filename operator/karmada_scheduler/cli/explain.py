@@ -18,6 +18,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.cli import explain_all
+from karmada_scheduler.cli.explain_watch import watched
 from karmada_scheduler.cli.sources import capture, rules
 from karmada_scheduler.cli.sources import objects as objects_source
 from karmada_scheduler.cli.sources.anonymous import anonymous
@@ -30,15 +32,17 @@ from karmada_scheduler.cli.sources.times import seconds
 from karmada_scheduler.config import features
 from karmada_scheduler.explain.causes_capacity import may_be_overcommitted
 from karmada_scheduler.explain.explain import explain
-from karmada_scheduler.explain.model import Explanation, Tense
+from karmada_scheduler.explain.model import BindingHead, Explanation, Provenance, Tense
 from karmada_scheduler.explain.policies import Template
 from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.explain.unclaimed import explain_unclaimed
 from karmada_scheduler.framework.profile.factory import Registration
-from karmada_scheduler.views.fields import as_json, as_yaml, explanation_fields
+from karmada_scheduler.state.reading import unreadable
+from karmada_scheduler.views.fields import as_json, as_yaml, explanation_fields, summary_fields
 from karmada_scheduler.views.html import explanation_html
 from karmada_scheduler.views.layout import Style
 from karmada_scheduler.views.markdown import explanation_markdown
+from karmada_scheduler.views.overview_text import overview_text
 from karmada_scheduler.views.printable import printable, with_printable_texts
 from karmada_scheduler.views.text import explanation_text
 
@@ -47,6 +51,7 @@ NOT_GOOD: Final = 1
 NO_ANSWER: Final = 2
 
 _REMEDY_SECONDS: Final = 2.0
+_WATCH_SECONDS: Final = 600.0
 _DEFAULT_WIDTH: Final = 100
 _LEAST_WIDTH: Final = 40
 
@@ -69,8 +74,12 @@ def add_parser(subparsers: Any) -> None:
         help="the binding (rb/NAME, crb/NAME), or the workload that it propagates (deployment/NAME)",
     )
     parser.add_argument(
-        "-n", "--namespace", default="default", help="namespace of the binding (default default)"
+        "-n",
+        "--namespace",
+        default="",
+        help="namespace of the binding (default default); without a name, all bindings in it",
     )
+    explain_all.add_arguments(parser)
     objects_source.add_arguments(parser)
     rules.add_arguments(parser)
     parser.add_argument(
@@ -106,7 +115,18 @@ def add_parser(subparsers: Any) -> None:
         help=f"of that search (default {_REMEDY_SECONDS:g}s); why-not searches on",
     )
     add_output_arguments(parser, "markdown", "html")
-    parser.add_argument("-q", "--quiet", action="store_true", help="only the answer and the steps")
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", help="only the answer, the steps, and what is wrong"
+    )
+    parser.add_argument(
+        "-w",
+        "--watch",
+        nargs="?",
+        type=seconds,
+        const=_WATCH_SECONDS,
+        metavar="TIME",
+        help=f"print each change of the state until the binding is placed, for this time at most (default {_WATCH_SECONDS:g}s)",
+    )
 
 
 def add_output_arguments(parser: argparse.ArgumentParser, *documents: str) -> None:
@@ -161,16 +181,70 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     """
     try:
         with redirect_stdout(sys.stderr):  # keeps the output of plugins out of the result
-            explanation, problems = _explanation(arguments, own)
+            text, status = _answer(arguments, own)
     except NoAnswerError as error:
         for line in str(error).splitlines():
             _print_error(f"Error: {line}")
         return NO_ANSWER
-    sys.stdout.write(_written(explanation, arguments))
+    sys.stdout.write(text)
     sys.stdout.flush()
+    return status
+
+
+def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple[str, int]:
+    """Return what to print, and the exit status.
+
+    Raises:
+        NoAnswerError: There is no answer.
+    """
+    if not arguments.replay and explain_all.is_asked(arguments):
+        return _of_all(arguments, own)
+    arguments.namespace = arguments.namespace or "default"
+    if arguments.watch is not None:
+        _watch(arguments, own)
+    explanation, problems = _explanation(arguments, own)
+    return _written(explanation, arguments), _status(explanation.is_good, problems)
+
+
+def _status(is_good: bool, problems: Sequence[str]) -> int:  # noqa: FBT001 (as the field)
     if problems:
         return NO_ANSWER
-    return GOOD if explanation.is_good else NOT_GOOD
+    return GOOD if is_good else NOT_GOOD
+
+
+def _of_all(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple[str, int]:
+    """Return all bindings by state and cause, and the exit status.
+
+    Raises:
+        NoAnswerError: There is no answer.
+    """
+    if arguments.watch is not None or arguments.capture or arguments.output in {"markdown", "html"}:
+        raise NoAnswerError("--watch, --capture, -o markdown and -o html are about one binding")
+    if arguments.process:
+        use_rules(arguments)
+    found, problems, warnings = explain_all.summary(arguments, own)
+    for problem in (*problems, *warnings):
+        _print_error(problem)
+    match arguments.output:
+        case "json":
+            text = as_json(summary_fields(found))
+        case "yaml":
+            text = as_yaml(summary_fields(found))
+        case _:
+            text = overview_text(with_printable_texts(found), style_of(arguments))
+    return text, _status(found.is_good, problems)
+
+
+def _watch(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
+    """Print each change of the state of a binding until it is placed.
+
+    Raises:
+        NoAnswerError: The binding cannot be read.
+    """
+    if arguments.clusters or arguments.bindings or arguments.replay:
+        raise NoAnswerError("--watch needs a control plane: files and captures do not change")
+    quiet = argparse.Namespace(**{**vars(arguments), "remedies": False, "capture": ""})
+    watched(lambda: _explanation(quiet, own)[0], _print_error, seconds=arguments.watch)
 
 
 def _explanation(
@@ -213,6 +287,8 @@ def _of_objects(
     for problem in (*objects.problems, *objects.warnings):
         _print_error(problem)
     now = objects.at or datetime.now(UTC)
+    if (unknown := _unreadable(objects, keys)) is not None:
+        return unknown, objects.problems
     unclaimed = _unclaimed(arguments, objects, keys)
     if view is None and arguments.process and unclaimed is None:
         view = read_process(arguments.process, objects.find(keys).key)
@@ -272,6 +348,23 @@ def _reads_peers(gates: Sequence[str]) -> bool:
         return features.parse(gates).enabled("WorkloadAffinity")
     except ValueError:
         return False  # reported where the gates are used
+
+
+def _unreadable(objects: Objects, keys: Sequence[BindingKey]) -> Explanation | None:
+    """Return that the state of the binding is unknown, because it cannot be read; None if it can."""
+    for manifest in objects.unreadable:
+        metadata = manifest.get("metadata") or {}
+        kind, namespace, name = (
+            str(manifest.get("kind")),
+            metadata.get("namespace") or "",
+            metadata.get("name"),
+        )
+        if BindingKey(kind, namespace, str(name)) in keys:
+            problem = next((each for each in objects.problems if each.startswith(f"{kind} {name}:")), "")
+            state = unreadable(f"the object cannot be read: {problem}")
+            head = BindingHead(kind, namespace, str(name), 0, 0, {})
+            return Explanation(head, state, Provenance(Tense.RECOMPUTED, objects.source))
+    return None
 
 
 def _unclaimed(

@@ -15,6 +15,7 @@ from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.explain.traces import attempt_of
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.informer.requeue_rules import is_claimed
+from karmada_scheduler.state.model import StateName
 
 _MAX_CLUSTERS: Final = 1000
 _MAX_TRIED: Final = 3
@@ -31,6 +32,9 @@ def _warnings(situation: Situation) -> Iterator[str]:
         for name, near in cause.evidence["unknown"].items():
             end = f". Nearest: {near}." if near else "."
             yield f"clusterNames contains {name}, which does not exist{end}"
+    state = situation.stored
+    if not state.scheduler.decides and state.name is not StateName.NOBODY_DECIDES:
+        yield f"{state.scheduler}: nobody decides about the next change"
     yield from _tainted(situation)
     yield from _leaving(situation)
     if not is_claimed(situation.inputs.binding):

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from karmada_scheduler.explain.model import API_VERSION, Cause, Explanation, Refusal
+from karmada_scheduler.explain.overview import ExplanationSummary
 from karmada_scheduler.plan.model import Plan
 from karmada_scheduler.rebalance.manifests import manifests
 from karmada_scheduler.rebalance.model import RebalanceProposal
@@ -25,6 +26,11 @@ def explanation_fields(explanation: Explanation) -> dict[str, Any]:
     fields: dict[str, Any] = {"apiVersion": API_VERSION, "kind": "Explanation"}
     fields |= fields_of(explanation)
     return fields
+
+
+def summary_fields(found: ExplanationSummary) -> dict[str, Any]:
+    """Return the object that ``explain -A -o json`` prints."""
+    return {"apiVersion": API_VERSION, "kind": "ExplanationSummary", **fields_of(found)}
 
 
 def why_not_fields(found: WhyNot) -> dict[str, Any]:

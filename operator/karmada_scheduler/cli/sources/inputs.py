@@ -20,6 +20,7 @@ from karmada_scheduler.core.available_replicas import Estimators
 from karmada_scheduler.explain.inputs import ExplainInputs
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.state.reading import Facts
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,17 @@ class Explaining:
     rules: str = ""
     process: Mapping[str, str] = field(default_factory=dict)
     plugin_dirs: Sequence[str] = ()
+
+    @property
+    def facts(self) -> Facts:
+        """What is stored besides bindings."""
+        objects = self.objects
+        return Facts(
+            objects.schedulers(self.process),
+            objects.manifests.get,
+            objects.policies,
+            now=objects.at or datetime.now(UTC),
+        )
 
     def inputs_of(self, binding: Binding) -> ExplainInputs:
         """Return what a decision about a binding reads."""

@@ -55,6 +55,7 @@ class Objects:
         problems: What could not be read, one line each.
         warnings: Problems without which the answer is right all the same: policies that may not be read.
         unlisted: Why bindings other than the wanted one could not be listed.
+        unreadable: Bindings that cannot be read; ``problems`` says why.
         leases: Of Karmada's system namespace; None if they were not read.
         no_leases: Why they could not be read; "" if they were, or nobody has asked.
         seen: The schedulers without a Lease that have left something.
@@ -72,6 +73,7 @@ class Objects:
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     unlisted: list[str] = field(default_factory=list)
+    unreadable: Sequence[Manifest] = ()
     leases: Sequence[Manifest] | None = None
     no_leases: str = ""
     seen: Sequence[SchedulerShown] = ()
@@ -326,6 +328,8 @@ def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, al
         objects.policies = list(found.policies)
     objects.add_clusters(_parsed(found.clusters, as_cluster, objects.problems))
     objects.add_bindings(_parsed(found.bindings, as_binding, objects.problems))
+    known = {each.key for each in objects.bindings}
+    objects.unreadable = [each for each in found.bindings if _key_of(each) not in known]
     if found.templates:
         objects.workloads = [each for each, _ in _parsed(found.templates, as_workload, objects.problems)]
     return objects
@@ -343,6 +347,13 @@ def add_other_bindings(arguments: argparse.Namespace, objects: Objects) -> None:
     known = {each.key for each in objects.bindings}
     parsed = _parsed(found.bindings, as_binding, objects.warnings)
     objects.add_bindings((each, manifest) for each, manifest in parsed if each.key not in known)
+
+
+def _key_of(manifest: Manifest) -> BindingKey:
+    metadata = mapping(manifest.get("metadata"))
+    return BindingKey(
+        str(manifest.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+    )
 
 
 def workload_reader(arguments: argparse.Namespace, objects: Objects) -> ReadWorkloads | None:
