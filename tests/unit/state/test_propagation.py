@@ -6,11 +6,11 @@ from typing import Any
 
 from karmada_scheduler.state.model import Applied, ClusterStatus, StateName
 from karmada_scheduler.state.reading import Facts, state_of
-from tests.unit.state.test_reading import placed, ready
+from tests.unit.state.test_reading import DONE, placed, ready
 
 
 def rows(*items: dict[str, Any], **clusters: int) -> tuple[ClusterStatus, ...]:
-    made = placed(**(clusters or {"m1": 4}))
+    made = placed(4, condition=DONE, **(clusters or {"m1": 4}))
     made.manifest()["status"]["aggregatedStatus"] = list(items)
     return state_of(made.build(), made.manifest(), Facts(cluster_of=ready)).rows
 
