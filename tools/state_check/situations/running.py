@@ -1,0 +1,397 @@
+"""After the placement: Works that are not dispatched, refused, broken by an override, or on a cluster that is down."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from tests.e2e.workload import AGGREGATED, DUPLICATED, DYNAMIC, named
+from tools.controlplane import Object
+from tools.controlplane.karmada import CLUSTERS
+from tools.state_check.model import Expected, Situation
+from tools.state_check.scene import Scene
+from tools.state_check.situations.filters import GADGET, gadget_definition, make_gadget
+from tools.state_check.world import ABSENT_IMAGE
+
+BROKEN: Final = {"state": "not running", "placed": "all"}
+
+
+def _dispatching_suspended(scene: Scene) -> None:
+    placement = named("real1", "real2", replicaScheduling=DUPLICATED)
+    scene.policy(placement, suspension={"dispatching": True})
+    scene.deployment(replicas=2)
+    scene.wait_placed({"real1": 2, "real2": 2})
+    scene.wait(
+        lambda found: found["spec"].get("suspension", {}).get("dispatching"), "its dispatching suspended"
+    )
+
+
+def _dispatching_suspended_there(scene: Scene) -> None:
+    placement = named("real1", "real2", replicaScheduling=DUPLICATED)
+    only = {"dispatchingOnClusters": {"clusterNames": ["real2"]}}
+    scene.policy(placement, suspension=only)
+    scene.deployment(replicas=2)
+    scene.wait_placed({"real1": 2, "real2": 2})
+    _wait_reported(scene, "real1", applied=True)
+
+
+def _wait_reported(scene: Scene, cluster: str, *, applied: bool, message: str = "", health: str = "") -> Object:
+    """Wait until the status of the binding has the report of a cluster."""
+
+    def is_there(found: Object) -> bool:
+        return any(
+            each["clusterName"] == cluster
+            and bool(each.get("applied")) is applied
+            and re.search(message, each.get("appliedMessage", "")) is not None
+            and health in ("", each.get("health"))
+            for each in found.get("status", {}).get("aggregatedStatus") or ()
+        )
+
+    return scene.wait(is_there, f"reported by {cluster}", name=scene.notes["binding"], timeout=60)
+
+
+def _refused_by_admission(scene: Scene) -> None:
+    member = scene.plane.members["real2"].client
+    api = "admissionregistration.k8s.io/v1"
+    name = f"{scene.namespace}-owner"
+    rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["deployments"]}  # fmt: skip
+    validation = {
+        "expression": "has(object.metadata.labels) && 'owner' in object.metadata.labels",
+        "message": "every workload needs an owner label",
+    }
+    member.apply(
+        {
+            "apiVersion": api,
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": name},
+            "spec": {
+                "failurePolicy": "Fail",
+                "matchConstraints": {
+                    "resourceRules": [rule],
+                    "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": scene.namespace}},
+                },
+                "validations": [validation],
+            },
+        }
+    )
+    member.apply(
+        {
+            "apiVersion": api,
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": name},
+            "spec": {"policyName": name, "validationActions": ["Deny"]},
+        }
+    )
+    scene.plane.wait_for(lambda: _denies(scene), "the admission policy to be in force", timeout=30)
+    scene.web(named("real1", "real2", replicaScheduling=DUPLICATED), replicas=1)
+    _wait_reported(scene, "real2", applied=False, message="owner label")
+    _wait_reported(scene, "real1", applied=True, health="Healthy")
+
+
+def _denies(scene: Scene) -> bool:
+    member = scene.plane.members["real2"].client
+    member.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": scene.namespace}})
+    answer = member.send(
+        "POST",
+        f"/apis/apps/v1/namespaces/{scene.namespace}/deployments",
+        body=_foreign(scene, "probe"),
+        params={"dryRun": "All"},
+    )
+    return answer.status_code == 422
+
+
+def _foreign(scene: Scene, name: str) -> Object:
+    labels = {"app": "mine"}
+    container = {"name": "mine", "image": "nginx:1.29"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": scene.namespace},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+def _exists_already(scene: Scene) -> None:
+    member = scene.plane.members["real2"].client
+    member.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": scene.namespace}})
+    member.create(_foreign(scene, "web"))
+    scene.policy(named("real1", "real2", replicaScheduling=DUPLICATED), conflictResolution="Abort")
+    scene.deployment(replicas=1)
+    _wait_reported(scene, "real2", applied=False, message="exist|conflict")
+    _wait_reported(scene, "real1", applied=True, health="Healthy")
+
+
+def _namespace_missing(scene: Scene) -> None:
+    scene.label_namespace(**{"namespace.karmada.io/skip-auto-propagation": "true"})
+    member = scene.plane.members["real2"].client
+    member.delete(f"/api/v1/namespaces/{scene.namespace}")
+    works = "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-real2/works"
+    scene.plane.wait_for(
+        lambda: [
+            each["metadata"]["name"]
+            for each in scene.client.list(works)
+            if each["spec"]["workload"]["manifests"][0]["metadata"]["name"] == scene.namespace
+        ],
+        "the Work of the namespace to go",
+        until=lambda found: not found,
+        timeout=30,
+    )
+    scene.plane.wait_for(
+        lambda: member.find(f"/api/v1/namespaces/{scene.namespace}"),
+        "the namespace to go from real2",
+        until=lambda found: found is None,
+        timeout=30,
+    )
+    scene.web(named("real2", replicaScheduling=DYNAMIC), replicas=2)
+    _wait_reported(scene, "real2", applied=False, message="not found")
+
+
+def _api_gone(scene: Scene) -> None:
+    """The API is there when it is placed, and then no more."""
+    member = scene.plane.members["real3"].client
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    member.apply(gadget_definition(version))
+    _wait_api(scene, "real3", served=True)
+    make_gadget(scene, "real3", scheduler="my-scheduler")
+    _wait_reported(scene, "real3", applied=True)
+    member.delete("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.example.com")
+    _wait_api(scene, "real3", served=False)
+    path = f"/apis/{GADGET}/namespaces/{scene.namespace}/gadgets/web"
+    scene.client.patch(path, {"spec": {"size": 4}})
+    _wait_reported(scene, "real3", applied=False, message="Gadget|gadgets|no match")
+
+
+def _wait_api(scene: Scene, cluster: str, *, served: bool) -> None:
+    scene.plane.wait_for(
+        lambda: [each["groupVersion"] for each in scene.client.get(f"{CLUSTERS}/{cluster}")["status"]["apiEnablements"]],
+        f"{cluster} to serve {GADGET}: {served}",
+        until=lambda found: (GADGET in found) is served,
+        timeout=60,
+    )  # fmt: skip
+
+
+def _override(scene: Scene, cluster: str, **overriders: Any) -> None:
+    rule = {"targetCluster": {"clusterNames": [cluster]}, "overriders": overriders}
+    selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    scene.client.apply(
+        {
+            "apiVersion": "policy.karmada.io/v1alpha1",
+            "kind": "OverridePolicy",
+            "metadata": {"name": "images", "namespace": scene.namespace},
+            "spec": {"resourceSelectors": [selector], "overrideRules": [rule]},
+        }
+    )
+
+
+def _image_overridden(scene: Scene) -> None:
+    registry = {"component": "Registry", "operator": "replace", "value": ABSENT_IMAGE.rstrip("/")}
+    _override(scene, "real3", imageOverrider=[registry])
+    scene.web(named("real3", replicaScheduling=AGGREGATED), replicas=2)
+    _wait_reported(scene, "real3", applied=True, health="Unhealthy")
+
+
+def _image_overridden_on_one(scene: Scene) -> None:
+    registry = {"component": "Registry", "operator": "replace", "value": ABSENT_IMAGE.rstrip("/")}
+    _override(scene, "real3", imageOverrider=[registry])
+    scene.web(named("real1", "real3", replicaScheduling=DUPLICATED), replicas=2)
+    _wait_reported(scene, "real3", applied=True, health="Unhealthy")
+    _wait_reported(scene, "real1", applied=True, health="Healthy")
+
+
+def _image_absent(scene: Scene) -> None:
+    scene.web(named("real3", replicaScheduling=AGGREGATED), replicas=2, image=f"{ABSENT_IMAGE}web:1")
+    _wait_reported(scene, "real3", applied=True, health="Unhealthy")
+
+
+def _not_reported(scene: Scene) -> None:
+    name = scene.cluster(agents=False)
+    scene.web(named(name, replicaScheduling=AGGREGATED), replicas=2)
+    scene.wait_placed({name: 2})
+
+
+def _cluster_not_ready(scene: Scene) -> None:
+    name = scene.cluster()
+    scene.web(named(name, replicaScheduling=AGGREGATED), replicas=2)
+    scene.wait_applied()
+    scene.set_ready(name, ready=False)
+
+
+def _member_killed(scene: Scene) -> None:
+    scene.web(named("real4", replicaScheduling=AGGREGATED), replicas=2)
+    scene.wait_applied()
+    member = scene.plane.members["real4"]
+    process = next(each for each in scene.plane.processes if each.name == "real4")
+    member.kill()
+    scene.plane.forget(process)
+    scene.plane.wait_for(
+        lambda: [each["key"] for each in scene.client.get(f"{CLUSTERS}/real4")["spec"].get("taints") or ()],
+        "Karmada to taint real4",
+        until=lambda keys: any(key.startswith("cluster.karmada.io/") for key in keys),
+        timeout=90,
+    )
+
+
+def _table(cluster: str, **values: object) -> dict[str, object]:
+    shown = rf'"cluster": "{cluster}".*'
+    shown += ".*".join(rf'"{name}": {value}' for name, value in values.items())
+    return {"propagation": re.compile(shown, re.DOTALL)}
+
+
+SITUATIONS = (
+    Situation(
+        "dispatching-suspended",
+        "the policy suspends dispatching",
+        _dispatching_suspended,
+        Expected(
+            **BROKEN,
+            headline=r"real1 2.*real2 2.*dispatching",
+            cause=r"^\w+: .*dispatching.*(policy|PropagationPolicy).*web",
+            remedy=r"resume dispatching|dispatching",
+            quiet="dispatching",
+            fields=_table("real1", wanted=2, applied='"(no|not reported)"'),
+        ),
+        page="not running",
+    ),
+    Situation(
+        "dispatching-suspended-on-one-cluster",
+        "the policy suspends dispatching on one of two clusters",
+        _dispatching_suspended_there,
+        Expected(
+            **BROKEN,
+            headline=r"real1 2.*real2 2.*dispatching.*real2",
+            cause=r"^\w+: .*dispatching.*real2",
+            remedy=r"dispatching",
+        ),
+    ),
+    Situation(
+        "admission-refuses",
+        "an admission policy of a member refuses the workload",
+        _refused_by_admission,
+        Expected(
+            **BROKEN,
+            headline=r"real1 1.*real2 1.*real2.*(owner label|refus|not applied)",
+            cause=r"^\w+: .*every workload needs an owner label",
+            remedy="^$|.",
+            fields=_table("real2", applied='"no"'),
+        ),
+        applies=False,
+        page="not running",
+    ),
+    Situation(
+        "object-exists-there",
+        "an object of the same name exists in a member, with conflictResolution Abort",
+        _exists_already,
+        Expected(
+            **BROKEN,
+            headline=r"real1 1.*real2 1.*real2",
+            cause=r"^\w+: .*(exist|conflict)",
+            remedy=r"conflictResolution.*Overwrite|Overwrite",
+            fields=_table("real2", applied='"no"'),
+        ),
+    ),
+    Situation(
+        "namespace-missing-there",
+        "the namespace does not exist in the member",
+        _namespace_missing,
+        Expected(
+            **BROKEN,
+            headline=r"real2 2.*real2",
+            cause=r"^\w+: .*namespace.*not found",
+            remedy="^$|namespace",
+        ),
+        applies=False,
+    ),
+    Situation(
+        "api-gone-there",
+        "the API of a placed custom resource goes from its member",
+        _api_gone,
+        Expected(
+            **BROKEN,
+            headline=r"real3.*(Gadget|API|not applied|refus)",
+            cause=r"^\w+: .*(Gadget|gadgets)",
+            remedy="^$|.",
+        ),
+        ask="gadget/web",
+        applies=False,
+        alone=True,
+    ),
+    Situation(
+        "override-breaks-the-image",
+        "an override names an image that cannot be pulled",
+        _image_overridden,
+        Expected(
+            **BROKEN,
+            headline=r"real3 2.*0 of 2 ready",
+            cause=r"^\w+: .*0 of 2 (are )?ready.*real3|real3.*0 of 2",
+            remedy="^$|.",
+            fields=_table("real3", wanted=2, applied='"yes"', ready=0, health='"Unhealthy"'),
+        ),
+        applies=False,
+        page="not running",
+    ),
+    Situation(
+        "override-breaks-the-image-on-one",
+        "an override breaks the image on one of two clusters",
+        _image_overridden_on_one,
+        Expected(
+            **BROKEN,
+            headline=r"real1 2.*real3 2.*0 of 2 ready.*real3|real3.*0 of 2 ready",
+            cause=r"^\w+: .*real3",
+            remedy="^$|.",
+            fields=_table("real1", wanted=2, applied='"yes"', ready=2, health='"Healthy"'),
+        ),
+        applies=False,
+    ),
+    Situation(
+        "image-absent",
+        "the workload itself names an image that cannot be pulled",
+        _image_absent,
+        Expected(
+            **BROKEN,
+            headline=r"real3 2.*0 of 2 ready",
+            cause=r"^\w+: .*0 of 2",
+            remedy="^$|.",
+        ),
+        applies=False,
+    ),
+    Situation(
+        "not-reported",
+        "no agent of the member has reported anything",
+        _not_reported,
+        Expected(
+            **BROKEN,
+            headline=r"\w+ 2.*(not reported|not applied|no report)",
+            cause=r"^\w+: ",
+            remedy="^$|.",
+            fields={"propagation.0.applied": "not reported"},
+        ),
+        applies=False,
+    ),
+    Situation(
+        "cluster-not-ready",
+        "the cluster is not ready, and its replicas stay",
+        _cluster_not_ready,
+        Expected(
+            **BROKEN,
+            headline=r"\w+ 2.*not ready",
+            cause=r"^NoEviction: ",
+            remedy="^$|.",
+            quiet="not ready",
+        ),
+        applies=False,
+        page="not running",
+    ),
+    Situation(
+        "member-killed",
+        "the API server of the member is killed under running replicas",
+        _member_killed,
+        Expected(**BROKEN, headline=r"real4 2.*not ready", cause=r"^NoEviction: ", remedy="^$|."),
+        applies=False,
+        alone=True,
+    ),
+)
