@@ -13,7 +13,7 @@ from tools.controlplane import ApiError, Object, WaitTimeoutError
 from tools.state_check import applying
 from tools.state_check.asking import ask, fields_of
 from tools.state_check.judge import judged, judged_also, remedy_text
-from tools.state_check.model import HEALTHY, Answer, Outcome, Situation, Verdict
+from tools.state_check.model import HEALTHY, Also, Answer, Outcome, Situation, Verdict
 from tools.state_check.scene import Scene
 from tools.state_check.world import READS, World
 
@@ -37,7 +37,7 @@ class Check:
         """Check one situation. A situation that cannot be made is wrong in its first aspect."""
         started = time.monotonic()
         scene = Scene(self._world, self._world.next_namespace())
-        scene.open()
+        scene.open(situation.labels)
         try:
             situation.make(scene)
         except (WaitTimeoutError, ApiError, KeyError, AssertionError) as error:
@@ -65,7 +65,7 @@ class Check:
         stored = (binding.get("spec") or {}).get("clusters") or []
         expected = situation.expected
         yield from judged(expected, text, quiet, found, fields, stored)
-        wrong = [each for also in situation.also for each in self._asked_also(situation, also, scene, config, answers)]
+        wrong = [each for also in situation.also for each in self._asked_also(also, scene, config, answers)]
         if situation.also:
             yield Verdict("also", "; ".join(wrong))
         if situation.page and self._world.page:
@@ -76,15 +76,12 @@ class Check:
     def _user(self, situation: Situation, scene: Scene) -> Path:
         if not situation.rights:
             return self._world.reader
-        missing = {right.removeprefix("-") for right in situation.rights}
-        return self._world.user(f"reader-{scene.namespace}", *(each for each in READS if each not in missing))
+        rights = [each for each in READS if each not in situation.rights]
+        return self._world.user(f"reader-{scene.namespace}", *rights)
 
     def _asked_also(
-        self, situation: Situation, also: object, scene: Scene, config: Path, answers: list[Answer]
+        self, also: Also, scene: Scene, config: Path, answers: list[Answer]
     ) -> Iterator[str]:
-        from tools.state_check.model import Also
-
-        assert isinstance(also, Also)
         arguments = [_filled(each, scene, self._world) for each in also.arguments]
         namespace = "" if arguments[0] in {"plan", "rebalance"} else scene.namespace
         text = ask(config, namespace, *arguments, _WIDE)
@@ -130,9 +127,9 @@ class Check:
         name = scene.notes["binding"]
         with requests.Session() as session:
             session.trust_env = False
-            for path in (f"rb/{scene.namespace}/{name}", f"?q={scene.namespace}"):
+            for path in (f"b/{scene.namespace}/{name}", f"bindings?namespace={scene.namespace}"):
                 answer = session.get(self._world.page + path, timeout=60)
-                badge = _badge(answer.text, scene.namespace if path.startswith("?") else "")
+                badge = _badge(answer.text, f">{name}</a>" if path.startswith("bindings") else "")
                 if not re.search(situation.page, badge):
                     yield f"/{path}: status {answer.status_code}, badge {badge!r}, expected {situation.page!r}"
 
@@ -140,8 +137,8 @@ class Check:
 def _badge(html: str, row: str) -> str:
     """Return the text of the first badge, or of the first one after a text of a row."""
     if row:
-        html = html[html.find(f">{row}/") :]
-    found = re.search(r'class="[^"]*badge[^"]*"[^>]*>([^<]*)<', html)
+        html = html[html.find(row) :] if row in html else ""
+    found = re.search(r'class="state\b[^"]*"[^>]*>([^<]*)<', html)
     return found.group(1).strip() if found else ""
 
 

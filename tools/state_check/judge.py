@@ -54,6 +54,10 @@ def judged(
 
 def _headline(expected: Expected, text: Answer, quiet: Answer | None, fields: Fields) -> Iterator[str]:
     line = headline_of(text.out)
+    if expected.exit_status == 2 and not text.out:  # an error instead of an answer
+        if not re.search(expected.problem, text.err, re.DOTALL):
+            yield f"{text.err!r} does not match {expected.problem!r}"
+        return
     begins = next((words for words in _FIRST_WORDS if line.startswith(words)), "")
     if begins != expected.words:
         yield f"{line or text.out[:300] + text.err[:300]!r} does not begin with {expected.words!r}"
@@ -93,13 +97,13 @@ def _cause(expected: Expected, text: Answer, fields: Fields) -> Iterator[str]:
 
 
 def remedy_text(remedy: Mapping[str, Any]) -> str:
-    """Return a remedy in one line: its edits with the sides and objects, and the warning that it carries."""
+    """Return a remedy in one line: its edits with the sides and objects, and what speaks against it in parentheses."""
     parts = []
     for each in remedy.get("edits") or ():
         target = each.get("object") or {}
         parts.append(f"{each.get('side')} {target.get('kind')} {target.get('name')}: {each.get('text')}")
-    warning = remedy.get("warning") or remedy.get("harm") or ""
-    return " and ".join(parts) + (f" ({warning})" if warning else "")
+    caution = remedy.get("caution") or ""
+    return " and ".join(parts) + (f" ({caution})" if caution else "")
 
 
 def _remedy(expected: Expected, fields: Fields) -> Iterator[str]:

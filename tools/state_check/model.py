@@ -113,7 +113,8 @@ class Situation:
         applies: Whether the patches of the first remedy are applied.
         page: The badge of the binding's page, and of its row in the list; "" if the page is not looked at.
         alone: Whether it disturbs others, so that it is made after all of them.
-        user: The kubeconfig with which it is asked, as a function of the scene; None for one that may read all.
+        rights: The rights that the user who asks has not, as names of ``world.READS``.
+        labels: Labels of the namespace.
     """
 
     name: str
@@ -128,6 +129,7 @@ class Situation:
     page: str = ""
     alone: bool = False
     rights: Sequence[str] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,14 +30,10 @@ class Scene:
         self.clusters: list[str] = []
         self.notes: dict[str, str] = {"namespace": namespace, "binding": "web-deployment"}
 
-    def open(self, **labels: str) -> None:
+    def open(self, labels: Mapping[str, str]) -> None:
         """Create the namespace."""
-        metadata: Object = {"name": self.namespace, "labels": labels}
+        metadata: Object = {"name": self.namespace, "labels": dict(labels)}
         self.client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
-
-    def label_namespace(self, **labels: str) -> None:
-        """Set labels of the namespace."""
-        self.client.patch(f"/api/v1/namespaces/{self.namespace}", {"metadata": {"labels": labels}})
 
     # -- clusters -------------------------------------------------------------------------------
 

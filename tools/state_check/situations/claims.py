@@ -158,7 +158,7 @@ SITUATIONS = (
         "the policy was deleted, and the placement stays",
         _released,
         Expected(
-            "not claimed", "all", headline=r"sim-a1 2.*policy.*deleted", cause=r"^Released: ", remedy="^$|policy"
+            "not claimed", "all", headline=r"sim-a1 2.*no policy|sim-a1 2.*deleted", cause=r"^Released: ", remedy="^$|policy"
         ),
         applies=False,
     ),

@@ -185,7 +185,7 @@ SITUATIONS = (
             quiet=r"sim-b9.*does not exist",
             fields={"warnings": re.compile("sim-b9.*does not exist.*sim-b[12]")},
         ),
-        page="placed",
+        page="^placed$",
     ),
     Situation(
         "cluster-name-like-no-other",
@@ -237,7 +237,7 @@ SITUATIONS = (
             **NONE,
             headline=REFUSED,
             cause=r"^UntoleratedTaint: .*cluster.karmada.io/unschedulable",
-            remedy=r"uncordon|unschedulable",
+            remedy=r"uncordon|remove the taint|clusterNames",
         ),
     ),
     Situation(
@@ -271,7 +271,7 @@ SITUATIONS = (
             **NONE,
             headline=REFUSED,
             cause=r"pool.*gpu",
-            remedy=r"label.*pool|pool.*label",
+            remedy=r"^cluster .*pool.*gpu",
         ),
     ),
     Situation(
@@ -291,7 +291,7 @@ SITUATIONS = (
         "the only named cluster is excluded by the same affinity",
         _everything_excluded,
         Expected(
-            **NONE, headline=REFUSED, cause=r"^AffinityMismatch: .*exclude", remedy=r"exclude"
+            **NONE, headline=REFUSED, cause=r"^AffinityMismatch: .*exclude", remedy=r"exclude|clusterNames"
         ),
     ),
     Situation(
@@ -302,7 +302,7 @@ SITUATIONS = (
             **NONE,
             headline=REFUSED,
             cause=r"^ApiMissing: .*example.com/v1",
-            remedy=r"install|serve|API",
+            remedy=r"install|serve|API|clusterNames",
         ),
         ask="gadget/web",
     ),

@@ -89,13 +89,13 @@ SITUATIONS = (
             Also(["why-not", "deployment/web", "--placed"], 0, "is placed|placed"),
             Also(["plan", "--cordon", "sim-c2"], 0),
         ),
-        page="placed",
+        page="^placed$",
     ),
     Situation(
         "healthy-dynamic-and-the-process",
         "healthy: divided by available replicas, and the process is asked",
         _dynamic,
-        Expected("placed", "all", headline=r"real1 \d.*real2 \d", fields={"provenance.agrees": True}),
+        Expected("placed", "all", headline=r"real1 \d.*real2 \d", fields={"provenance.record.agrees": True}),
         flags=("--from={from my-scheduler}",),
     ),
     Situation(
@@ -120,7 +120,7 @@ SITUATIONS = (
         "healthy-spread",
         "healthy: two regions of three",
         _spread,
-        Expected("placed", "all", headline=r"sim-\w+ \d.*sim-\w+ \d", cause=r"^$|Tie|LessRoom|Region"),
+        Expected("placed", "all", headline=r"sim-\w+ \d.*sim-\w+ \d", cause=r"^$|Tie|LessRoom|Region|MaxGroupsReached"),
     ),
     Situation(
         "healthy-of-the-stock-scheduler",
@@ -140,6 +140,6 @@ SITUATIONS = (
         "healthy: scaled from 2 to 6",
         _scaled,
         Expected("placed", "all", headline=r"sim-a1 3.*sim-b1 3"),
-        page="placed",
+        page="^placed$",
     ),
 )

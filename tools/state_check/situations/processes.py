@@ -65,7 +65,7 @@ SITUATIONS = (
             cause=r"contract|Contracts",
             remedy="",
             quiet="contract",
-            fields={"provenance.agrees": re.compile("true|null")},
+            fields={"provenance.record.agrees": re.compile("true|null")},
             problem=r"^$|--plugin-dir",
         ),
         flags=(FROM,),
@@ -98,7 +98,7 @@ SITUATIONS = (
         "plugin-of-the-process-lets-through",
         "a binding is healthy, and a plugin of its scheduler reads the workload",
         _let_through,
-        Expected("placed", "all", headline="sim-a1 4", fields={"provenance.agrees": re.compile("true|null")}),
+        Expected("placed", "all", headline="sim-a1 4", fields={"provenance.record.agrees": re.compile("true|null")}),
         flags=(FROM,),
     ),
     Situation(

@@ -68,7 +68,7 @@ def _without(right: str, *, broken: bool, problem: str) -> Situation:
         f"a user who may not read {right} asks about a {word} binding",
         _broken if broken else _healthy,
         expected,
-        rights=(f"-{right}",),
+        rights=(right,),
         applies=False,
     )
 
@@ -79,7 +79,7 @@ SITUATIONS = (
         "a user who may not read bindings asks",
         _healthy,
         Expected(**NO_ANSWER, headline="", cause="", problem=r'cannot (list|get) resource "resourcebindings"'),
-        rights=("-bindings",),
+        rights=("bindings",),
         ask="rb/web-deployment",
     ),
     Situation(
@@ -87,7 +87,7 @@ SITUATIONS = (
         "a user who may not read clusters asks",
         _healthy,
         Expected("placed", "all", headline="sim-a1 4", cause="^$|.", problem=r'cannot (list|get) resource "clusters"', status=2),
-        rights=("-clusters",),
+        rights=("clusters",),
     ),  # fmt: skip
     _without("policies", broken=False, problem='cannot (list|get) resource "(cluster)?propagationpolicies"'),
     _without("leases", broken=False, problem='cannot (list|get) resource "leases"'),

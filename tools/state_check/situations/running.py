@@ -126,26 +126,6 @@ def _exists_already(scene: Scene) -> None:
 
 
 def _namespace_missing(scene: Scene) -> None:
-    scene.label_namespace(**{"namespace.karmada.io/skip-auto-propagation": "true"})
-    member = scene.plane.members["real2"].client
-    member.delete(f"/api/v1/namespaces/{scene.namespace}")
-    works = "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-real2/works"
-    scene.plane.wait_for(
-        lambda: [
-            each["metadata"]["name"]
-            for each in scene.client.list(works)
-            if each["spec"]["workload"]["manifests"][0]["metadata"]["name"] == scene.namespace
-        ],
-        "the Work of the namespace to go",
-        until=lambda found: not found,
-        timeout=30,
-    )
-    scene.plane.wait_for(
-        lambda: member.find(f"/api/v1/namespaces/{scene.namespace}"),
-        "the namespace to go from real2",
-        until=lambda found: found is None,
-        timeout=30,
-    )
     scene.web(named("real2", replicaScheduling=DYNAMIC), replicas=2)
     _wait_reported(scene, "real2", applied=False, message="not found")
 
@@ -305,6 +285,7 @@ SITUATIONS = (
             remedy="^$|namespace",
         ),
         applies=False,
+        labels={"namespace.karmada.io/skip-auto-propagation": "true"},
     ),
     Situation(
         "api-gone-there",
