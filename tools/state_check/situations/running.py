@@ -10,8 +10,8 @@ from tools.controlplane import Object
 from tools.controlplane.karmada import CLUSTERS
 from tools.state_check.model import Expected, Situation
 from tools.state_check.scene import Scene
-from tools.state_check.situations.filters import GADGET, gadget_definition, make_gadget
-from tools.state_check.world import ABSENT_IMAGE
+from tools.state_check.situations.filters import GADGET, REFUSED, gadget_definition, make_gadget
+from tools.state_check.world import ABSENT_IMAGE, MINE
 
 BROKEN: Final = {"state": "not running", "placed": "all"}
 
@@ -130,20 +130,32 @@ def _namespace_missing(scene: Scene) -> None:
     _wait_reported(scene, "real2", applied=False, message="not found")
 
 
-def _api_gone(scene: Scene) -> None:
-    """The API is there when it is placed, and then no more."""
+def _gadgets_on_real3(scene: Scene, schema: Object) -> str:
     member = scene.plane.members["real3"].client
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     member.apply(gadget_definition(version))
     _wait_api(scene, "real3", served=True)
-    make_gadget(scene, "real3", scheduler="my-scheduler")
+    return "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.example.com"
+
+
+def _api_gone(scene: Scene) -> None:
+    """The API is there when it is placed, and then no more: the next decision empties the placement."""
+    path = _gadgets_on_real3(scene, {"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+    make_gadget(scene, "real3", scheduler=MINE)
     _wait_reported(scene, "real3", applied=True)
-    member.delete("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.example.com")
+    scene.plane.members["real3"].client.delete(path)
     _wait_api(scene, "real3", served=False)
-    path = f"/apis/{GADGET}/namespaces/{scene.namespace}/gadgets/web"
-    scene.client.patch(path, {"spec": {"size": 4}})
-    _wait_reported(scene, "real3", applied=False, message="Gadget|gadgets|no match")
+    gadget = f"/apis/{GADGET}/namespaces/{scene.namespace}/gadgets/web"
+    scene.client.patch(gadget, {"metadata": {"labels": {"size": "4"}}, "spec": {"size": 4}})
+    scene.wait_refused("NoClusterFit", name="web-gadget")
+
+
+def _schema_refuses(scene: Scene) -> None:
+    """The member serves the API with a schema of its own, which requires a field."""
+    spec = {"type": "object", "required": ["owner"], "properties": {"owner": {"type": "string"}}}
+    _gadgets_on_real3(scene, {"type": "object", "properties": {"spec": spec}})
+    make_gadget(scene, "real3", scheduler=MINE)
+    _wait_reported(scene, "real3", applied=False, message="owner")
 
 
 def _wait_api(scene: Scene, cluster: str, *, served: bool) -> None:
@@ -289,14 +301,20 @@ SITUATIONS = (
     ),
     Situation(
         "api-gone-there",
-        "the API of a placed custom resource goes from its member",
+        "the API of a placed custom resource goes from its member, and the next decision empties the placement",
         _api_gone,
         Expected(
-            **BROKEN,
-            headline=r"real3.*(Gadget|API|not applied|refus)",
-            cause=r"^\w+: .*(Gadget|gadgets)",
-            remedy="^$|.",
+            "not placed", "none", headline=REFUSED, cause=r"^ApiMissing: .*example.com/v1", remedy="install|serve|API"
         ),
+        ask="gadget/web",
+        applies=False,
+        alone=True,
+    ),
+    Situation(
+        "schema-refuses-there",
+        "a member serves the API of a custom resource with a schema that refuses it",
+        _schema_refuses,
+        Expected(**BROKEN, headline=r"real3.*owner", cause=r"^\w+: .*spec\.owner.*[Rr]equired", remedy="^$|."),
         ask="gadget/web",
         applies=False,
         alone=True,
