@@ -18,6 +18,7 @@ from tools.state_check.scene import Scene
 from tools.state_check.world import READS, World
 
 _WIDE = "--width=2000"
+_PAGE_SECONDS = 15
 
 
 class Check:
@@ -128,10 +129,16 @@ class Check:
         with requests.Session() as session:
             session.trust_env = False
             for path in (f"b/{scene.namespace}/{name}", f"bindings?namespace={scene.namespace}"):
-                answer = session.get(self._world.page + path, timeout=60)
-                badge = _badge(answer.text, f">{name}</a>" if path.startswith("bindings") else "")
-                if not re.search(situation.page, badge):
-                    yield f"/{path}: status {answer.status_code}, badge {badge!r}, expected {situation.page!r}"
+                deadline = time.monotonic() + _PAGE_SECONDS
+                while True:  # the page reads the control plane every few seconds
+                    answer = session.get(self._world.page + path, timeout=60)
+                    badge = _badge(answer.text, f"{name}</a>" if path.startswith("bindings") else "")
+                    if re.search(situation.page, badge):
+                        break
+                    if time.monotonic() > deadline:
+                        yield f"/{path}: status {answer.status_code}, badge {badge!r}, expected {situation.page!r}"
+                        break
+                    time.sleep(1)
 
 
 def _badge(html: str, row: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tests.e2e.workload import WORK, condition, is_settled, placed
-from tools.controlplane import Object, SimulatedMember
+from tools.controlplane import Object, SimulatedMember, WaitTimeoutError
 from tools.controlplane.karmada import CLUSTERS
 from tools.state_check.world import MINE, World
 
@@ -163,10 +163,25 @@ class Scene:
         self, until: Callable[[Object], object], what: str, *, name: str = "web-deployment", timeout: float = 45
     ) -> Object:
         """Wait for a state of a binding and return it."""
-        found: Object = self.plane.wait_for(
-            lambda: self.binding(name), f"{self.namespace}/{name}: {what}", until=until, timeout=timeout
-        )
-        return found
+        last: list[Object] = []
+
+        def look() -> Object:
+            last[:] = [self.binding(name)]
+            return last[0]
+
+        told = f"{self.namespace}/{name}: {what}"
+        try:
+            return self.plane.wait_for(look, told, until=until, timeout=timeout)
+        except WaitTimeoutError as error:
+            if not last:
+                raise
+            spec, status = last[0]["spec"], last[0].get("status") or {}
+            shown = {
+                "clusters": spec.get("clusters"),
+                "conditions": [(each["type"], each["reason"], each["message"]) for each in status.get("conditions") or ()],
+                "reports": status.get("aggregatedStatus"),
+            }
+            raise WaitTimeoutError(f"waited {timeout:g} s for {told}; last seen: {shown}") from error
 
     def wait_refused(self, reason: str, *, name: str = "web-deployment") -> Object:
         """Wait until the condition Scheduled is False with a reason, for the binding as it is."""
