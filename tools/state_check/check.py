@@ -80,9 +80,7 @@ class Check:
         rights = [each for each in READS if each not in situation.rights]
         return self._world.user(f"reader-{scene.namespace}", *rights)
 
-    def _asked_also(
-        self, also: Also, scene: Scene, config: Path, answers: list[Answer]
-    ) -> Iterator[str]:
+    def _asked_also(self, also: Also, scene: Scene, config: Path, answers: list[Answer]) -> Iterator[str]:
         arguments = [_filled(each, scene, self._world) for each in also.arguments]
         namespace = "" if arguments[0] in {"plan", "rebalance"} else scene.namespace
         text = ask(config, namespace, *arguments, _WIDE)

@@ -160,7 +160,12 @@ class Scene:
         return self.client.get(self.path(name))
 
     def wait(
-        self, until: Callable[[Object], object], what: str, *, name: str = "web-deployment", timeout: float = 45
+        self,
+        until: Callable[[Object], object],
+        what: str,
+        *,
+        name: str = "web-deployment",
+        timeout: float = 45,
     ) -> Object:
         """Wait for a state of a binding and return it."""
         last: list[Object] = []
@@ -178,16 +183,22 @@ class Scene:
             spec, status = last[0]["spec"], last[0].get("status") or {}
             shown = {
                 "clusters": spec.get("clusters"),
-                "conditions": [(each["type"], each["reason"], each["message"]) for each in status.get("conditions") or ()],
+                "conditions": [
+                    (each["type"], each["reason"], each["message"]) for each in status.get("conditions") or ()
+                ],
                 "reports": status.get("aggregatedStatus"),
             }
             raise WaitTimeoutError(f"waited {timeout:g} s for {told}; last seen: {shown}") from error
 
     def wait_refused(self, reason: str, *, name: str = "web-deployment") -> Object:
         """Wait until the condition Scheduled is False with a reason, for the binding as it is."""
-        return self.wait(lambda found: condition(found).get("reason") == reason, f"refused: {reason}", name=name)
+        return self.wait(
+            lambda found: condition(found).get("reason") == reason, f"refused: {reason}", name=name
+        )
 
-    def wait_placed(self, expected: Mapping[str, int] | None = None, *, name: str = "web-deployment") -> Object:
+    def wait_placed(
+        self, expected: Mapping[str, int] | None = None, *, name: str = "web-deployment"
+    ) -> Object:
         """Wait until the scheduler has placed a binding (exactly so)."""
         return self.wait(
             lambda found: is_settled(found) and (expected is None or placed(found) == expected),

@@ -200,9 +200,7 @@ def running(folder: Path, *, page: bool = False) -> Iterator[World]:
     }
     files = folder.with_name(folder.name + "-files")
     files.mkdir(parents=True, exist_ok=True)
-    with ControlPlane(
-        folder, feature_gates=gates, extra_flags={"controller-manager": quick}
-    ) as plane:
+    with ControlPlane(folder, feature_gates=gates, extra_flags={"controller-manager": quick}) as plane:
         world = World(plane, files)
         world.start(page=page)
         yield world

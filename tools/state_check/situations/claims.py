@@ -21,7 +21,9 @@ def _wait_detected(scene: Scene) -> None:
     selector = {"apiVersion": "v1", "kind": "ConfigMap", "name": "seen"}
     scene.policy(ON_A1, name="seen", selector=selector)
     scene.client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": name})
-    scene.plane.wait_for(lambda: scene.client.find(scene.path("seen-configmap")), "the binding of a ConfigMap")
+    scene.plane.wait_for(
+        lambda: scene.client.find(scene.path("seen-configmap")), "the binding of a ConfigMap"
+    )
 
 
 def _name_mistyped(scene: Scene) -> None:
@@ -142,7 +144,10 @@ SITUATIONS = (
         "the only policy selects another kind of the same name",
         _kind_of_another,
         Expected(
-            **UNCLAIMED, headline=r"StatefulSet|kind", cause=r"^NotClaimed: .*StatefulSet", remedy="^$|Deployment"
+            **UNCLAIMED,
+            headline=r"StatefulSet|kind",
+            cause=r"^NotClaimed: .*StatefulSet",
+            remedy="^$|Deployment",
         ),
         after={"sim-a1": 2},
     ),
@@ -158,7 +163,11 @@ SITUATIONS = (
         "the policy was deleted, and the placement stays",
         _released,
         Expected(
-            "not claimed", "all", headline=r"sim-a1 2.*no policy|sim-a1 2.*deleted", cause=r"^Released: ", remedy="^$|policy"
+            "not claimed",
+            "all",
+            headline=r"sim-a1 2.*no policy|sim-a1 2.*deleted",
+            cause=r"^Released: ",
+            remedy="^$|policy",
         ),
         applies=False,
     ),
@@ -191,7 +200,9 @@ SITUATIONS = (
         "being-deleted",
         "the workload is deleted, and a finalizer keeps the binding",
         _deleted,
-        Expected("being deleted", "all", headline=r"sim-a1 2", cause=r"^BeingDeleted: .*", remedy="^$|finalizer"),
+        Expected(
+            "being deleted", "all", headline=r"sim-a1 2", cause=r"^BeingDeleted: .*", remedy="^$|finalizer"
+        ),
         ask="rb/web-deployment",
         applies=False,
     ),
@@ -199,7 +210,12 @@ SITUATIONS = (
         "dependency",
         "a ConfigMap follows the workload that needs it",
         _dependency,
-        Expected("no placement", "none", headline=r"follows.*web-deployment", cause=r"^NoPlacement: .*web-deployment"),
+        Expected(
+            "no placement",
+            "none",
+            headline=r"follows.*web-deployment",
+            cause=r"^NoPlacement: .*web-deployment",
+        ),
         ask="configmap/settings",
     ),
 )

@@ -325,6 +325,8 @@ SITUATIONS = (
         "api-list-incomplete",
         "a cluster whose list of APIs is incomplete",
         _incomplete_apis,
-        Expected(**NONE, headline=REFUSED, cause=r"^ApiListIncomplete: .*apps/v1", remedy=r"API|clusterNames"),
+        Expected(
+            **NONE, headline=REFUSED, cause=r"^ApiListIncomplete: .*apps/v1", remedy=r"API|clusterNames"
+        ),
     ),
 )

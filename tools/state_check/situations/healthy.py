@@ -20,7 +20,9 @@ STATIC: Object = {
 }
 
 
-def _placed(scene: Scene, placement: Object, *, scheduler: str | None = "my-scheduler", replicas: int = 4) -> None:
+def _placed(
+    scene: Scene, placement: Object, *, scheduler: str | None = "my-scheduler", replicas: int = 4
+) -> None:
     scene.web(placement, scheduler=scheduler, replicas=replicas)
     scene.wait_applied()
 
@@ -80,9 +82,9 @@ SITUATIONS = (
             quiet="PLACED",
             fields={
                 "state.wanted": 4,
-                "wouldBe": None,
-                "propagation.0.applied": "yes",
-                "propagation.1.health": "Healthy",
+                "wouldBe.differs": False,
+                "state.rows.0.applied": "yes",
+                "state.rows.1.health": "Healthy",
             },
         ),
         also=(
@@ -120,13 +122,23 @@ SITUATIONS = (
         "healthy-spread",
         "healthy: two regions of three",
         _spread,
-        Expected("placed", "all", headline=r"sim-\w+ \d.*sim-\w+ \d", cause=r"^$|Tie|LessRoom|Region|MaxGroupsReached"),
+        Expected(
+            "placed",
+            "all",
+            headline=r"sim-\w+ \d.*sim-\w+ \d",
+            cause=r"^$|Tie|LessRoom|Region|MaxGroupsReached",
+        ),
     ),
     Situation(
         "healthy-of-the-stock-scheduler",
         "healthy: placed by karmada-scheduler",
         _by_stock,
-        Expected("placed", "all", headline=r"sim-a1 2.*sim-b1 2", fields={"state.scheduler.name": "default-scheduler"}),
+        Expected(
+            "placed",
+            "all",
+            headline=r"sim-a1 2.*sim-b1 2",
+            fields={"state.scheduler.name": "default-scheduler"},
+        ),
     ),
     Situation(
         "healthy-config-map",

@@ -76,12 +76,16 @@ def _budget(scene: Scene) -> None:
     old, new = scene.cluster(), scene.cluster()
     for name in ("web", "api"):
         selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-        scene.policy(named(old, replicaScheduling=AGGREGATED), name=name, selector=selector, scheduler=GUARDED)
+        scene.policy(
+            named(old, replicaScheduling=AGGREGATED), name=name, selector=selector, scheduler=GUARDED
+        )
         scene.deployment(name=name, replicas=2)
         scene.wait_applied(name=f"{name}-deployment")
     for name in ("api", "web"):
         selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-        scene.policy(named(new, replicaScheduling=AGGREGATED), name=name, selector=selector, scheduler=GUARDED)
+        scene.policy(
+            named(new, replicaScheduling=AGGREGATED), name=name, selector=selector, scheduler=GUARDED
+        )
         if name == "api":
             scene.wait_placed({new: 2}, name="api-deployment")
     scene.wait(lambda found: condition(found).get("status") == "False", "held")
@@ -174,7 +178,9 @@ SITUATIONS = (
             would_be="sim-a1",
             quiet="quota",
         ),
-        also=(Also(["why-not", "deployment/web", "--placed"], 0, r"quota|held|not placed", never="is placed"),),
+        also=(
+            Also(["why-not", "deployment/web", "--placed"], 0, r"quota|held|not placed", never="is placed"),
+        ),
         flags=FROM_MINE,
         page="held",
     ),
@@ -236,9 +242,7 @@ SITUATIONS = (
         "scheduling-suspended-after-placing",
         "scheduling is suspended, and all is placed",
         _suspended_after_placing,
-        Expected(
-            "held", "all", headline=r"sim-a1 4.*suspen", cause=r"^Suspended: ", remedy=r"resume"
-        ),
+        Expected("held", "all", headline=r"sim-a1 4.*suspen", cause=r"^Suspended: ", remedy=r"resume"),
     ),
     Situation(
         "guard-budget",

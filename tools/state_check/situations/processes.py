@@ -37,7 +37,9 @@ def _kept_back(scene: Scene) -> None:
     scene.plane.wait_for(
         lambda: scene.world.schedulers[PLUGGED].scrape(),
         "the binding to be held back",
-        until=lambda text: re.search(r'karmada_scheduler_\w*gated\w*(\{[^}]*\})? [1-9]|queue="gated"\} [1-9]', text),
+        until=lambda text: re.search(
+            r'karmada_scheduler_\w*gated\w*(\{[^}]*\})? [1-9]|queue="gated"\} [1-9]', text
+        ),
         timeout=15,
     ) if False else None
 
@@ -46,7 +48,9 @@ def _peers_apart(scene: Scene) -> None:
     apart = {"antiAffinity": {"groupByLabelKey": "team"}}
     for name in ("api", "web"):
         selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-        placement = named("sim-a1", replicaScheduling={"replicaSchedulingType": "Duplicated"}, workloadAffinity=apart)
+        placement = named(
+            "sim-a1", replicaScheduling={"replicaSchedulingType": "Duplicated"}, workloadAffinity=apart
+        )
         scene.policy(placement, name=name, selector=selector, scheduler=GATED)
         scene.deployment(name=name, labels={"team": scene.namespace})
         if name == "api":
@@ -76,7 +80,13 @@ SITUATIONS = (
         "plugin-of-the-process-refuses-and-only-objects-are-read",
         "a plugin of the running process refuses all clusters, and only the control plane is read",
         _filtered,
-        Expected(**NONE, headline=r"contract", cause=r"contract|Contracts|StaleCondition", remedy="^$|.", problem="^$|."),
+        Expected(
+            **NONE,
+            headline=r"contract",
+            cause=r"contract|Contracts|StaleCondition",
+            remedy="^$|.",
+            problem="^$|.",
+        ),
         applies=False,
     ),
     Situation(
@@ -98,7 +108,9 @@ SITUATIONS = (
         "plugin-of-the-process-lets-through",
         "a binding is healthy, and a plugin of its scheduler reads the workload",
         _let_through,
-        Expected("placed", "all", headline="sim-a1 4", fields={"provenance.record.agrees": re.compile("true|null")}),
+        Expected(
+            "placed", "all", headline="sim-a1 4", fields={"provenance.record.agrees": re.compile("true|null")}
+        ),
         flags=(FROM,),
     ),
     Situation(

@@ -78,7 +78,9 @@ SITUATIONS = (
         "without-the-right-to-read-bindings",
         "a user who may not read bindings asks",
         _healthy,
-        Expected(**NO_ANSWER, headline="", cause="", problem=r'cannot (list|get) resource "resourcebindings"'),
+        Expected(
+            **NO_ANSWER, headline="", cause="", problem=r'cannot (list|get) resource "resourcebindings"'
+        ),
         rights=("bindings",),
         ask="rb/web-deployment",
     ),
@@ -86,7 +88,14 @@ SITUATIONS = (
         "without-the-right-to-read-clusters",
         "a user who may not read clusters asks",
         _healthy,
-        Expected("placed", "all", headline="sim-a1 4", cause="^$|.", problem=r'cannot (list|get) resource "clusters"', status=2),
+        Expected(
+            "placed",
+            "all",
+            headline="sim-a1 4",
+            cause="^$|.",
+            problem=r'cannot (list|get) resource "clusters"',
+            status=2,
+        ),
         rights=("clusters",),
     ),  # fmt: skip
     _without("policies", broken=False, problem='cannot (list|get) resource "(cluster)?propagationpolicies"'),

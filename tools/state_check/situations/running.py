@@ -35,7 +35,9 @@ def _dispatching_suspended_there(scene: Scene) -> None:
     _wait_reported(scene, "real1", applied=True)
 
 
-def _wait_reported(scene: Scene, cluster: str, *, applied: bool, message: str = "", health: str = "") -> Object:
+def _wait_reported(
+    scene: Scene, cluster: str, *, applied: bool, message: str = "", health: str = ""
+) -> Object:
     """Wait until the status of the binding has the report of a cluster."""
 
     def is_there(found: Object) -> bool:
@@ -229,9 +231,9 @@ def _member_killed(scene: Scene) -> None:
 
 
 def _table(cluster: str, **values: object) -> dict[str, object]:
-    shown = rf'"cluster": "{cluster}".*'
-    shown += ".*".join(rf'"{name}": {value}' for name, value in values.items())
-    return {"propagation": re.compile(shown, re.DOTALL)}
+    shown = rf'"name": "{cluster}"[^{{}}]*'
+    shown += "[^{}]*".join(rf'"{name}": {value}' for name, value in values.items())
+    return {"state.rows": re.compile(shown, re.DOTALL)}
 
 
 SITUATIONS = (
@@ -317,7 +319,9 @@ SITUATIONS = (
         "schema-refuses-there",
         "a member serves the API of a custom resource with a schema that refuses it",
         _schema_refuses,
-        Expected(**BROKEN, headline=r"real3.*owner", cause=r"^\w+: .*spec\.owner.*[Rr]equired", remedy="^$|."),
+        Expected(
+            **BROKEN, headline=r"real3.*owner", cause=r"^\w+: .*spec\.owner.*[Rr]equired", remedy="^$|."
+        ),
         ask="gadget/web",
         applies=False,
         alone=True,
@@ -370,7 +374,7 @@ SITUATIONS = (
             headline=r"\w+ 2.*(not reported|not applied|no report)",
             cause=r"^\w+: ",
             remedy="^$|.",
-            fields={"propagation.0.applied": "not reported"},
+            fields={"state.rows.0.applied": "not reported"},
         ),
         applies=False,
     ),

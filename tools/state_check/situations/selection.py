@@ -55,7 +55,9 @@ def _no_region(scene: Scene) -> None:
 
 def _no_maximum(scene: Scene) -> None:
     # The webhook sets what a policy leaves out, so the constraint is as written by a client of the API.
-    scene.web(named("sim-a1", "sim-b1", replicaScheduling=DYNAMIC, spreadConstraints=[spread("cluster", 1, None)]))
+    scene.web(
+        named("sim-a1", "sim-b1", replicaScheduling=DYNAMIC, spreadConstraints=[spread("cluster", 1, None)])
+    )
     scene.wait(lambda found: condition(found).get("status") == "False", "refused")
 
 
@@ -86,9 +88,7 @@ def _request_raised(scene: Scene) -> None:
 
 
 def _unknown_resource(scene: Scene) -> None:
-    _failed(
-        scene, named("sim-a1", "sim-a2", replicaScheduling=DYNAMIC), requests={"example.com/fpga": "1"}
-    )
+    _failed(scene, named("sim-a1", "sim-a2", replicaScheduling=DYNAMIC), requests={"example.com/fpga": "1"})
 
 
 def _cards_without_a_model(scene: Scene) -> None:
@@ -361,13 +361,17 @@ SITUATIONS = (
         "no-replicas-wanted",
         "0 replicas",
         _nothing_wanted,
-        Expected("nothing to place", "none", headline="", cause="^$|^ZeroReplicas: ", fields={"state.wanted": 0}),
+        Expected(
+            "nothing to place", "none", headline="", cause="^$|^ZeroReplicas: ", fields={"state.wanted": 0}
+        ),
         page="nothing to place",
     ),
     Situation(
         "scaled-to-zero",
         "scaled from 2 replicas to 0",
         _scaled_to_zero,
-        Expected("nothing to place", "none", headline="", cause="^$|^ZeroReplicas: ", fields={"state.wanted": 0}),
+        Expected(
+            "nothing to place", "none", headline="", cause="^$|^ZeroReplicas: ", fields={"state.wanted": 0}
+        ),
     ),
 )
