@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from tests.e2e.workload import DUPLICATED, named, placed
@@ -12,7 +13,7 @@ from tools.state_check.scene import DEPLOYMENT, Scene
 POLICY_ID = "propagationpolicy.karmada.io/permanent-id"
 ON_A1 = named("sim-a1", replicaScheduling=DUPLICATED)
 ON_A2 = named("sim-a2", replicaScheduling=DUPLICATED)
-UNCLAIMED = {"state": "not claimed", "placed": "none"}
+not_claimed = partial(Expected, "not claimed", "none")
 
 
 def _wait_detected(scene: Scene) -> None:
@@ -120,8 +121,7 @@ SITUATIONS = (
         "policy-name-mistyped",
         "no policy selects the workload; the name in one selector is nearly right",
         _name_mistyped,
-        Expected(
-            **UNCLAIMED,
+        not_claimed(
             headline=r"p-wep|wep",
             cause=r"^NotClaimed: .*wep",
             remedy=r"p-wep.*web|web instead of wep",
@@ -134,17 +134,14 @@ SITUATIONS = (
         "policy-label-mistyped",
         "no policy selects the workload; a label value in one selector is nearly right",
         _label_mistyped,
-        Expected(
-            **UNCLAIMED, headline=r"front", cause=r"^NotClaimed: .*frnot", remedy=r"front.*frnot|frnot.*front"
-        ),
+        not_claimed(headline=r"front", cause=r"^NotClaimed: .*frnot", remedy=r"front.*frnot|frnot.*front"),
         after={"sim-a1": 2},
     ),
     Situation(
         "policy-of-another-kind",
         "the only policy selects another kind of the same name",
         _kind_of_another,
-        Expected(
-            **UNCLAIMED,
+        not_claimed(
             headline=r"StatefulSet|kind",
             cause=r"^NotClaimed: .*StatefulSet",
             remedy="^$|Deployment",
@@ -155,7 +152,7 @@ SITUATIONS = (
         "no-policy",
         "there is no policy for the workload",
         _no_policy,
-        Expected(**UNCLAIMED, headline=r"no policy", cause=r"^NotClaimed: ", remedy="^$|policy"),
+        not_claimed(headline=r"no policy", cause=r"^NotClaimed: ", remedy="^$|policy"),
         applies=False,
     ),
     Situation(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 from tests.e2e.workload import DUPLICATED, DYNAMIC, named
@@ -151,7 +152,7 @@ def _incomplete_apis(scene: Scene) -> None:
     _refused(scene, named(name, replicaScheduling=DUPLICATED))
 
 
-NONE = {"state": "not placed", "placed": "none"}
+not_placed = partial(Expected, "not placed", "none")
 REFUSED = r"no cluster|0/\d+ clusters"
 
 SITUATIONS = (
@@ -159,8 +160,7 @@ SITUATIONS = (
         "cluster-name-mistyped",
         "a typo in the only cluster name",
         _mistyped_name,
-        Expected(
-            **NONE,
+        not_placed(
             headline=REFUSED,
             cause=r"^ClusterUnknown: .*sim-a9.*nearest.*sim-a[12]",
             remedy=r"sim-a[12] instead of sim-a9",
@@ -191,8 +191,7 @@ SITUATIONS = (
         "cluster-name-like-no-other",
         "a cluster name that resembles none",
         _unlike_any_name,
-        Expected(
-            **NONE,
+        not_placed(
             headline=REFUSED,
             cause=r"^ClusterUnknown: .*production-emea",
             remedy=r"clusterNames|cluster affinity|cluster constraint",
@@ -203,16 +202,13 @@ SITUATIONS = (
         "cluster-name-edited",
         "a policy edit after which no cluster fits, so that the placement is emptied",
         _name_edited_away,
-        Expected(
-            **NONE, headline=REFUSED, cause=r"^ClusterUnknown: .*sim-a11", remedy="sim-a1 instead of sim-a11"
-        ),
+        not_placed(headline=REFUSED, cause=r"^ClusterUnknown: .*sim-a11", remedy="sim-a1 instead of sim-a11"),
     ),
     Situation(
         "taint",
         "a taint that a person set on the only cluster",
         _taint_of_a_person,
-        Expected(
-            **NONE,
+        not_placed(
             headline=REFUSED,
             cause=r"^UntoleratedTaint: .*team=red:NoSchedule",
             remedy=r"^policy .*tolera",
@@ -222,8 +218,7 @@ SITUATIONS = (
         "toleration-of-another-value",
         "a toleration that does not match the taint's value",
         _toleration_of_another_value,
-        Expected(
-            **NONE,
+        not_placed(
             headline=REFUSED,
             cause=r"^UntoleratedTaint: .*cards=a100:NoSchedule",
             remedy=r"^policy .*tolera.*a100",
@@ -233,8 +228,7 @@ SITUATIONS = (
         "cordoned",
         "the only cluster is cordoned",
         _cordoned,
-        Expected(
-            **NONE,
+        not_placed(
             headline=REFUSED,
             cause=r"^UntoleratedTaint: .*cluster.karmada.io/unschedulable",
             remedy=r"uncordon|remove the taint|clusterNames",
@@ -244,8 +238,7 @@ SITUATIONS = (
         "cluster-down",
         "the only cluster is not ready, and Karmada's own taint refuses it",
         _taint_of_the_controllers,
-        Expected(
-            **NONE,
+        not_placed(
             headline=REFUSED,
             cause=r"not ready|does not answer|is down",
             never=r"remove the taint cluster\.karmada\.io|tolerate cluster\.karmada\.io",
@@ -256,8 +249,7 @@ SITUATIONS = (
         "label-value-nearly-right",
         "a label selector whose value is nearly that of a cluster",
         _label_value_nearly_right,
-        Expected(
-            **NONE,
+        not_placed(
             headline=REFUSED,
             cause=r"^(AffinityMismatch|LabelUnknown|\w+): .*golds.*gold",
             remedy=r"\bgold\b.*instead of.*golds|tier.*\bgold\b",
@@ -267,8 +259,7 @@ SITUATIONS = (
         "label-of-no-cluster",
         "a label selector that no cluster matches",
         _label_of_no_cluster,
-        Expected(
-            **NONE,
+        not_placed(
             headline=REFUSED,
             cause=r"pool.*gpu",
             remedy=r"^cluster .*pool.*gpu",
@@ -278,8 +269,7 @@ SITUATIONS = (
         "region-nearly-right",
         "a region in the affinity that resembles one",
         _region_nearly_right,
-        Expected(
-            **NONE,
+        not_placed(
             headline=REFUSED,
             cause=r"real1.*real-1",
             remedy=r"real-1.*instead of.*real1|region.*real-1",
@@ -290,16 +280,13 @@ SITUATIONS = (
         "only-cluster-excluded",
         "the only named cluster is excluded by the same affinity",
         _everything_excluded,
-        Expected(
-            **NONE, headline=REFUSED, cause=r"^AffinityMismatch: .*exclude", remedy=r"exclude|clusterNames"
-        ),
+        not_placed(headline=REFUSED, cause=r"^AffinityMismatch: .*exclude", remedy=r"exclude|clusterNames"),
     ),
     Situation(
         "api-missing",
         "a custom resource whose API no chosen cluster has",
         _missing_api,
-        Expected(
-            **NONE,
+        not_placed(
             headline=REFUSED,
             cause=r"^ApiMissing: .*example.com/v1",
             remedy=r"install|serve|API|clusterNames",
@@ -310,8 +297,7 @@ SITUATIONS = (
         "api-arrived",
         "the missing API arrives, and karmada-scheduler is not woken by it",
         _missing_api_arrived,
-        Expected(
-            **NONE,
+        not_placed(
             headline=REFUSED,
             cause=r"^NotRetried: ",
             remedy="rebalancer|Rebalancer|label|cluster",
@@ -325,8 +311,6 @@ SITUATIONS = (
         "api-list-incomplete",
         "a cluster whose list of APIs is incomplete",
         _incomplete_apis,
-        Expected(
-            **NONE, headline=REFUSED, cause=r"^ApiListIncomplete: .*apps/v1", remedy=r"API|clusterNames"
-        ),
+        not_placed(headline=REFUSED, cause=r"^ApiListIncomplete: .*apps/v1", remedy=r"API|clusterNames"),
     ),
 )

@@ -8,7 +8,7 @@ from typing import Any
 from tests.e2e.workload import DYNAMIC, condition, named
 from tools.state_check.model import Expected, Situation
 from tools.state_check.scene import Scene
-from tools.state_check.situations.filters import NONE, REFUSED
+from tools.state_check.situations.filters import REFUSED, not_placed
 from tools.state_check.world import GATED, PLUGGED
 
 FROM = "--from={from south-scheduler}"
@@ -35,13 +35,11 @@ def _kept_back(scene: Scene) -> None:
     )
     scene.wait_binding()
     scene.plane.wait_for(
-        lambda: scene.world.schedulers[PLUGGED].scrape(),
+        scene.world.schedulers[PLUGGED].scrape,
         "the binding to be held back",
-        until=lambda text: re.search(
-            r'karmada_scheduler_\w*gated\w*(\{[^}]*\})? [1-9]|queue="gated"\} [1-9]', text
-        ),
+        until=lambda text: re.search(r'reason="[Gg]ated"[^}]*\} [1-9]', text),
         timeout=15,
-    ) if False else None
+    )
 
 
 def _peers_apart(scene: Scene) -> None:
@@ -63,8 +61,7 @@ SITUATIONS = (
         "plugin-of-the-process-refuses",
         "a plugin of the running process refuses all clusters, and the command has no code of it",
         _filtered,
-        Expected(
-            **NONE,
+        not_placed(
             headline=r"contract",
             cause=r"contract|Contracts",
             remedy="",
@@ -80,8 +77,7 @@ SITUATIONS = (
         "plugin-of-the-process-refuses-and-only-objects-are-read",
         "a plugin of the running process refuses all clusters, and only the control plane is read",
         _filtered,
-        Expected(
-            **NONE,
+        not_placed(
             headline=r"contract",
             cause=r"contract|Contracts|StaleCondition",
             remedy="^$|.",
@@ -93,7 +89,7 @@ SITUATIONS = (
         "plugin-here-refuses",
         "a plugin that reads the workload refuses all clusters, and the command has its code",
         _filtered,
-        Expected(**NONE, headline=r"contract", cause=r"^PluginRefused: .*contract", remedy="^$|plugin"),
+        not_placed(headline=r"contract", cause=r"^PluginRefused: .*contract", remedy="^$|plugin"),
         flags=WITH_CODE,
         applies=False,
     ),
@@ -146,14 +142,14 @@ SITUATIONS = (
         "peer-there",
         "workload anti-affinity keeps it away from a peer, and the command is not given the gate",
         _peers_apart,
-        Expected(**NONE, headline=REFUSED, cause=r"affinity|NoClusterFit|WorkloadAffinity", remedy="^$|."),
+        not_placed(headline=REFUSED, cause=r"affinity|NoClusterFit|WorkloadAffinity", remedy="^$|."),
         applies=False,
     ),
     Situation(
         "peer-there-and-the-process",
         "workload anti-affinity keeps it away from a peer, and the process is asked",
         _peers_apart,
-        Expected(**NONE, headline=REFUSED, cause=r"^GroupAntiAffinity: ", remedy="."),
+        not_placed(headline=REFUSED, cause=r"^GroupAntiAffinity: ", remedy="."),
         flags=("--from={from north-scheduler}",),
         applies=False,
     ),

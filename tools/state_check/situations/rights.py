@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from tests.e2e.workload import DYNAMIC, named
 from tools.controlplane.karmada import CLUSTERS
 from tools.state_check.model import Expected, Situation
 from tools.state_check.scene import Scene
 
-NO_ANSWER = {"state": "unknown", "placed": "none", "status": 2}
+no_answer = partial(Expected, "unknown", "none", status=2)
 
 
 def _healthy(scene: Scene) -> None:
@@ -78,9 +79,7 @@ SITUATIONS = (
         "without-the-right-to-read-bindings",
         "a user who may not read bindings asks",
         _healthy,
-        Expected(
-            **NO_ANSWER, headline="", cause="", problem=r'cannot (list|get) resource "resourcebindings"'
-        ),
+        no_answer(headline="", cause="", problem=r'cannot (list|get) resource "resourcebindings"'),
         rights=("bindings",),
         ask="rb/web-deployment",
     ),
@@ -97,7 +96,7 @@ SITUATIONS = (
             status=2,
         ),
         rights=("clusters",),
-    ),  # fmt: skip
+    ),
     _without("policies", broken=False, problem='cannot (list|get) resource "(cluster)?propagationpolicies"'),
     _without("leases", broken=False, problem='cannot (list|get) resource "leases"'),
     _without("leases", broken=True, problem='cannot (list|get) resource "leases"'),
@@ -108,7 +107,7 @@ SITUATIONS = (
         "no-such-workload",
         "there is no such workload",
         _nothing,
-        Expected(**NO_ANSWER, headline="", cause="", problem=r"web.*does not exist|no .*web"),
+        no_answer(headline="", cause="", problem=r"web.*does not exist|no .*web"),
     ),
     Situation(
         "cluster-gone",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from functools import partial
+from typing import Any
 
 from tests.e2e.workload import AGGREGATED, DUPLICATED, DYNAMIC, named
 from tools.controlplane import Object
@@ -13,7 +14,7 @@ from tools.state_check.scene import Scene
 from tools.state_check.situations.filters import GADGET, gadget_definition, make_gadget
 from tools.state_check.world import ABSENT_IMAGE, MINE
 
-BROKEN: Final = {"state": "not running", "placed": "all"}
+not_running = partial(Expected, "not running", "all")
 
 
 def _dispatching_suspended(scene: Scene) -> None:
@@ -241,8 +242,7 @@ SITUATIONS = (
         "dispatching-suspended",
         "the policy suspends dispatching",
         _dispatching_suspended,
-        Expected(
-            **BROKEN,
+        not_running(
             headline=r"real1 2.*real2 2.*dispatching",
             cause=r"^\w+: .*dispatching.*(policy|PropagationPolicy).*web",
             remedy=r"resume dispatching|dispatching",
@@ -255,8 +255,7 @@ SITUATIONS = (
         "dispatching-suspended-on-one-cluster",
         "the policy suspends dispatching on one of two clusters",
         _dispatching_suspended_there,
-        Expected(
-            **BROKEN,
+        not_running(
             headline=r"real1 2.*real2 2.*dispatching.*real2",
             cause=r"^\w+: .*dispatching.*real2",
             remedy=r"dispatching",
@@ -266,8 +265,7 @@ SITUATIONS = (
         "admission-refuses",
         "an admission policy of a member refuses the workload",
         _refused_by_admission,
-        Expected(
-            **BROKEN,
+        not_running(
             headline=r"real1 1.*real2 1.*real2.*(owner label|refus|not applied)",
             cause=r"^\w+: .*every workload needs an owner label",
             remedy="^$|.",
@@ -280,8 +278,7 @@ SITUATIONS = (
         "object-exists-there",
         "an object of the same name exists in a member, with conflictResolution Abort",
         _exists_already,
-        Expected(
-            **BROKEN,
+        not_running(
             headline=r"real1 1.*real2 1.*real2",
             cause=r"^\w+: .*(exist|conflict)",
             remedy=r"conflictResolution.*Overwrite|Overwrite",
@@ -292,8 +289,7 @@ SITUATIONS = (
         "namespace-missing-there",
         "the namespace does not exist in the member",
         _namespace_missing,
-        Expected(
-            **BROKEN,
+        not_running(
             headline=r"real2 2.*real2",
             cause=r"^\w+: .*namespace.*not found",
             remedy="^$|namespace",
@@ -305,8 +301,7 @@ SITUATIONS = (
         "api-gone-there",
         "the API of a placed custom resource goes from its member",
         _api_gone,
-        Expected(
-            **BROKEN,
+        not_running(
             headline=r"real3.*(could not find|no match)",
             cause=r"^\w+: .*(could not find|no match)",
             remedy="^$|install|API",
@@ -319,9 +314,7 @@ SITUATIONS = (
         "schema-refuses-there",
         "a member serves the API of a custom resource with a schema that refuses it",
         _schema_refuses,
-        Expected(
-            **BROKEN, headline=r"real3.*owner", cause=r"^\w+: .*spec\.owner.*[Rr]equired", remedy="^$|."
-        ),
+        not_running(headline=r"real3.*owner", cause=r"^\w+: .*spec\.owner.*[Rr]equired", remedy="^$|."),
         ask="gadget/web",
         applies=False,
         alone=True,
@@ -330,8 +323,7 @@ SITUATIONS = (
         "override-breaks-the-image",
         "an override names an image that cannot be pulled",
         _image_overridden,
-        Expected(
-            **BROKEN,
+        not_running(
             headline=r"real3 2.*0 of 2 ready",
             cause=r"^\w+: .*0 of 2 (are )?ready.*real3|real3.*0 of 2",
             remedy="^$|.",
@@ -344,8 +336,7 @@ SITUATIONS = (
         "override-breaks-the-image-on-one",
         "an override breaks the image on one of two clusters",
         _image_overridden_on_one,
-        Expected(
-            **BROKEN,
+        not_running(
             headline=r"real1 2.*real3 2.*0 of 2 ready.*real3|real3.*0 of 2 ready",
             cause=r"^\w+: .*real3",
             remedy="^$|.",
@@ -357,8 +348,7 @@ SITUATIONS = (
         "image-absent",
         "the workload itself names an image that cannot be pulled",
         _image_absent,
-        Expected(
-            **BROKEN,
+        not_running(
             headline=r"real3 2.*0 of 2 ready",
             cause=r"^\w+: .*0 of 2",
             remedy="^$|.",
@@ -369,8 +359,7 @@ SITUATIONS = (
         "not-reported",
         "no agent of the member has reported anything",
         _not_reported,
-        Expected(
-            **BROKEN,
+        not_running(
             headline=r"\w+ 2.*(not reported|not applied|no report)",
             cause=r"^\w+: ",
             remedy="^$|.",
@@ -382,8 +371,7 @@ SITUATIONS = (
         "cluster-not-ready",
         "the cluster is not ready, and its replicas stay",
         _cluster_not_ready,
-        Expected(
-            **BROKEN,
+        not_running(
             headline=r"\w+ 2.*not ready",
             cause=r"^NoEviction: ",
             remedy="^$|.",
@@ -396,7 +384,7 @@ SITUATIONS = (
         "member-killed",
         "the API server of the member is killed under running replicas",
         _member_killed,
-        Expected(**BROKEN, headline=r"real4 2.*not ready", cause=r"^NoEviction: ", remedy="^$|."),
+        not_running(headline=r"real4 2.*not ready", cause=r"^NoEviction: ", remedy="^$|."),
         applies=False,
         alone=True,
     ),

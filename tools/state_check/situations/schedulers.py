@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import time
+from functools import partial
 
 from tests.e2e.workload import DYNAMIC, condition, named
 from tools.controlplane import Object
 from tools.state_check.model import Also, Expected, Situation
 from tools.state_check.scene import Scene
-from tools.state_check.situations.filters import NONE, REFUSED
+from tools.state_check.situations.filters import REFUSED, not_placed
 from tools.state_check.world import STOCK
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases"
 EXPIRED = r"[Ll]ease.*(expired|ran out|run out|not renewed|released)|ended|is down"
-NOBODY = {"state": "nobody decides", "placed": "none"}
+nobody_decides = partial(Expected, "nobody decides", "none")
 
 
 def _unknown(scene: Scene) -> None:
@@ -61,7 +62,7 @@ def wait_expired(scene: Scene, lease: str) -> None:
     def age() -> bool:
         spec: Object = scene.client.get(f"{LEASES}/{lease}")["spec"]
         renewed = time.mktime(time.strptime(spec["renewTime"][:19], "%Y-%m-%dT%H:%M:%S")) - time.timezone
-        return time.time() > renewed + spec["leaseDurationSeconds"] + 2
+        return bool(time.time() > renewed + spec["leaseDurationSeconds"] + 2)
 
     scene.plane.wait_for(age, f"the Lease {lease} to run out", timeout=60)
 
@@ -171,8 +172,7 @@ SITUATIONS = (
         "scheduler-name-mistyped",
         "the policy names a scheduler that does not exist, and resembles one",
         _unknown,
-        Expected(
-            **NOBODY,
+        nobody_decides(
             headline=r"my-schedler.*did you mean my-scheduler",
             cause=r"^\w+: .*my-schedler.*my-scheduler",
             remedy=r"my-scheduler",
@@ -191,8 +191,7 @@ SITUATIONS = (
         "scheduler-name-of-nobody",
         "the policy names a scheduler that resembles none",
         _unlike_any,
-        Expected(
-            **NOBODY,
+        nobody_decides(
             headline=r"volcano",
             cause=r"^\w+: .*volcano",
             remedy=r"default-scheduler|my-scheduler|schedulerName",
@@ -204,8 +203,7 @@ SITUATIONS = (
         "scheduler-name-nearly-the-default",
         "the policy names the stock scheduler with a typo",
         _unknown_default,
-        Expected(
-            **NOBODY,
+        nobody_decides(
             headline=r"default-schedular.*did you mean default-scheduler",
             cause=r"^\w+: .*default-schedular",
             remedy=r"default-scheduler",
@@ -216,8 +214,7 @@ SITUATIONS = (
         "scheduler-ended-before",
         "the scheduler was killed before the policy was created",
         _killed_before,
-        Expected(
-            **NOBODY,
+        nobody_decides(
             headline=EXPIRED,
             cause=rf"^\w+: .*({EXPIRED})",
             remedy=r"^$|start|scheduler",
@@ -296,8 +293,7 @@ SITUATIONS = (
         "stock-scheduler-refuses",
         "a binding of the stock scheduler is not placed",
         _stock_refuses,
-        Expected(
-            **NONE,
+        not_placed(
             headline=REFUSED,
             cause="^ClusterUnknown: ",
             remedy="sim-b[12] instead of sim-b9",
@@ -322,8 +318,7 @@ SITUATIONS = (
         "stock-scheduler-ended-before",
         "the stock scheduler was killed before the policy was created",
         _stock_killed_before,
-        Expected(
-            **NOBODY,
+        nobody_decides(
             headline=rf"(karmada-scheduler|default-scheduler).*({EXPIRED})|({EXPIRED})",
             cause=rf"^\w+: .*({EXPIRED})",
             remedy=r"^$|start|scheduler",

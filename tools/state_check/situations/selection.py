@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from tests import manifests
-from tests.e2e.workload import DUPLICATED, DYNAMIC, WORK, condition, named
+from tests.e2e.workload import DYNAMIC, WORK, condition, named
 from tools.controlplane import Object
 from tools.controlplane.karmada import CLUSTERS
-from tools.state_check.model import Also, Expected, Situation
+from tools.state_check.model import Expected, Situation
 from tools.state_check.scene import Scene
-from tools.state_check.situations.filters import NONE, REFUSED
-from tools.state_check.world import GATED, MINE
+from tools.state_check.situations.filters import REFUSED, not_placed
+from tools.state_check.world import GATED
 
-FAILED = {"state": "not placed", "placed": "none"}
 OFF = r"[Nn]o requests|equal weights|[Dd]uplicated|drop (all|the) "
 
 
@@ -174,8 +173,7 @@ SITUATIONS = (
         "spread-one-refused",
         "two clusters wanted, one of them tainted",
         _two_wanted_one_tainted,
-        Expected(
-            **FAILED,
+        not_placed(
             headline=r"minGroups|feasible|available",
             cause=r"^MinGroupsUnmet: .*1.*2",
             remedy=r"tolera|minGroups",
@@ -186,8 +184,7 @@ SITUATIONS = (
         "spread-nine-groups",
         "nine regions wanted, fewer are feasible",
         _nine_groups,
-        Expected(
-            **FAILED,
+        not_placed(
             headline=r"group|region|feasible",
             cause=r"^Min(Regions|Groups)Unmet: ",
             remedy=r"minGroups \d",
@@ -197,8 +194,7 @@ SITUATIONS = (
         "spread-one-region",
         "two regions wanted, both clusters are in one",
         _one_region,
-        Expected(
-            **FAILED,
+        not_placed(
             headline=r"group|region|feasible",
             cause=r"^MinRegionsUnmet: ",
             remedy=r"minGroups 1|clusterNames",
@@ -209,20 +205,19 @@ SITUATIONS = (
         "spread-region-not-set",
         "a spread constraint by region, and a cluster without one",
         _no_region,
-        Expected(**NONE, headline=REFUSED, cause=r"^RegionMissing: ", remedy=r"region|clusterNames"),
+        not_placed(headline=REFUSED, cause=r"^RegionMissing: ", remedy=r"region|clusterNames"),
     ),
     Situation(
         "spread-without-maximum",
         "maxGroups is not set",
         _no_maximum,
-        Expected(**FAILED, headline=r"0 clusters|maxGroups", cause=r"^MaxGroupsZero: ", remedy=r"maxGroups"),
+        not_placed(headline=r"0 clusters|maxGroups", cause=r"^MaxGroupsZero: ", remedy=r"maxGroups"),
     ),
     Situation(
         "request-too-large",
         "200 cpu requested",
         _large_request,
-        Expected(
-            **FAILED,
+        not_placed(
             headline=r"enough|available|replicas",
             cause=r"^NotEnoughRoom: .*cpu",
             remedy=r"request|\d+m? cpu|clusterNames",
@@ -236,8 +231,7 @@ SITUATIONS = (
         "request-too-large-and-the-process-agrees",
         "200 cpu requested, and the process is asked",
         _large_request,
-        Expected(
-            **FAILED,
+        not_placed(
             headline=r"enough|available|replicas",
             cause=r"^NotEnoughRoom: .*cpu",
             remedy=r"request|\d+m? cpu|clusterNames",
@@ -250,8 +244,7 @@ SITUATIONS = (
         "replicas-too-many",
         "300 replicas, fewer fit",
         _many_replicas,
-        Expected(
-            **FAILED,
+        not_placed(
             headline=r"enough|available|replicas",
             cause=r"^NotEnoughRoom: ",
             remedy=r"\d+ replicas",
@@ -287,8 +280,7 @@ SITUATIONS = (
         "resource-of-no-cluster",
         "a resource that no cluster reports is requested",
         _unknown_resource,
-        Expected(
-            **FAILED,
+        not_placed(
             headline=r"enough|available|replicas",
             cause=r"^\w+: .*example.com/fpga",
             remedy=r"^$|fpga",
@@ -300,8 +292,7 @@ SITUATIONS = (
         "resource-of-no-model",
         "a GPU is requested that no resource model of the cluster names",
         _cards_without_a_model,
-        Expected(
-            **FAILED,
+        not_placed(
             headline=r"enough|available|replicas",
             cause=r"^\w+: .*nvidia.com/gpu.*model",
             remedy=r"model|gate|CustomizedClusterResourceModeling|clusterNames",
@@ -319,8 +310,7 @@ SITUATIONS = (
         "components-without-the-gate-here",
         "components do not fit as a set, and the command is not given the gate",
         _components,
-        Expected(
-            **FAILED,
+        not_placed(
             headline=r"set of all|enough|fit",
             cause=r"enough|fit|MultiplePodTemplatesScheduling",
             remedy="",
@@ -332,8 +322,7 @@ SITUATIONS = (
         "components-with-the-gate",
         "components do not fit as a set, and the command is given the gate",
         _components,
-        Expected(
-            **FAILED,
+        not_placed(
             headline=r"set of all|enough|fit",
             cause=r"^ComponentSets: ",
             remedy=r"cpu|clusterNames|add ",
@@ -346,8 +335,7 @@ SITUATIONS = (
         "components-and-the-process",
         "components do not fit as a set, and the process is asked",
         _components,
-        Expected(
-            **FAILED,
+        not_placed(
             headline=r"set of all|enough|fit",
             cause=r"^ComponentSets: ",
             remedy=r"cpu|clusterNames|add ",
