@@ -6,27 +6,35 @@ from typing import Final
 
 from tools.state_check.model import Situation
 from tools.state_check.situations import (
+    apis,
+    capacity,
     claims,
     filters,
+    health,
     healthy,
     holds,
+    leases,
+    moves,
     processes,
     rights,
-    running,
     schedulers,
-    selection,
+    spread,
+    works,
 )
 
 SITUATIONS: Final[tuple[Situation, ...]] = (
     *healthy.SITUATIONS,
     *filters.SITUATIONS,
-    *selection.SITUATIONS,
+    *apis.SITUATIONS,
+    *spread.SITUATIONS,
+    *capacity.SITUATIONS,
     *claims.SITUATIONS,
     *holds.SITUATIONS,
+    *moves.SITUATIONS,
     *processes.SITUATIONS,
-    *running.SITUATIONS,
+    *works.SITUATIONS,
+    *health.SITUATIONS,
     *rights.SITUATIONS,
     *schedulers.SITUATIONS,
+    *leases.SITUATIONS,
 )
-
-assert len({each.name for each in SITUATIONS}) == len(SITUATIONS)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from tests.e2e.workload import DUPLICATED, named, placed
 from tools.controlplane import Object
 from tools.state_check.model import Also, Expected, Situation
 from tools.state_check.scene import DEPLOYMENT, Scene
+from tools.state_check.situations.expectations import not_claimed
 
 POLICY_ID = "propagationpolicy.karmada.io/permanent-id"
 ON_A1 = named("sim-a1", replicaScheduling=DUPLICATED)
 ON_A2 = named("sim-a2", replicaScheduling=DUPLICATED)
-not_claimed = partial(Expected, "not claimed", "none")
 
 
 def _wait_detected(scene: Scene) -> None:

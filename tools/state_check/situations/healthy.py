@@ -6,7 +6,7 @@ from tests.e2e.workload import AGGREGATED, DUPLICATED, DYNAMIC, labelled, named
 from tools.controlplane import Object
 from tools.state_check.model import Also, Expected, Situation
 from tools.state_check.scene import Scene
-from tools.state_check.situations.selection import spread
+from tools.state_check.situations.spread import spread
 
 STATIC: Object = {
     "replicaSchedulingType": "Divided",

@@ -8,7 +8,7 @@ from typing import Any
 from tests.e2e.workload import DYNAMIC, condition, named
 from tools.state_check.model import Expected, Situation
 from tools.state_check.scene import Scene
-from tools.state_check.situations.filters import REFUSED, not_placed
+from tools.state_check.situations.expectations import REFUSED, not_placed
 from tools.state_check.world import GATED, PLUGGED
 
 FROM = "--from={from south-scheduler}"

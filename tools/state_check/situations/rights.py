@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 
 from tests.e2e.workload import DYNAMIC, named
 from tools.controlplane.karmada import CLUSTERS
 from tools.state_check.model import Expected, Situation
 from tools.state_check.scene import Scene
-
-no_answer = partial(Expected, "unknown", "none", status=2)
+from tools.state_check.situations.expectations import no_answer
 
 
 def _healthy(scene: Scene) -> None:

@@ -1,20 +1,17 @@
-"""After the placement: Works that are not dispatched, refused, broken by an override, or on a cluster that is down."""
+"""After the placement: Works that are not dispatched, or that a member refuses."""
 
 from __future__ import annotations
 
 import re
-from functools import partial
-from typing import Any
 
-from tests.e2e.workload import AGGREGATED, DUPLICATED, DYNAMIC, named
+from tests.e2e.workload import DUPLICATED, DYNAMIC, named
 from tools.controlplane import Object
 from tools.controlplane.karmada import CLUSTERS
-from tools.state_check.model import Expected, Situation
+from tools.state_check.model import Situation
 from tools.state_check.scene import Scene
-from tools.state_check.situations.filters import GADGET, gadget_definition, make_gadget
-from tools.state_check.world import ABSENT_IMAGE, MINE
-
-not_running = partial(Expected, "not running", "all")
+from tools.state_check.situations.apis import GADGET, gadget_definition, make_gadget
+from tools.state_check.situations.expectations import not_running
+from tools.state_check.world import MINE
 
 
 def _dispatching_suspended(scene: Scene) -> None:
@@ -33,10 +30,10 @@ def _dispatching_suspended_there(scene: Scene) -> None:
     scene.policy(placement, suspension=only)
     scene.deployment(replicas=2)
     scene.wait_placed({"real1": 2, "real2": 2})
-    _wait_reported(scene, "real1", applied=True)
+    wait_reported(scene, "real1", applied=True)
 
 
-def _wait_reported(
+def wait_reported(
     scene: Scene, cluster: str, *, applied: bool, message: str = "", health: str = ""
 ) -> Object:
     """Wait until the status of the binding has the report of a cluster."""
@@ -87,8 +84,8 @@ def _refused_by_admission(scene: Scene) -> None:
     )
     scene.plane.wait_for(lambda: _denies(scene), "the admission policy to be in force", timeout=30)
     scene.web(named("real1", "real2", replicaScheduling=DUPLICATED), replicas=1)
-    _wait_reported(scene, "real2", applied=False, message="owner label")
-    _wait_reported(scene, "real1", applied=True, health="Healthy")
+    wait_reported(scene, "real2", applied=False, message="owner label")
+    wait_reported(scene, "real1", applied=True, health="Healthy")
 
 
 def _denies(scene: Scene) -> bool:
@@ -124,13 +121,13 @@ def _exists_already(scene: Scene) -> None:
     member.create(_foreign(scene, "web"))
     scene.policy(named("real1", "real2", replicaScheduling=DUPLICATED), conflictResolution="Abort")
     scene.deployment(replicas=1)
-    _wait_reported(scene, "real2", applied=False, message="exist|conflict")
-    _wait_reported(scene, "real1", applied=True, health="Healthy")
+    wait_reported(scene, "real2", applied=False, message="exist|conflict")
+    wait_reported(scene, "real1", applied=True, health="Healthy")
 
 
 def _namespace_missing(scene: Scene) -> None:
     scene.web(named("real2", replicaScheduling=DYNAMIC), replicas=2)
-    _wait_reported(scene, "real2", applied=False, message="not found")
+    wait_reported(scene, "real2", applied=False, message="not found")
 
 
 def _gadgets_on_real3(scene: Scene, schema: Object) -> str:
@@ -145,12 +142,12 @@ def _api_gone(scene: Scene) -> None:
     """The API is there when it is placed, and then no more."""
     path = _gadgets_on_real3(scene, {"type": "object", "x-kubernetes-preserve-unknown-fields": True})
     make_gadget(scene, "real3", scheduler=MINE)
-    _wait_reported(scene, "real3", applied=True)
+    wait_reported(scene, "real3", applied=True)
     scene.plane.members["real3"].client.delete(path)
     _wait_api(scene, "real3", served=False)
     gadget = f"/apis/{GADGET}/namespaces/{scene.namespace}/gadgets/web"
     scene.client.patch(gadget, {"spec": {"size": 4}})
-    _wait_reported(scene, "real3", applied=False, message="could not find|no match")
+    wait_reported(scene, "real3", applied=False, message="could not find|no match")
 
 
 def _schema_refuses(scene: Scene) -> None:
@@ -158,7 +155,7 @@ def _schema_refuses(scene: Scene) -> None:
     spec = {"type": "object", "required": ["owner"], "properties": {"owner": {"type": "string"}}}
     _gadgets_on_real3(scene, {"type": "object", "properties": {"spec": spec}})
     make_gadget(scene, "real3", scheduler=MINE)
-    _wait_reported(scene, "real3", applied=False, message="owner")
+    wait_reported(scene, "real3", applied=False, message="owner")
 
 
 def _wait_api(scene: Scene, cluster: str, *, served: bool) -> None:
@@ -170,68 +167,8 @@ def _wait_api(scene: Scene, cluster: str, *, served: bool) -> None:
     )  # fmt: skip
 
 
-def _override(scene: Scene, cluster: str, **overriders: Any) -> None:
-    rule = {"targetCluster": {"clusterNames": [cluster]}, "overriders": overriders}
-    selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-    scene.client.apply(
-        {
-            "apiVersion": "policy.karmada.io/v1alpha1",
-            "kind": "OverridePolicy",
-            "metadata": {"name": "images", "namespace": scene.namespace},
-            "spec": {"resourceSelectors": [selector], "overrideRules": [rule]},
-        }
-    )
-
-
-def _image_overridden(scene: Scene) -> None:
-    registry = {"component": "Registry", "operator": "replace", "value": ABSENT_IMAGE.rstrip("/")}
-    _override(scene, "real3", imageOverrider=[registry])
-    scene.web(named("real3", replicaScheduling=AGGREGATED), replicas=2)
-    _wait_reported(scene, "real3", applied=True, health="Unhealthy")
-
-
-def _image_overridden_on_one(scene: Scene) -> None:
-    registry = {"component": "Registry", "operator": "replace", "value": ABSENT_IMAGE.rstrip("/")}
-    _override(scene, "real3", imageOverrider=[registry])
-    scene.web(named("real1", "real3", replicaScheduling=DUPLICATED), replicas=2)
-    _wait_reported(scene, "real3", applied=True, health="Unhealthy")
-    _wait_reported(scene, "real1", applied=True, health="Healthy")
-
-
-def _image_absent(scene: Scene) -> None:
-    scene.web(named("real3", replicaScheduling=AGGREGATED), replicas=2, image=f"{ABSENT_IMAGE}web:1")
-    _wait_reported(scene, "real3", applied=True, health="Unhealthy")
-
-
-def _not_reported(scene: Scene) -> None:
-    name = scene.cluster(agents=False)
-    scene.web(named(name, replicaScheduling=AGGREGATED), replicas=2)
-    scene.wait_placed({name: 2})
-
-
-def _cluster_not_ready(scene: Scene) -> None:
-    name = scene.cluster()
-    scene.web(named(name, replicaScheduling=AGGREGATED), replicas=2)
-    scene.wait_applied()
-    scene.set_ready(name, ready=False)
-
-
-def _member_killed(scene: Scene) -> None:
-    scene.web(named("real4", replicaScheduling=AGGREGATED), replicas=2)
-    scene.wait_applied()
-    member = scene.plane.members["real4"]
-    process = next(each for each in scene.plane.processes if each.name == "real4")
-    member.kill()
-    scene.plane.forget(process)
-    scene.plane.wait_for(
-        lambda: [each["key"] for each in scene.client.get(f"{CLUSTERS}/real4")["spec"].get("taints") or ()],
-        "Karmada to taint real4",
-        until=lambda keys: any(key.startswith("cluster.karmada.io/") for key in keys),
-        timeout=90,
-    )
-
-
-def _table(cluster: str, **values: object) -> dict[str, object]:
+def table(cluster: str, **values: object) -> dict[str, object]:
+    """Return what the row of a cluster has to say, as patterns of JSON values."""
     shown = rf'"name": "{cluster}"[^{{}}]*'
     shown += "[^{}]*".join(rf'"{name}": {value}' for name, value in values.items())
     return {"state.rows": re.compile(shown, re.DOTALL)}
@@ -247,7 +184,7 @@ SITUATIONS = (
             cause=r"^\w+: .*dispatching.*(policy|PropagationPolicy).*web",
             remedy=r"resume dispatching|dispatching",
             quiet="dispatching",
-            fields=_table("real1", wanted=2, applied='"(no|not reported)"'),
+            fields=table("real1", wanted=2, applied='"(no|not reported)"'),
         ),
         page="not running",
     ),
@@ -269,7 +206,7 @@ SITUATIONS = (
             headline=r"real1 1.*real2 1.*real2.*(owner label|refus|not applied)",
             cause=r"^\w+: .*every workload needs an owner label",
             remedy="^$|.",
-            fields=_table("real2", applied='"no"'),
+            fields=table("real2", applied='"no"'),
         ),
         applies=False,
         page="not running",
@@ -282,7 +219,7 @@ SITUATIONS = (
             headline=r"real1 1.*real2 1.*real2",
             cause=r"^\w+: .*(exist|conflict)",
             remedy=r"conflictResolution.*Overwrite|Overwrite",
-            fields=_table("real2", applied='"no"'),
+            fields=table("real2", applied='"no"'),
         ),
     ),
     Situation(
@@ -316,75 +253,6 @@ SITUATIONS = (
         _schema_refuses,
         not_running(headline=r"real3.*owner", cause=r"^\w+: .*spec\.owner.*[Rr]equired", remedy="^$|."),
         ask="gadget/web",
-        applies=False,
-        alone=True,
-    ),
-    Situation(
-        "override-breaks-the-image",
-        "an override names an image that cannot be pulled",
-        _image_overridden,
-        not_running(
-            headline=r"real3 2.*0 of 2 ready",
-            cause=r"^\w+: .*0 of 2 (are )?ready.*real3|real3.*0 of 2",
-            remedy="^$|.",
-            fields=_table("real3", wanted=2, applied='"yes"', ready=0, health='"Unhealthy"'),
-        ),
-        applies=False,
-        page="not running",
-    ),
-    Situation(
-        "override-breaks-the-image-on-one",
-        "an override breaks the image on one of two clusters",
-        _image_overridden_on_one,
-        not_running(
-            headline=r"real1 2.*real3 2.*0 of 2 ready.*real3|real3.*0 of 2 ready",
-            cause=r"^\w+: .*real3",
-            remedy="^$|.",
-            fields=_table("real1", wanted=2, applied='"yes"', ready=2, health='"Healthy"'),
-        ),
-        applies=False,
-    ),
-    Situation(
-        "image-absent",
-        "the workload itself names an image that cannot be pulled",
-        _image_absent,
-        not_running(
-            headline=r"real3 2.*0 of 2 ready",
-            cause=r"^\w+: .*0 of 2",
-            remedy="^$|.",
-        ),
-        applies=False,
-    ),
-    Situation(
-        "not-reported",
-        "no agent of the member has reported anything",
-        _not_reported,
-        not_running(
-            headline=r"\w+ 2.*(not reported|not applied|no report)",
-            cause=r"^\w+: ",
-            remedy="^$|.",
-            fields={"state.rows.0.applied": "not reported"},
-        ),
-        applies=False,
-    ),
-    Situation(
-        "cluster-not-ready",
-        "the cluster is not ready, and its replicas stay",
-        _cluster_not_ready,
-        not_running(
-            headline=r"\w+ 2.*not ready",
-            cause=r"^NoEviction: ",
-            remedy="^$|.",
-            quiet="not ready",
-        ),
-        applies=False,
-        page="not running",
-    ),
-    Situation(
-        "member-killed",
-        "the API server of the member is killed under running replicas",
-        _member_killed,
-        not_running(headline=r"real4 2.*not ready", cause=r"^NoEviction: ", remedy="^$|."),
         applies=False,
         alone=True,
     ),
