@@ -90,6 +90,10 @@ check-claims: binaries ## random policies on a real control plane: claims and bi
 check-plan: binaries ## seven kinds of change on a real control plane: planned, made, and compared (ARGS="--bindings 1000")
 	@exec $(BIN)/python -m tools.plan_check $(ARGS)
 
+.PHONY: check-state
+check-state: binaries ## broken and healthy bindings on a real control plane: headline, cause, remedy, exit status and JSON of what is said about each (ARGS="--only NAME", ARGS=--list)
+	@exec $(BIN)/python -m tools.state_check $(ARGS)
+
 .PHONY: record
 record: binaries ## record the decisions of the real karmada-scheduler in a random scenario (SEED=1 OUT=FILE ARGS=--help)
 	@$(BIN)/python -m tools.conformance.record --seed $(SEED) --out $(or $(OUT),tools/conformance/recordings/recording-$(SEED).json.gz) $(ARGS)

@@ -45,6 +45,7 @@ class RealMember:
     zone: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     reports_ready: bool = True  # whether the loop runs that reports Deployments as ready
+    runs: Callable[[Object], bool] = lambda _: True  # whether the Pods of a Deployment become ready
 
 
 class Member:
@@ -152,12 +153,14 @@ class Member:
             if event == "DELETED":
                 continue
             metadata, replicas = deployment["metadata"], deployment["spec"]["replicas"]
+            ready = replicas if self.spec.runs(deployment) else 0
             status = {
                 "observedGeneration": metadata["generation"],
                 "replicas": replicas,
                 "updatedReplicas": replicas,
-                "readyReplicas": replicas,
-                "availableReplicas": replicas,
+                "readyReplicas": ready,
+                "availableReplicas": ready,
+                "unavailableReplicas": replicas - ready,
             }
             known = deployment.get("status", {})
             if all(known.get(key, 0) == value for key, value in status.items()):

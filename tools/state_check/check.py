@@ -1,0 +1,161 @@
+"""Makes one situation, asks about it, judges the answers, and applies the first remedy."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import requests
+
+from tools.controlplane import ApiError, Object, WaitTimeoutError
+from tools.state_check import applying
+from tools.state_check.asking import ask, fields_of
+from tools.state_check.judge import judged, judged_also, remedy_text
+from tools.state_check.model import HEALTHY, Also, Answer, Outcome, Situation, Verdict
+from tools.state_check.scene import Scene
+from tools.state_check.world import READS, World
+
+_WIDE = "--width=2000"
+_PAGE_SECONDS = 15
+
+
+class Check:
+    """Checks situations in one world."""
+
+    def __init__(self, world: World, *, search: str = "10s") -> None:
+        """Take the world.
+
+        Args:
+            world: Control plane, schedulers and users.
+            search: How long the search for remedies may take.
+        """
+        self._world = world
+        self._search = search
+
+    def check(self, situation: Situation) -> Outcome:
+        """Check one situation. A situation that cannot be made is wrong in its first aspect."""
+        started = time.monotonic()
+        scene = Scene(self._world, self._world.next_namespace())
+        scene.open(situation.labels)
+        try:
+            situation.make(scene)
+        except (WaitTimeoutError, ApiError, KeyError, AssertionError) as error:
+            problem = f"cannot be made: {str(error)[:1500]}"
+            return Outcome(situation, [Verdict("headline", problem)], [], time.monotonic() - started)
+        answers: list[Answer] = []
+        verdicts = list(self._judged(situation, scene, answers))
+        return Outcome(situation, verdicts, answers, time.monotonic() - started)
+
+    def _judged(self, situation: Situation, scene: Scene, answers: list[Answer]) -> Iterator[Verdict]:
+        config = self._user(situation, scene)
+
+        def explain(*flags: str) -> Answer:
+            written = [_filled(flag, scene, self._world) for flag in situation.flags]
+            name = _filled(situation.ask, scene, self._world)
+            answer = ask(config, scene.namespace, "explain", name, *written, *flags)
+            answers.append(answer)
+            return answer
+
+        text = explain(_WIDE, "--no-remedies")
+        quiet = explain(_WIDE, "-q") if situation.expected.quiet else None
+        found = explain("-o", "json", f"--timeout={self._search}")
+        fields = fields_of(found)
+        binding = self._world.plane.client.find(scene.path(scene.notes["binding"])) or {}
+        stored = (binding.get("spec") or {}).get("clusters") or []
+        expected = situation.expected
+        yield from judged(expected, text, quiet, found, fields, stored)
+        wrong = [each for also in situation.also for each in self._asked_also(also, scene, config, answers)]
+        if situation.also:
+            yield Verdict("also", "; ".join(wrong))
+        if situation.page and self._world.page:
+            yield Verdict("page", "; ".join(self._page(situation, scene)))
+        if situation.applies and expected.remedy and (remedies := fields.get("remedies")):
+            yield from self._applied(situation, scene, remedies[0], explain)
+
+    def _user(self, situation: Situation, scene: Scene) -> Path:
+        if not situation.rights:
+            return self._world.reader
+        rights = [each for each in READS if each not in situation.rights]
+        return self._world.user(f"reader-{scene.namespace}", *rights)
+
+    def _asked_also(self, also: Also, scene: Scene, config: Path, answers: list[Answer]) -> Iterator[str]:
+        arguments = [_filled(each, scene, self._world) for each in also.arguments]
+        namespace = "" if arguments[0] in {"plan", "rebalance"} else scene.namespace
+        text = ask(config, namespace, *arguments, _WIDE)
+        answers.append(text)
+        fields = {}
+        if also.fields:
+            found = ask(config, namespace, *arguments, "-o", "json")
+            answers.append(found)
+            fields = fields_of(found)
+        yield from judged_also(also, text, fields)
+
+    def _applied(
+        self, situation: Situation, scene: Scene, remedy: Object, explain: Callable[..., Answer]
+    ) -> Iterator[Verdict]:
+        if not applying.is_patch(remedy):
+            return
+        plane, path = self._world.plane, scene.path(scene.notes["binding"])
+        try:
+            applying.apply(plane, remedy)
+        except ApiError as error:
+            yield Verdict("applied", f"{remedy_text(remedy)}: {error}")
+            return
+        wanted = situation.after if situation.after is not None else applying.promised(remedy)
+        problem = applying.wait_placed(plane, path, wanted)
+        if not problem:
+            problem = self._healthy_again(explain)
+        yield Verdict("applied", f"{remedy_text(remedy)}: {problem}" if problem else "")
+
+    def _healthy_again(self, explain: Callable[..., Answer]) -> str:
+        """Return what ``explain`` still complains about after a remedy, "" if it says that all is well."""
+        deadline = time.monotonic() + 20
+        while True:
+            answer = explain("-o", "json", "--no-remedies")
+            state = fields_of(answer).get("state")
+            name = state.get("name") if isinstance(state, dict) else str(state).lower()
+            if answer.status == 0 and name in HEALTHY:
+                return ""
+            if time.monotonic() > deadline:
+                return f"placed as told, and explain says {state}"
+            time.sleep(1)
+
+    def _page(self, situation: Situation, scene: Scene) -> Iterator[str]:
+        name = scene.notes["binding"]
+        with requests.Session() as session:
+            session.trust_env = False
+            for path in (f"b/{scene.namespace}/{name}", f"bindings?namespace={scene.namespace}"):
+                deadline = time.monotonic() + _PAGE_SECONDS
+                while True:  # the page reads the control plane every few seconds
+                    answer = session.get(self._world.page + path, timeout=60)
+                    badge = _badge(answer.text, f"{name}</a>" if path.startswith("bindings") else "")
+                    if re.search(situation.page, badge):
+                        break
+                    if time.monotonic() > deadline:
+                        yield f"/{path}: status {answer.status_code}, badge {badge!r}, expected {situation.page!r}"
+                        break
+                    time.sleep(1)
+
+
+def _badge(html: str, row: str) -> str:
+    """Return the text of the first badge, or of the first one after a text of a row."""
+    if row:
+        html = html[html.find(row) :] if row in html else ""
+    found = re.search(r'class="state\b[^"]*"[^>]*>([^<]*)<', html)
+    return found.group(1).strip() if found else ""
+
+
+def _filled(text: str, scene: Scene, world: World) -> str:
+    found = text
+    for key, value in scene.notes.items():
+        found = found.replace("{" + key + "}", value)
+    for name, address in world.records.items():
+        found = found.replace("{from " + name + "}", address)
+    return found.replace("{plugins}", str(world.plugins))
+
+
+def problems_of(outcome: Outcome) -> Sequence[str]:
+    """Return what is wrong, one line per aspect."""
+    return [f"{each.aspect}: {each.problem}" for each in outcome.problems]

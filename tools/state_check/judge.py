@@ -1,0 +1,193 @@
+"""Compares answers with what is expected: headline, cause, remedy, exit status and JSON, each by itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tools.state_check.model import HEADLINES, PLACED, Also, Answer, Expected, Fields, Verdict
+
+_FIRST_WORDS = tuple(
+    sorted(
+        {text.format(placed=placed) for text in HEADLINES.values() for placed in PLACED.values()}
+        | {"SUSPENDED", "GATED", "OTHER SCHEDULER"},
+        key=len,
+        reverse=True,
+    )
+)
+
+
+def headline_of(text: str) -> str:
+    """Return the headline of a text output: the first line that begins with the words of a state; "" without one.
+
+    The output has to be so wide that no line is broken.
+    """
+    for line in text.splitlines():
+        if line.startswith(_FIRST_WORDS):
+            return re.sub(r" {2,}", "   ", line.strip())
+    return ""
+
+
+def judged(
+    expected: Expected,
+    text: Answer,
+    quiet: Answer | None,
+    found: Answer,
+    fields: Fields,
+    stored: Sequence[Any],
+) -> Iterator[Verdict]:
+    """Yield the verdicts about the answers of ``explain``.
+
+    Args:
+        expected: What has to be said.
+        text: The text output.
+        quiet: The output of ``-q``.
+        found: The JSON output.
+        fields: The same, parsed.
+        stored: The clusters with replicas of the binding, as the API server has them.
+    """
+    yield Verdict("headline", "; ".join(_headline(expected, text, quiet, fields)))
+    yield Verdict("cause", "; ".join(_cause(expected, text, fields)))
+    yield Verdict("remedy", "; ".join(_remedy(expected, fields)))
+    statuses = {each.status for each in (text, found, quiet) if each is not None}
+    wrong = statuses != {expected.exit_status}
+    yield Verdict("exit", f"{sorted(statuses)}, expected {expected.exit_status}" if wrong else "")
+    yield Verdict("json", "; ".join(_json(expected, found, fields, stored)))
+
+
+def _headline(expected: Expected, text: Answer, quiet: Answer | None, fields: Fields) -> Iterator[str]:
+    line = headline_of(text.out)
+    if expected.exit_status == 2 and not text.out:  # an error instead of an answer
+        if not re.search(expected.problem, text.err, re.DOTALL):
+            yield f"{text.err!r} does not match {expected.problem!r}"
+        return
+    begins = next((words for words in _FIRST_WORDS if line.startswith(words)), "")
+    if begins != expected.words:
+        yield f"{line or text.out[:300] + text.err[:300]!r} does not begin with {expected.words!r}"
+    rest = line.removeprefix(begins)
+    if not re.search(expected.headline, rest, re.DOTALL):
+        yield f"{line!r} does not match {expected.headline!r}"
+    state = fields.get("state")
+    if isinstance(state, Mapping):
+        said = re.sub(r" {2,}", "   ", str(state.get("headline", "")).strip())
+        if said != line:
+            yield f"the text says {line!r}, and state.headline {said!r}"
+    if expected.would_be:
+        shown = json.dumps(fields.get("wouldBe"))
+        if not re.search(expected.would_be, shown):
+            yield f"wouldBe is {shown}, which does not match {expected.would_be!r}"
+    if quiet is not None and not re.search(expected.quiet, quiet.out, re.DOTALL):
+        yield f"-q prints {quiet.out!r}, which does not match {expected.quiet!r}"
+
+
+def _cause(expected: Expected, text: Answer, fields: Fields) -> Iterator[str]:
+    causes: Sequence[Mapping[str, Any]] = fields.get("causes") or ()
+    shown = [f"{each.get('code')}: {each.get('text')}" for each in causes]
+    if not expected.cause:
+        if shown:
+            yield f"there is no cause to be named, and {shown[0]!r} is"
+        return
+    if not shown:
+        if not re.search(expected.cause, ""):
+            yield f"no cause, expected {expected.cause!r}"
+        return
+    if not causes[0].get("primary") or any(each.get("primary") for each in causes[1:]):
+        yield "not the first cause alone is the primary one"
+    if not re.search(expected.cause, shown[0], re.DOTALL):
+        yield f"{shown[0]!r} does not match {expected.cause!r}"
+    if f"{causes[0].get('code')}: " not in text.out:
+        yield f"the text does not name the cause {causes[0].get('code')}"
+
+
+def remedy_text(remedy: Mapping[str, Any]) -> str:
+    """Return a remedy in one line: its edits with the sides and objects, and what speaks against it in parentheses."""
+    parts = []
+    for each in remedy.get("edits") or ():
+        target = each.get("object") or {}
+        parts.append(f"{each.get('side')} {target.get('kind')} {target.get('name')}: {each.get('text')}")
+    caution = remedy.get("caution") or ""
+    return " and ".join(parts) + (f" ({caution})" if caution else "")
+
+
+def _remedy(expected: Expected, fields: Fields) -> Iterator[str]:
+    shown = [remedy_text(each) for each in fields.get("remedies") or ()]
+    if expected.never:
+        for each in shown:
+            if re.search(expected.never, each):
+                yield f"{each!r} is no remedy"
+    if not expected.remedy:
+        if shown:
+            yield f"there is no remedy, and {shown[0]!r} is given"
+    elif not shown:
+        if not re.search(expected.remedy, ""):
+            yield f"no remedy, expected {expected.remedy!r}"
+    elif not re.search(expected.remedy, shown[0], re.DOTALL):
+        yield f"{shown[0]!r} does not match {expected.remedy!r}; all: {shown}"
+
+
+def _json(expected: Expected, found: Answer, fields: Fields, stored: Sequence[Any]) -> Iterator[str]:
+    if not fields:
+        if expected.exit_status != 2:
+            yield f"no JSON: {found.err[:300]!r}"
+    else:
+        state = fields.get("state")
+        name, placed = (
+            (state.get("name"), state.get("placed")) if isinstance(state, Mapping) else (state, None)
+        )
+        if name != expected.state:
+            yield f"state.name is {name!r}, expected {expected.state!r}"
+        if placed != expected.placed:
+            yield f"state.placed is {placed!r}, expected {expected.placed!r}"
+        if isinstance(state, Mapping):
+            clusters = state.get("clusters")
+            if sorted(_targets(clusters)) != sorted(_targets(stored)):
+                yield f"state.clusters is {clusters}, and {stored} is stored"
+    yield from unequal(expected.fields, fields)
+    if expected.problem:
+        if not re.search(expected.problem, found.err, re.DOTALL):
+            yield f"standard error {found.err!r} does not match {expected.problem!r}"
+    elif found.err:
+        yield f"standard error: {found.err[:300]!r}"
+
+
+def _targets(value: Any) -> Iterator[tuple[str, int]]:
+    for each in value or ():
+        yield each.get("name", ""), each.get("replicas", 0) or 0
+
+
+def unequal(expected: Mapping[str, object], fields: Fields) -> Iterator[str]:
+    """Yield the paths whose values differ; an expected pattern is searched in the value as JSON."""
+    for path, wanted in expected.items():
+        value = at(fields, path)
+        if isinstance(wanted, re.Pattern):
+            if not wanted.search(json.dumps(value)):
+                yield f"{path} is {json.dumps(value)[:300]}, which does not match {wanted.pattern!r}"
+        elif value != wanted:
+            yield f"{path} is {json.dumps(value)[:300]}, expected {wanted!r}"
+
+
+def at(fields: Any, path: str) -> Any:
+    """Return the value at a path such as ``state.clusters.0.name``; None if there is none."""
+    for part in path.split("."):
+        if isinstance(fields, Mapping):
+            fields = fields.get(part)
+        elif isinstance(fields, Sequence) and not isinstance(fields, str) and part.isdigit():
+            fields = fields[int(part)] if int(part) < len(fields) else None
+        else:
+            return None
+    return fields
+
+
+def judged_also(also: Also, text: Answer, fields: Fields) -> Iterator[str]:
+    """Yield what differs in the answer of another command."""
+    if text.status != also.status:
+        yield f"{text.command}: exit status {text.status}, expected {also.status}: {(text.out + text.err)[:300]!r}"
+    first = next(iter(text.out.splitlines()), "")
+    if also.line and not re.search(also.line, first):
+        yield f"{text.command}: {first!r} does not match {also.line!r}"
+    if also.never and (said := re.search(also.never, text.out)):
+        yield f"{text.command}: says {said.group()!r}"
+    for each in unequal(also.fields, fields):
+        yield f"{text.command}: {each}"

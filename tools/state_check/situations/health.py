@@ -1,0 +1,147 @@
+"""After the placement: workloads that do not become ready, and clusters that are down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.e2e.workload import AGGREGATED, DUPLICATED, named
+from tools.controlplane.karmada import CLUSTERS
+from tools.state_check.model import Situation
+from tools.state_check.scene import Scene
+from tools.state_check.situations.expectations import not_running
+from tools.state_check.situations.works import table, wait_reported
+from tools.state_check.world import ABSENT_IMAGE
+
+
+def _override(scene: Scene, cluster: str, **overriders: Any) -> None:
+    rule = {"targetCluster": {"clusterNames": [cluster]}, "overriders": overriders}
+    selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    scene.client.apply(
+        {
+            "apiVersion": "policy.karmada.io/v1alpha1",
+            "kind": "OverridePolicy",
+            "metadata": {"name": "images", "namespace": scene.namespace},
+            "spec": {"resourceSelectors": [selector], "overrideRules": [rule]},
+        }
+    )
+
+
+def _image_overridden(scene: Scene) -> None:
+    registry = {"component": "Registry", "operator": "replace", "value": ABSENT_IMAGE.rstrip("/")}
+    _override(scene, "real3", imageOverrider=[registry])
+    scene.web(named("real3", replicaScheduling=AGGREGATED), replicas=2)
+    wait_reported(scene, "real3", applied=True, health="Unhealthy")
+
+
+def _image_overridden_on_one(scene: Scene) -> None:
+    registry = {"component": "Registry", "operator": "replace", "value": ABSENT_IMAGE.rstrip("/")}
+    _override(scene, "real3", imageOverrider=[registry])
+    scene.web(named("real1", "real3", replicaScheduling=DUPLICATED), replicas=2)
+    wait_reported(scene, "real3", applied=True, health="Unhealthy")
+    wait_reported(scene, "real1", applied=True, health="Healthy")
+
+
+def _image_absent(scene: Scene) -> None:
+    scene.web(named("real3", replicaScheduling=AGGREGATED), replicas=2, image=f"{ABSENT_IMAGE}web:1")
+    wait_reported(scene, "real3", applied=True, health="Unhealthy")
+
+
+def _not_reported(scene: Scene) -> None:
+    name = scene.cluster(agents=False)
+    scene.web(named(name, replicaScheduling=AGGREGATED), replicas=2)
+    scene.wait_placed({name: 2})
+
+
+def _cluster_not_ready(scene: Scene) -> None:
+    name = scene.cluster()
+    scene.web(named(name, replicaScheduling=AGGREGATED), replicas=2)
+    scene.wait_applied()
+    scene.set_ready(name, ready=False)
+
+
+def _member_killed(scene: Scene) -> None:
+    scene.web(named("real4", replicaScheduling=AGGREGATED), replicas=2)
+    scene.wait_applied()
+    member = scene.plane.members["real4"]
+    process = next(each for each in scene.plane.processes if each.name == "real4")
+    member.kill()
+    scene.plane.forget(process)
+    scene.plane.wait_for(
+        lambda: [each["key"] for each in scene.client.get(f"{CLUSTERS}/real4")["spec"].get("taints") or ()],
+        "Karmada to taint real4",
+        until=lambda keys: any(key.startswith("cluster.karmada.io/") for key in keys),
+        timeout=90,
+    )
+
+
+SITUATIONS = (
+    Situation(
+        "override-breaks-the-image",
+        "an override names an image that cannot be pulled",
+        _image_overridden,
+        not_running(
+            headline=r"real3 2.*0 of 2 ready",
+            cause=r"^\w+: .*0 of 2 (are )?ready.*real3|real3.*0 of 2",
+            remedy="^$|.",
+            fields=table("real3", wanted=2, applied='"yes"', ready=0, health='"Unhealthy"'),
+        ),
+        applies=False,
+        page="not running",
+    ),
+    Situation(
+        "override-breaks-the-image-on-one",
+        "an override breaks the image on one of two clusters",
+        _image_overridden_on_one,
+        not_running(
+            headline=r"real1 2.*real3 2.*0 of 2 ready.*real3|real3.*0 of 2 ready",
+            cause=r"^\w+: .*real3",
+            remedy="^$|.",
+            fields=table("real1", wanted=2, applied='"yes"', ready=2, health='"Healthy"'),
+        ),
+        applies=False,
+    ),
+    Situation(
+        "image-absent",
+        "the workload itself names an image that cannot be pulled",
+        _image_absent,
+        not_running(
+            headline=r"real3 2.*0 of 2 ready",
+            cause=r"^\w+: .*0 of 2",
+            remedy="^$|.",
+        ),
+        applies=False,
+    ),
+    Situation(
+        "not-reported",
+        "no agent of the member has reported anything",
+        _not_reported,
+        not_running(
+            headline=r"\w+ 2.*(not reported|not applied|no report)",
+            cause=r"^\w+: ",
+            remedy="^$|.",
+            fields={"state.rows.0.applied": "not reported"},
+        ),
+        applies=False,
+    ),
+    Situation(
+        "cluster-not-ready",
+        "the cluster is not ready, and its replicas stay",
+        _cluster_not_ready,
+        not_running(
+            headline=r"\w+ 2.*not ready",
+            cause=r"^NoEviction: ",
+            remedy="^$|.",
+            quiet="not ready",
+        ),
+        applies=False,
+        page="not running",
+    ),
+    Situation(
+        "member-killed",
+        "the API server of the member is killed under running replicas",
+        _member_killed,
+        not_running(headline=r"real4 2.*not ready", cause=r"^NoEviction: ", remedy="^$|."),
+        applies=False,
+        alone=True,
+    ),
+)

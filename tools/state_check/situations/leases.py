@@ -1,0 +1,241 @@
+"""Schedulers that have ended, and schedulers that have not come to a binding."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from tests.e2e.workload import DYNAMIC, condition, named
+from tools.controlplane import Object
+from tools.state_check.model import Expected, Situation
+from tools.state_check.scene import Scene
+from tools.state_check.situations.expectations import nobody_decides
+from tools.state_check.world import STOCK
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases"
+EXPIRED = r"[Ll]ease.*(expired|ran out|run out|not renewed|released)|ended|is down"
+
+
+def _started(scene: Scene, *flags: str) -> str:
+    """Start a scheduler for this situation alone, and wait until it leads; returns its name."""
+    name = f"{scene.namespace}-scheduler"
+    scene.world.start_ours(name, *flags)
+    scene.plane.wait_for(
+        lambda: (scene.client.find(f"{LEASES}/{name}") or {"spec": {}})["spec"].get("holderIdentity"),
+        f"{name} to lead",
+    )
+    scene.notes["scheduler"] = name
+    return name
+
+
+def end(scene: Scene, name: str, *, at_once: bool) -> None:
+    """End a scheduler; with ``at_once`` it has no time to give its Lease back, and the Lease runs out."""
+    process = scene.world.schedulers[name].process
+    if at_once:
+        process.kill()
+    else:
+        process.stop()
+    scene.plane.forget(process)
+
+
+def wait_expired(scene: Scene, lease: str) -> None:
+    """Wait until a Lease has run out by more than a second."""
+
+    def age() -> bool:
+        spec: Object = scene.client.get(f"{LEASES}/{lease}")["spec"]
+        renewed = time.mktime(time.strptime(spec["renewTime"][:19], "%Y-%m-%dT%H:%M:%S")) - time.timezone
+        return bool(time.time() > renewed + spec["leaseDurationSeconds"] + 2)
+
+    scene.plane.wait_for(age, f"the Lease {lease} to run out", timeout=60)
+
+
+def _killed_before(scene: Scene) -> None:
+    name = _started(scene)
+    end(scene, name, at_once=True)
+    scene.web(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=name, replicas=3)
+    scene.wait_binding()
+    wait_expired(scene, name)
+
+
+def _placed_by(scene: Scene, name: str, *, replicas: int = 3) -> None:
+    scene.web(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=name, replicas=replicas)
+    scene.wait_applied()
+
+
+def _killed_then_scaled(scene: Scene) -> None:
+    name = _started(scene)
+    _placed_by(scene, name)
+    end(scene, name, at_once=True)
+    scene.scale(7)
+    scene.wait(lambda found: found["spec"]["replicas"] == 7, "scaled")
+    wait_expired(scene, name)
+
+
+def _stopped_then_scaled(scene: Scene) -> None:
+    name = _started(scene)
+    _placed_by(scene, name)
+    end(scene, name, at_once=False)
+    scene.scale(7)
+    scene.wait(lambda found: found["spec"]["replicas"] == 7, "scaled")
+
+
+def _killed_after_placing(scene: Scene) -> None:
+    name = _started(scene)
+    _placed_by(scene, name)
+    end(scene, name, at_once=True)
+    wait_expired(scene, name)
+
+
+def _paused(scene: Scene) -> str:
+    """Start a scheduler with a long Lease; the caller pauses it."""
+    return _started(
+        scene,
+        "--leader-elect-lease-duration=600s",
+        "--leader-elect-renew-deadline=500s",
+        "--leader-elect-retry-period=100s",
+    )
+
+
+def _undecided(scene: Scene) -> None:
+    name = _paused(scene)
+    os.kill(scene.world.schedulers[name].process.pid, signal.SIGSTOP)
+    scene.web(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=name)
+    scene.wait_binding()
+
+
+def _not_decided_since(scene: Scene) -> None:
+    name = _paused(scene)
+    _placed_by(scene, name)
+    os.kill(scene.world.schedulers[name].process.pid, signal.SIGSTOP)
+    scene.scale(7)
+    scene.wait(lambda found: found["spec"]["replicas"] == 7, "scaled")
+
+
+def _kill_stock(scene: Scene) -> None:
+    process = next(
+        (each for each in scene.plane.processes if each.name == f"karmada-scheduler-{STOCK}"), None
+    )
+    if process is not None:
+        process.kill()
+        scene.plane.forget(process)
+    wait_expired(scene, "karmada-scheduler")
+
+
+def _stock_placed_then_killed(scene: Scene) -> None:
+    scene.web(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=None, replicas=3)
+    scene.wait_applied()
+    _kill_stock(scene)
+    scene.scale(7)
+    scene.wait(lambda found: found["spec"]["replicas"] == 7, "scaled")
+
+
+def _stock_killed_before(scene: Scene) -> None:
+    _kill_stock(scene)
+    scene.web(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=None, replicas=3)
+    found = scene.wait_binding()
+    assert not condition(found)
+
+
+SITUATIONS = (
+    Situation(
+        "scheduler-ended-before",
+        "the scheduler was killed before the policy was created",
+        _killed_before,
+        nobody_decides(
+            headline=EXPIRED,
+            cause=rf"^\w+: .*({EXPIRED})",
+            remedy=r"^$|start|scheduler",
+            would_be="sim-b1",
+        ),
+        applies=False,
+        page="nobody decides",
+    ),
+    Situation(
+        "scheduler-ended-after-placing",
+        "the scheduler was killed, and the workload is placed as it should be",
+        _killed_after_placing,
+        Expected(
+            "nobody decides",
+            "all",
+            headline=rf"sim-b1 3.*({EXPIRED})",
+            cause=rf"^\w+: .*({EXPIRED})",
+            remedy=r"^$|start|scheduler",
+        ),
+        applies=False,
+    ),
+    Situation(
+        "scheduler-killed-then-scaled",
+        "3 replicas are placed, the scheduler is killed, scaled to 7",
+        _killed_then_scaled,
+        Expected(
+            "nobody decides",
+            "part",
+            headline=rf"3 of 7.*sim-b1 3.*({EXPIRED})",
+            cause=rf"^\w+: .*({EXPIRED})",
+            remedy=r"^$|start|scheduler",
+            would_be='"replicas": 7',
+            fields={"state.wanted": 7},
+        ),
+        applies=False,
+    ),
+    Situation(
+        "scheduler-stopped-then-scaled",
+        "3 replicas are placed, the scheduler gives its Lease back and ends, scaled to 7",
+        _stopped_then_scaled,
+        Expected(
+            "nobody decides",
+            "part",
+            headline=rf"3 of 7.*sim-b1 3.*({EXPIRED}|Lease)",
+            cause=rf"^\w+: .*({EXPIRED}|Lease)",
+            remedy=r"^$|start|scheduler",
+            would_be='"replicas": 7',
+        ),
+        applies=False,
+    ),
+    Situation(
+        "not-decided-yet",
+        "the scheduler leads and has not come to a new binding",
+        _undecided,
+        Expected("not decided yet", "none", headline="", cause=r"^$|.", would_be="sim-b1"),
+    ),
+    Situation(
+        "scaled-and-not-decided",
+        "3 replicas are placed and scaled to 7, and the scheduler has not come to it",
+        _not_decided_since,
+        Expected(
+            "out of date",
+            "part",
+            headline=r"3 of 7.*sim-b1 3.*(changed|decision)",
+            cause=r"^$|.",
+            would_be='"replicas": 7',
+        ),
+    ),
+    Situation(
+        "stock-scheduler-ended-then-scaled",
+        "3 replicas are placed by the stock scheduler, it is killed, scaled to 7",
+        _stock_placed_then_killed,
+        Expected(
+            "nobody decides",
+            "part",
+            headline=rf"3 of 7.*sim-b1 3.*({EXPIRED})",
+            cause=rf"^\w+: .*({EXPIRED})",
+            remedy=r"^$|start|scheduler",
+        ),
+        applies=False,
+        alone=True,
+    ),
+    Situation(
+        "stock-scheduler-ended-before",
+        "the stock scheduler was killed before the policy was created",
+        _stock_killed_before,
+        nobody_decides(
+            headline=rf"(karmada-scheduler|default-scheduler).*({EXPIRED})|({EXPIRED})",
+            cause=rf"^\w+: .*({EXPIRED})",
+            remedy=r"^$|start|scheduler",
+            would_be="sim-b1",
+        ),
+        applies=False,
+        alone=True,
+    ),
+)

@@ -1,0 +1,130 @@
+"""What cannot be read: rights that are missing one at a time, objects that do not exist, clusters that are gone."""
+
+from __future__ import annotations
+
+import re
+
+from tests.e2e.workload import DYNAMIC, named
+from tools.controlplane.karmada import CLUSTERS
+from tools.state_check.model import Expected, Situation
+from tools.state_check.scene import Scene
+from tools.state_check.situations.expectations import no_answer
+
+
+def _healthy(scene: Scene) -> None:
+    scene.web(named("sim-a1", replicaScheduling=DYNAMIC))
+    scene.wait_applied()
+
+
+def _broken(scene: Scene) -> None:
+    scene.web(named("sim-a9", replicaScheduling=DYNAMIC))
+    scene.wait_refused("NoClusterFit")
+
+
+def _nothing(_: Scene) -> None:
+    return
+
+
+def _cluster_gone(scene: Scene) -> None:
+    """It is placed, its scheduling is suspended, and its cluster is removed by force."""
+    name = scene.cluster()
+    scene.web(named(name, "sim-c2", replicaScheduling=DYNAMIC))
+    scene.wait_applied()
+    scene.patch_binding({"suspension": {"scheduling": True}})
+    path = f"{CLUSTERS}/{name}"
+    scene.client.delete(path)
+    scene.client.patch(path, {"metadata": {"finalizers": None}})
+    scene.plane.wait_for(lambda: scene.client.find(path) is None, f"{name} to be gone")
+
+
+def _cluster_terminating(scene: Scene) -> None:
+    """It is placed, its scheduling is suspended, and its cluster is deleted: the cluster waits for it."""
+    name = scene.cluster()
+    scene.web(named(name, "sim-c2", replicaScheduling=DYNAMIC))
+    scene.wait_applied()
+    scene.patch_binding({"suspension": {"scheduling": True}})
+    scene.client.delete(f"{CLUSTERS}/{name}")
+    scene.plane.wait_for(
+        lambda: scene.client.get(f"{CLUSTERS}/{name}")["metadata"].get("deletionTimestamp"), "its deletion"
+    )
+
+
+def _forbidden(what: str, right: str, *, user: str = "") -> str:
+    return rf'{what}.*cannot (list|get) resource "{right}"'
+
+
+def _without(right: str, *, broken: bool, problem: str) -> Situation:
+    if broken:
+        expected = Expected(
+            "not placed", "none", headline=r"no cluster|0/\d+ clusters", cause="^ClusterUnknown: ", remedy="sim-a",
+            problem=problem,
+        )  # fmt: skip
+    else:
+        expected = Expected("placed", "all", headline="sim-a1 4", cause="^$|.", problem=problem)
+    word = "broken" if broken else "healthy"
+    return Situation(
+        f"without-the-right-to-read-{right}-{word}",
+        f"a user who may not read {right} asks about a {word} binding",
+        _broken if broken else _healthy,
+        expected,
+        rights=(right,),
+        applies=False,
+    )
+
+
+SITUATIONS = (
+    Situation(
+        "without-the-right-to-read-bindings",
+        "a user who may not read bindings asks",
+        _healthy,
+        no_answer(headline="", cause="", problem=r'cannot (list|get) resource "resourcebindings"'),
+        rights=("bindings",),
+        ask="rb/web-deployment",
+    ),
+    Situation(
+        "without-the-right-to-read-clusters",
+        "a user who may not read clusters asks",
+        _healthy,
+        Expected(
+            "placed",
+            "all",
+            headline="sim-a1 4",
+            cause="^$|.",
+            problem=r'cannot (list|get) resource "clusters"',
+            status=2,
+        ),
+        rights=("clusters",),
+    ),
+    _without("policies", broken=False, problem='cannot (list|get) resource "(cluster)?propagationpolicies"'),
+    _without("leases", broken=False, problem='cannot (list|get) resource "leases"'),
+    _without("leases", broken=True, problem='cannot (list|get) resource "leases"'),
+    _without("events", broken=False, problem='^$|cannot (list|get) resource "events"'),
+    _without("works", broken=False, problem='^$|cannot (list|get) resource "works"'),
+    _without("workloads", broken=False, problem='^$|cannot (list|get) resource "deployments"'),
+    Situation(
+        "no-such-workload",
+        "there is no such workload",
+        _nothing,
+        no_answer(headline="", cause="", problem=r"web.*does not exist|no .*web"),
+    ),
+    Situation(
+        "cluster-gone",
+        "a binding is placed on a cluster that no longer exists",
+        _cluster_gone,
+        Expected(
+            "held",
+            "all",
+            headline=r"{cluster}|does not exist|suspen",
+            cause=r"^\w+: .*(does not exist|suspen)",
+            remedy="resume",
+            fields={"warnings": re.compile("does not exist|no longer exists")},
+        ),
+        applies=False,
+    ),
+    Situation(
+        "cluster-terminating",
+        "a cluster is being deleted, and a suspended binding keeps it",
+        _cluster_terminating,
+        Expected("held", "all", headline=r"suspen", cause=r"^Suspended: ", remedy="resume"),
+    ),
+)
