@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import requests
@@ -81,7 +82,10 @@ class Check:
         return self._world.user(f"reader-{scene.namespace}", *rights)
 
     def _asked_also(self, also: Also, scene: Scene, config: Path, answers: list[Answer]) -> Iterator[str]:
-        arguments = [_filled(each, scene, self._world) for each in also.arguments]
+        def filled(written: str) -> str:
+            return _filled(written, scene, self._world)
+
+        arguments = [filled(each) for each in also.arguments]
         namespace = "" if arguments[0] in {"plan", "rebalance"} else scene.namespace
         text = ask(config, namespace, *arguments, _WIDE)
         answers.append(text)
@@ -90,7 +94,7 @@ class Check:
             found = ask(config, namespace, *arguments, "-o", "json")
             answers.append(found)
             fields = fields_of(found)
-        yield from judged_also(also, text, fields)
+        yield from judged_also(replace(also, line=filled(also.line), never=filled(also.never)), text, fields)
 
     def _applied(
         self, situation: Situation, scene: Scene, remedy: Object, explain: Callable[..., Answer]

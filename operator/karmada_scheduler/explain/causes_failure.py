@@ -36,7 +36,7 @@ def of_failure(situation: Situation) -> Iterator[Cause]:
         yield from unknown_names(situation)
         if not len(situation.inputs.snapshot):
             yield Cause("NoClusters", Stage.FILTER, {}, "no cluster exists")
-        yield from _refusals(traces)
+        yield from _refusals(situation, traces)
     elif traces.select is not None and traces.select.error:
         yield from _of_select(situation, traces)
     elif traces.divide is not None and traces.divide.error:
@@ -67,25 +67,41 @@ def _named(placement: Placement) -> list[str]:
     return list(dict.fromkeys(name for each in affinities for name in each.cluster_names))
 
 
-def _refusals(traces: Traces) -> Iterator[Cause]:
-    """Yield a cause for each first refusal, the most frequent first."""
-    total = len(traces.filter.rows)
-    for each in traces.filter.refusals():
-        cell = next(
-            row.refusals[0]
-            for name, row in traces.filter.rows.items()
-            if row.refusals and name == each.names[0]
-        )
+def _refusals(situation: Situation, traces: Traces) -> Iterator[Cause]:
+    """Yield a cause for each first refusal.
+
+    Clusters that the affinity selects come first: that it does not select others is what the user wrote. Then the most
+    frequent refusal comes first.
+    """
+    rows = traces.filter.rows
+    wanted = _wanted(situation, traces)
+    for each in sorted(traces.filter.refusals(), key=lambda found: wanted.isdisjoint(found.names)):
+        chosen = next((name for name in each.names if name in wanted), each.names[0])
+        cell = rows[chosen].refusals[0]
         evidence: dict[str, Any] = {
             "plugin": each.plugin,
             "count": each.count,
-            "of": total,
+            "of": len(rows),
             "clusters": list(each.names),
             **cell.evidence,
         }
         are = "is" if each.count == 1 else "are"
-        text = f"{each.count} of {total} clusters {are} refused: {_shared(cell, each.count)}"
+        text = f"{each.count} of {len(rows)} clusters {are} refused: {_shared(cell, each.count)}"
         yield Cause(code_of(cell), Stage.FILTER, evidence, text)
+
+
+def _wanted(situation: Situation, traces: Traces) -> frozenset[str]:
+    """Return the clusters that the affinity selects; if it selects none, those that it names and excludes."""
+    refused = {
+        name: {cell.evidence.get("clause") for cell in row.refusals if cell.plugin == "ClusterAffinity"}
+        for name, row in traces.filter.rows.items()
+    }
+    selected = frozenset(name for name, clauses in refused.items() if not clauses)
+    if selected:
+        return selected
+    placement = situation.inputs.binding.spec.placement
+    named = frozenset(_named(placement)) if placement is not None else frozenset()
+    return frozenset(name for name, clauses in refused.items() if "excluded" in clauses and name in named)
 
 
 def _shared(cell: FilterCell, count: int) -> str:
@@ -122,7 +138,7 @@ def _of_select(situation: Situation, traces: Traces) -> Iterator[Cause]:
     if zero := zero_maximum(placement):
         yield _zero_maximum(zero, evidence)
     if "MinGroups" in error:
-        yield from _minimum(traces, evidence)
+        yield from _minimum(situation, traces, evidence)
     elif "no enough resource" in error:
         yield from _too_little(situation, traces, evidence)
     elif "just support" in error:
@@ -147,7 +163,7 @@ def _zero_maximum(field: str, evidence: dict[str, Any]) -> Cause:
     return Cause("MaxGroupsZero", Stage.SELECT, evidence | {"field": field}, text)
 
 
-def _minimum(traces: Traces, evidence: dict[str, Any]) -> Iterator[Cause]:
+def _minimum(situation: Situation, traces: Traces, evidence: dict[str, Any]) -> Iterator[Cause]:
     """Yield that there are too few groups, and who refused the others."""
     assert traces.select is not None
     error = traces.select.error
@@ -168,7 +184,7 @@ def _minimum(traces: Traces, evidence: dict[str, Any]) -> Iterator[Cause]:
         text = f"{counted} feasible, and minGroups is {least}"
         found = evidence | {"clusters": feasible, "required": least}
         yield Cause("MinGroupsUnmet", Stage.SELECT, found, text)
-    yield from _refusals(traces)
+    yield from _refusals(situation, traces)
 
 
 def _too_little(situation: Situation, traces: Traces, evidence: dict[str, Any]) -> Iterator[Cause]:

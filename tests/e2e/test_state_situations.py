@@ -1,0 +1,52 @@
+"""A part of ``make check-state``: broken and healthy bindings, and what ``explain`` says about them.
+
+The control plane is one of their own, with more schedulers and members than that of the other tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tools.state_check.check import Check, problems_of
+from tools.state_check.model import Situation
+from tools.state_check.situations import SITUATIONS
+from tools.state_check.world import running
+
+CHOSEN = (
+    "healthy-dynamic",
+    "healthy-of-the-stock-scheduler",
+    "cluster-name-mistyped",
+    "taint",
+    "request-too-large",
+    "replicas-too-many-after-placing",
+    "policy-name-mistyped",
+    "quota-refuses",
+    "scheduling-suspended-in-part",
+    "guard-budget",
+    "moving",
+    "plugin-of-the-process-refuses",
+    "dispatching-suspended",
+    "admission-refuses",
+    "override-breaks-the-image",
+    "cluster-not-ready",
+    "scheduler-name-mistyped",
+    "scheduler-killed-then-scaled",
+    "without-the-right-to-read-leases-broken",
+)
+
+
+@pytest.fixture(scope="module")
+def check(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Check]:
+    with running(tmp_path_factory.mktemp("state") / "run", page=True) as world:
+        yield Check(world)
+
+
+def _named(name: str) -> Situation:
+    return next(each for each in SITUATIONS if each.name == name)
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_headline_cause_remedy_exit_status_and_json_tell_what_is_true(check: Check, name: str) -> None:
+    assert list(problems_of(check.check(_named(name)))) == []
