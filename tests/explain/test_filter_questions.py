@@ -88,9 +88,9 @@ def test_row_26_the_counts_of_different_reasons_sum_up_to_all_clusters() -> None
     assert outcome(explanation) is NextState.NOT_PLACED
     assert codes(explanation.causes) == [
         "ClusterUnknown",
-        "AffinityMismatch",
         "RegionMissing",
         "UntoleratedTaint",
+        "AffinityMismatch",
     ]
     assert [(each.count, each.plugin) for each in explanation.refusals] == [
         (6, "ClusterAffinity"),

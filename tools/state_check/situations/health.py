@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.e2e.workload import AGGREGATED, DUPLICATED, named
 from tools.controlplane.karmada import CLUSTERS
-from tools.state_check.model import Situation
+from tools.state_check.model import Expected, Situation
 from tools.state_check.scene import Scene
 from tools.state_check.situations.expectations import not_running
 from tools.state_check.situations.works import table, wait_reported
@@ -113,12 +113,13 @@ SITUATIONS = (
     ),
     Situation(
         "not-reported",
-        "no agent of the member has reported anything",
+        "placed a moment ago, and the member has not reported anything yet",
         _not_reported,
-        not_running(
-            headline=r"\w+ 2.*(not reported|not applied|no report)",
-            cause=r"^\w+: ",
-            remedy="^$|.",
+        Expected(
+            "placed",
+            "all",
+            headline=r"\w+ 2",
+            cause=r"^$|report",
             fields={"state.rows.0.applied": "not reported"},
         ),
         applies=False,
@@ -129,7 +130,7 @@ SITUATIONS = (
         _cluster_not_ready,
         not_running(
             headline=r"\w+ 2.*not ready",
-            cause=r"^NoEviction: ",
+            cause=r"^(NoEviction|ClusterNotReady): .*not ready",
             remedy="^$|.",
             quiet="not ready",
         ),
@@ -140,7 +141,9 @@ SITUATIONS = (
         "member-killed",
         "the API server of the member is killed under running replicas",
         _member_killed,
-        not_running(headline=r"real4 2.*not ready", cause=r"^NoEviction: ", remedy="^$|."),
+        not_running(
+            headline=r"real4 2.*not ready", cause=r"^(NoEviction|ClusterNotReady): .*not ready", remedy="^$|."
+        ),
         applies=False,
         alone=True,
     ),
