@@ -11,8 +11,8 @@ import pytest
 
 from tools.state_check.check import Check, problems_of
 from tools.state_check.model import Situation
+from tools.state_check.plane import running
 from tools.state_check.situations import SITUATIONS
-from tools.state_check.world import running
 
 CHOSEN = (
     "healthy-dynamic",
@@ -39,8 +39,8 @@ CHOSEN = (
 
 @pytest.fixture(scope="module")
 def check(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Check]:
-    with running(tmp_path_factory.mktemp("state") / "run", page=True) as world:
-        yield Check(world)
+    with running(tmp_path_factory.mktemp("state") / "run", page=True) as plane:
+        yield Check(plane)
 
 
 def _named(name: str) -> Situation:

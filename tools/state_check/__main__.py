@@ -21,9 +21,9 @@ from tools.controlplane.processes import ProcessDiedError
 from tools.controlplane.workspace import DEFAULT, WorkspaceError, workspace
 from tools.state_check.check import Check
 from tools.state_check.model import Outcome, Situation
+from tools.state_check.plane import running
 from tools.state_check.report import as_fields, complaints, head, row, totals
 from tools.state_check.situations import SITUATIONS
-from tools.state_check.world import running
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,13 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with (
             workspace(options.folder.resolve()) as folder,
-            running(folder, page=any(each.page for each in chosen)) as world,
+            running(folder, page=any(each.page for each in chosen)) as plane,
         ):
             print(
                 f"the control plane is up after {time.monotonic() - started:.0f} s; logs in {folder}",
                 flush=True,
             )
-            outcomes = _checked(Check(world, search=options.search), chosen, options.jobs)
+            outcomes = _checked(Check(plane, search=options.search), chosen, options.jobs)
     except (ApiError, WaitTimeoutError, ProcessDiedError, WorkspaceError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -71,16 +71,16 @@ def _checked(check: Check, chosen: Sequence[Situation], jobs: int) -> list[Outco
     print(head(width), flush=True)
     outcomes = []
 
-    def told(outcome: Outcome) -> None:
+    def report(outcome: Outcome) -> None:
         print("\n".join([row(outcome, width), *complaints(outcome)]), flush=True)
         outcomes.append(outcome)
 
     with ThreadPoolExecutor(max_workers=jobs) as pool:
         for outcome in pool.map(check.check, [each for each in chosen if not each.alone]):
-            told(outcome)
+            report(outcome)
     for each in chosen:
         if each.alone:
-            told(check.check(each))
+            report(check.check(each))
     return outcomes
 
 
@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
         help="situations with this in their name; may be repeated",
     )
     parser.add_argument("--list", action="store_true", help="print the situations and make none")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write verdicts and answers to a file")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write results and answers to a file")
     parser.add_argument(
         "--jobs", type=int, default=3, metavar="N", help="situations side by side (default: %(default)s)"
     )

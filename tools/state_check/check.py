@@ -14,47 +14,47 @@ from tools.controlplane import ApiError, Object, WaitTimeoutError
 from tools.state_check import applying
 from tools.state_check.asking import ask, fields_of
 from tools.state_check.judge import judged, judged_also, remedy_text
-from tools.state_check.model import HEALTHY, Also, Answer, Outcome, Situation, Verdict
+from tools.state_check.model import HEALTHY, Also, Answer, Outcome, Result, Situation
+from tools.state_check.plane import READS, Plane
 from tools.state_check.scene import Scene
-from tools.state_check.world import READS, World
 
 _WIDE = "--width=2000"
 _PAGE_SECONDS = 15
 
 
 class Check:
-    """Checks situations in one world."""
+    """Checks situations in one plane."""
 
-    def __init__(self, world: World, *, search: str = "10s") -> None:
-        """Take the world.
+    def __init__(self, plane: Plane, *, search: str = "10s") -> None:
+        """Take the plane.
 
         Args:
-            world: Control plane, schedulers and users.
+            plane: Control plane, schedulers and users.
             search: How long the search for remedies may take.
         """
-        self._world = world
+        self._plane = plane
         self._search = search
 
     def check(self, situation: Situation) -> Outcome:
         """Check one situation. A situation that cannot be made is wrong in its first aspect."""
         started = time.monotonic()
-        scene = Scene(self._world, self._world.next_namespace())
+        scene = Scene(self._plane, self._plane.next_namespace())
         scene.open(situation.labels)
         try:
             situation.make(scene)
-        except (WaitTimeoutError, ApiError, KeyError, AssertionError) as error:
+        except (WaitTimeoutError, ApiError, requests.RequestException, KeyError, AssertionError) as error:
             problem = f"cannot be made: {str(error)[:1500]}"
-            return Outcome(situation, [Verdict("headline", problem)], [], time.monotonic() - started)
+            return Outcome(situation, [Result("headline", problem)], [], time.monotonic() - started)
         answers: list[Answer] = []
-        verdicts = list(self._judged(situation, scene, answers))
-        return Outcome(situation, verdicts, answers, time.monotonic() - started)
+        results = list(self._judged(situation, scene, answers))
+        return Outcome(situation, results, answers, time.monotonic() - started)
 
-    def _judged(self, situation: Situation, scene: Scene, answers: list[Answer]) -> Iterator[Verdict]:
+    def _judged(self, situation: Situation, scene: Scene, answers: list[Answer]) -> Iterator[Result]:
         config = self._user(situation, scene)
 
         def explain(*flags: str) -> Answer:
-            written = [_filled(flag, scene, self._world) for flag in situation.flags]
-            name = _filled(situation.ask, scene, self._world)
+            written = [_filled(flag, scene, self._plane) for flag in situation.flags]
+            name = _filled(situation.ask, scene, self._plane)
             answer = ask(config, scene.namespace, "explain", name, *written, *flags)
             answers.append(answer)
             return answer
@@ -63,27 +63,27 @@ class Check:
         quiet = explain(_WIDE, "-q") if situation.expected.quiet else None
         found = explain("-o", "json", f"--timeout={self._search}")
         fields = fields_of(found)
-        binding = self._world.plane.client.find(scene.path(scene.notes["binding"])) or {}
+        binding = self._plane.karmada.client.find(scene.path(scene.notes["binding"])) or {}
         stored = (binding.get("spec") or {}).get("clusters") or []
         expected = situation.expected
         yield from judged(expected, text, quiet, found, fields, stored)
         wrong = [each for also in situation.also for each in self._asked_also(also, scene, config, answers)]
         if situation.also:
-            yield Verdict("also", "; ".join(wrong))
-        if situation.page and self._world.page:
-            yield Verdict("page", "; ".join(self._page(situation, scene)))
+            yield Result("also", "; ".join(wrong))
+        if situation.page and self._plane.page:
+            yield Result("page", "; ".join(self._page(situation, scene)))
         if situation.applies and expected.remedy and (remedies := fields.get("remedies")):
             yield from self._applied(situation, scene, remedies[0], explain)
 
     def _user(self, situation: Situation, scene: Scene) -> Path:
         if not situation.rights:
-            return self._world.reader
+            return self._plane.reader
         rights = [each for each in READS if each not in situation.rights]
-        return self._world.user(f"reader-{scene.namespace}", *rights)
+        return self._plane.user(f"reader-{scene.namespace}", *rights)
 
     def _asked_also(self, also: Also, scene: Scene, config: Path, answers: list[Answer]) -> Iterator[str]:
         def filled(written: str) -> str:
-            return _filled(written, scene, self._world)
+            return _filled(written, scene, self._plane)
 
         arguments = [filled(each) for each in also.arguments]
         namespace = "" if arguments[0] in {"plan", "rebalance"} else scene.namespace
@@ -98,20 +98,20 @@ class Check:
 
     def _applied(
         self, situation: Situation, scene: Scene, remedy: Object, explain: Callable[..., Answer]
-    ) -> Iterator[Verdict]:
+    ) -> Iterator[Result]:
         if not applying.is_patch(remedy):
             return
-        plane, path = self._world.plane, scene.path(scene.notes["binding"])
+        plane, path = self._plane.karmada, scene.path(scene.notes["binding"])
         try:
             applying.apply(plane, remedy)
         except ApiError as error:
-            yield Verdict("applied", f"{remedy_text(remedy)}: {error}")
+            yield Result("applied", f"{remedy_text(remedy)}: {error}")
             return
         wanted = situation.after if situation.after is not None else applying.promised(remedy)
         problem = applying.wait_placed(plane, path, wanted)
         if not problem:
             problem = self._healthy_again(explain)
-        yield Verdict("applied", f"{remedy_text(remedy)}: {problem}" if problem else "")
+        yield Result("applied", f"{remedy_text(remedy)}: {problem}" if problem else "")
 
     def _healthy_again(self, explain: Callable[..., Answer]) -> str:
         """Return what ``explain`` still complains about after a remedy, "" if it says that all is well."""
@@ -123,7 +123,7 @@ class Check:
             if answer.status == 0 and name in HEALTHY:
                 return ""
             if time.monotonic() > deadline:
-                return f"placed as told, and explain says {state}"
+                return f"placed as promised, and explain says {state}"
             time.sleep(1)
 
     def _page(self, situation: Situation, scene: Scene) -> Iterator[str]:
@@ -133,14 +133,23 @@ class Check:
             for path in (f"b/{scene.namespace}/{name}", f"bindings?namespace={scene.namespace}"):
                 deadline = time.monotonic() + _PAGE_SECONDS
                 while True:  # the page reads the control plane every few seconds
-                    answer = session.get(self._world.page + path, timeout=60)
-                    badge = _badge(answer.text, f"{name}</a>" if path.startswith("bindings") else "")
+                    status, text = _get(session, self._plane.page + path)
+                    badge = _badge(text, f"{name}</a>" if path.startswith("bindings") else "")
                     if re.search(situation.page, badge):
                         break
                     if time.monotonic() > deadline:
-                        yield f"/{path}: status {answer.status_code}, badge {badge!r}, expected {situation.page!r}"
+                        yield f"/{path}: status {status}, badge {badge!r}, expected {situation.page!r}"
                         break
                     time.sleep(1)
+
+
+def _get(session: requests.Session, url: str) -> tuple[int, str]:
+    """Return the status and the text of a page; 0 and the error if there was no answer."""
+    try:
+        answer = session.get(url, timeout=60)
+    except requests.RequestException as error:
+        return 0, str(error)
+    return answer.status_code, answer.text
 
 
 def _badge(html: str, row: str) -> str:
@@ -151,13 +160,13 @@ def _badge(html: str, row: str) -> str:
     return found.group(1).strip() if found else ""
 
 
-def _filled(text: str, scene: Scene, world: World) -> str:
+def _filled(text: str, scene: Scene, plane: Plane) -> str:
     found = text
     for key, value in scene.notes.items():
         found = found.replace("{" + key + "}", value)
-    for name, address in world.records.items():
+    for name, address in plane.records.items():
         found = found.replace("{from " + name + "}", address)
-    return found.replace("{plugins}", str(world.plugins))
+    return found.replace("{plugins}", str(plane.plugins))
 
 
 def problems_of(outcome: Outcome) -> Sequence[str]:

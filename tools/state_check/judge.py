@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tools.state_check.model import HEADLINES, PLACED, Also, Answer, Expected, Fields, Verdict
+from tools.state_check.model import HEADLINES, PLACED, Also, Answer, Expected, Fields, Result
 
 _FIRST_WORDS = tuple(
     sorted(
@@ -37,8 +37,8 @@ def judged(
     found: Answer,
     fields: Fields,
     stored: Sequence[Any],
-) -> Iterator[Verdict]:
-    """Yield the verdicts about the answers of ``explain``.
+) -> Iterator[Result]:
+    """Yield the results about the answers of ``explain``.
 
     Args:
         expected: What has to be said.
@@ -48,13 +48,13 @@ def judged(
         fields: The same, parsed.
         stored: The clusters with replicas of the binding, as the API server has them.
     """
-    yield Verdict("headline", "; ".join(_headline(expected, text, quiet, fields)))
-    yield Verdict("cause", "; ".join(_cause(expected, text, fields)))
-    yield Verdict("remedy", "; ".join(_remedy(expected, fields)))
+    yield Result("headline", "; ".join(_headline(expected, text, quiet, fields)))
+    yield Result("cause", "; ".join(_cause(expected, text, fields)))
+    yield Result("remedy", "; ".join(_remedy(expected, fields)))
     statuses = {each.status for each in (text, found, quiet) if each is not None}
     wrong = statuses != {expected.exit_status}
-    yield Verdict("exit", f"{sorted(statuses)}, expected {expected.exit_status}" if wrong else "")
-    yield Verdict("json", "; ".join(_json(expected, found, fields, stored)))
+    yield Result("exit", f"{sorted(statuses)}, expected {expected.exit_status}" if wrong else "")
+    yield Result("json", "; ".join(_json(expected, found, fields, stored)))
 
 
 def _headline(expected: Expected, text: Answer, quiet: Answer | None, fields: Fields) -> Iterator[str]:

@@ -113,7 +113,7 @@ class Situation:
         applies: Whether the patches of the first remedy are applied.
         page: The badge of the binding's page, and of its row in the list; "" if the page is not looked at.
         alone: Whether it disturbs others, so that it is made after all of them.
-        rights: The rights that the user who asks has not, as names of ``world.READS``.
+        rights: The rights that the user who asks has not, as names of ``plane.READS``.
         labels: Labels of the namespace.
     """
 
@@ -143,7 +143,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Result:
     """Whether one aspect is as expected.
 
     Attributes:
@@ -160,14 +160,14 @@ class Outcome:
     """What was found in one situation."""
 
     situation: Situation
-    verdicts: Sequence[Verdict]
+    results: Sequence[Result]
     answers: Sequence[Answer]
     seconds: float
 
     @property
-    def problems(self) -> Sequence[Verdict]:
+    def problems(self) -> Sequence[Result]:
         """The aspects that are wrong."""
-        return [each for each in self.verdicts if each.problem]
+        return [each for each in self.results if each.problem]
 
 
 ASPECTS: Final = ("headline", "cause", "remedy", "exit", "json", "applied", "also", "page")

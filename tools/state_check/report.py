@@ -12,7 +12,7 @@ from tools.state_check.model import ASPECTS, Outcome
 
 def row(outcome: Outcome, width: int) -> str:
     """Return one line of the table."""
-    marks = {each.aspect: "WRONG" if each.problem else "ok" for each in outcome.verdicts}
+    marks = {each.aspect: "WRONG" if each.problem else "ok" for each in outcome.results}
     cells = "".join(f"{marks.get(aspect, '-'):<9}" for aspect in ASPECTS)
     return f"{outcome.situation.name:<{width}}  {cells}{outcome.seconds:5.1f} s"
 
@@ -28,7 +28,7 @@ def totals(outcomes: Sequence[Outcome]) -> str:
     asked: Counter[str] = Counter()
     right: Counter[str] = Counter()
     for outcome in outcomes:
-        for each in outcome.verdicts:
+        for each in outcome.results:
             asked[each.aspect] += 1
             right[each.aspect] += not each.problem
     shown = ", ".join(f"{aspect} {right[aspect]} of {asked[aspect]}" for aspect in ASPECTS if asked[aspect])
@@ -52,7 +52,7 @@ def as_fields(outcomes: Sequence[Outcome], commit: str) -> dict[str, Any]:
                 "name": each.situation.name,
                 "source": each.situation.source,
                 "seconds": round(each.seconds, 1),
-                "verdicts": {verdict.aspect: verdict.problem or "ok" for verdict in each.verdicts},
+                "results": {result.aspect: result.problem or "ok" for result in each.results},
                 "answers": [
                     {"command": answer.command, "status": answer.status, "out": answer.out, "err": answer.err}
                     for answer in each.answers

@@ -8,7 +8,7 @@ from typing import Any, Final
 from tests.e2e.workload import WORK, condition, is_settled, placed
 from tools.controlplane import Object, SimulatedMember, WaitTimeoutError
 from tools.controlplane.karmada import CLUSTERS
-from tools.state_check.world import MINE, World
+from tools.state_check.plane import MINE, Plane
 
 DEPLOYMENT: Final = {"apiVersion": "apps/v1", "kind": "Deployment"}
 
@@ -22,10 +22,10 @@ class Scene:
         notes: What ``make`` wants to tell the questions: ``{binding}`` and others.
     """
 
-    def __init__(self, world: World, namespace: str) -> None:
-        self.world = world
-        self.plane = world.plane
-        self.client = world.plane.client
+    def __init__(self, plane: Plane, namespace: str) -> None:
+        self.plane = plane
+        self.karmada = plane.karmada
+        self.client = plane.karmada.client
         self.namespace = namespace
         self.clusters: list[str] = []
         self.notes: dict[str, str] = {"namespace": namespace, "binding": "web-deployment"}
@@ -35,15 +35,13 @@ class Scene:
         metadata: Object = {"name": self.namespace, "labels": dict(labels)}
         self.client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
 
-    # -- clusters -------------------------------------------------------------------------------
-
     def cluster(self, *, agents: bool = True, **fields: Any) -> str:
         """Add a simulated cluster that no other situation uses, and return its name."""
-        name = self.world.next_city()
+        name = self.plane.next_city()
         fields = {"provider": "paper", "region": f"r-{name}", "zone": f"r-{name}-1", **fields}
         taints = fields.pop("taints", ())
         labels = {"kind": "own", **fields.pop("labels", {})}
-        self.plane.add(SimulatedMember(name, labels=labels, **fields), agents=agents)
+        self.karmada.add(SimulatedMember(name, labels=labels, **fields), agents=agents)
         if taints:
             self.taint(name, *taints)
         self.clusters.append(name)
@@ -66,14 +64,12 @@ class Scene:
             for each in conditions
         ]
         self.client.patch(f"{path}/status", {"status": {"conditions": changed}})
-        self.plane.wait_for(
+        self.karmada.wait_for(
             lambda: [each["key"] for each in self.client.get(path)["spec"].get("taints") or ()],
             f"Karmada to taint {cluster}",
             until=lambda keys: ("cluster.karmada.io/not-ready" in keys) is not ready,
             timeout=60,
         )
-
-    # -- objects --------------------------------------------------------------------------------
 
     def deployment(
         self,
@@ -149,8 +145,6 @@ class Scene:
         path = f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{name}"
         self.client.patch(path, {"spec": {"replicas": replicas}})
 
-    # -- bindings -------------------------------------------------------------------------------
-
     def path(self, name: str = "web-deployment") -> str:
         """Return the path of a binding."""
         return f"{WORK}/namespaces/{self.namespace}/resourcebindings/{name}"
@@ -174,9 +168,9 @@ class Scene:
             last[:] = [self.binding(name)]
             return last[0]
 
-        told = f"{self.namespace}/{name}: {what}"
+        described = f"{self.namespace}/{name}: {what}"
         try:
-            return self.plane.wait_for(look, told, until=until, timeout=timeout)
+            return self.karmada.wait_for(look, described, until=until, timeout=timeout)
         except WaitTimeoutError as error:
             if not last:
                 raise
@@ -188,7 +182,7 @@ class Scene:
                 ],
                 "reports": status.get("aggregatedStatus"),
             }
-            raise WaitTimeoutError(f"waited {timeout:g} s for {told}; last seen: {shown}") from error
+            raise WaitTimeoutError(f"waited {timeout:g} s for {described}; last seen: {shown}") from error
 
     def wait_refused(self, reason: str, *, name: str = "web-deployment") -> Object:
         """Wait until the condition Scheduled is False with a reason, for the binding as it is."""

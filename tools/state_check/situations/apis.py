@@ -7,9 +7,9 @@ from tools.controlplane import Object
 from tools.controlplane.karmada import CLUSTERS
 from tools.controlplane.simulated import API_ENABLEMENTS
 from tools.state_check.model import Situation
+from tools.state_check.plane import STOCK
 from tools.state_check.scene import Scene
 from tools.state_check.situations.expectations import REFUSED, not_placed
-from tools.state_check.world import STOCK
 
 NO_FIT = "NoClusterFit"
 GADGET = "example.com/v1"
@@ -21,7 +21,7 @@ def install_gadgets(scene: Scene) -> None:
     version = {"name": "v1", "served": True, "storage": True, "schema": schema}
     scene.client.apply(gadget_definition(version))
     path = "/apis/example.com/v1"
-    scene.plane.wait_for(lambda: scene.client.find(path), "the API server to serve gadgets")
+    scene.karmada.wait_for(lambda: scene.client.find(path), "the API server to serve gadgets")
 
 
 def gadget_definition(version: Object) -> Object:
@@ -94,7 +94,7 @@ SITUATIONS = (
     ),
     Situation(
         "api-arrived",
-        "the missing API arrives, and karmada-scheduler is not woken by it",
+        "the missing API arrives, and karmada-scheduler is not notified of it",
         _missing_api_arrived,
         not_placed(
             headline=REFUSED,

@@ -9,10 +9,10 @@ from tests.e2e.workload import DYNAMIC, WORK, condition, named
 from tools.controlplane import Object
 from tools.controlplane.karmada import CLUSTERS
 from tools.state_check.model import Expected, Situation
+from tools.state_check.plane import GATED
 from tools.state_check.scene import Scene
 from tools.state_check.situations.expectations import not_placed
 from tools.state_check.situations.spread import spread
-from tools.state_check.world import GATED
 
 OFF = r"[Nn]o requests|equal weights|[Dd]uplicated|drop (all|the) "
 
@@ -65,7 +65,7 @@ def _cards_without_a_model(scene: Scene) -> None:
         "allocatableModelings": [{"grade": 0, "count": 0}, {"grade": 1, "count": 4}],
     }
     scene.client.patch(f"{CLUSTERS}/{name}/status", {"status": {"resourceSummary": summary}})
-    scene.plane.wait_for(
+    scene.karmada.wait_for(
         lambda: scene.client.get(f"{CLUSTERS}/{name}")["status"]["resourceSummary"],
         "the models",
         until=lambda found: len(found.get("allocatableModelings") or ()) == 2,
@@ -111,7 +111,7 @@ def _components(scene: Scene) -> None:
     )
     scene.notes["binding"] = "job"
     scene.client.create(binding)
-    scene.plane.wait_for(
+    scene.karmada.wait_for(
         lambda: scene.client.get(f"{WORK}/namespaces/{scene.namespace}/resourcebindings/job"),
         "the condition of the binding",
         until=lambda found: condition(found).get("status") == "False",

@@ -21,7 +21,7 @@ def _wait_detected(scene: Scene) -> None:
     selector = {"apiVersion": "v1", "kind": "ConfigMap", "name": "seen"}
     scene.policy(ON_A1, name="seen", selector=selector)
     scene.client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": name})
-    scene.plane.wait_for(
+    scene.karmada.wait_for(
         lambda: scene.client.find(scene.path("seen-configmap")), "the binding of a ConfigMap"
     )
 
@@ -100,7 +100,7 @@ def _dependency(scene: Scene) -> None:
     scene.deployment(replicas=2, volumes=volumes)
     scene.wait_placed({"sim-a1": 2})
     scene.notes["binding"] = "settings-configmap"
-    scene.plane.wait_for(
+    scene.karmada.wait_for(
         lambda: scene.client.find(scene.path("settings-configmap")), "the binding of the ConfigMap"
     )
 

@@ -104,7 +104,7 @@ SITUATIONS = (
         page="not placed",
     ),
     Situation(
-        "cluster-name-mistyped-beside-another",
+        "cluster-name-mistyped-next-to-another",
         "one of two cluster names does not exist",
         _one_mistyped_name,
         Expected(

@@ -7,10 +7,10 @@ from typing import Any
 from tests.e2e.workload import AGGREGATED, DUPLICATED, named
 from tools.controlplane.karmada import CLUSTERS
 from tools.state_check.model import Expected, Situation
+from tools.state_check.plane import ABSENT_IMAGE
 from tools.state_check.scene import Scene
 from tools.state_check.situations.expectations import not_running
 from tools.state_check.situations.works import table, wait_reported
-from tools.state_check.world import ABSENT_IMAGE
 
 
 def _override(scene: Scene, cluster: str, **overriders: Any) -> None:
@@ -62,11 +62,11 @@ def _cluster_not_ready(scene: Scene) -> None:
 def _member_killed(scene: Scene) -> None:
     scene.web(named("real4", replicaScheduling=AGGREGATED), replicas=2)
     scene.wait_applied()
-    member = scene.plane.members["real4"]
-    process = next(each for each in scene.plane.processes if each.name == "real4")
+    member = scene.karmada.members["real4"]
+    process = next(each for each in scene.karmada.processes if each.name == "real4")
     member.kill()
-    scene.plane.forget(process)
-    scene.plane.wait_for(
+    scene.karmada.forget(process)
+    scene.karmada.wait_for(
         lambda: [each["key"] for each in scene.client.get(f"{CLUSTERS}/real4")["spec"].get("taints") or ()],
         "Karmada to taint real4",
         until=lambda keys: any(key.startswith("cluster.karmada.io/") for key in keys),

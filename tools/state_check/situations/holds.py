@@ -19,7 +19,7 @@ def quota(scene: Scene, **overall: str) -> None:
         "spec": {"overall": overall},
     }
     path = scene.client.path_of(scene.client.create(manifest))
-    scene.plane.wait_for(
+    scene.karmada.wait_for(
         lambda: scene.client.get(path).get("status", {}).get("overall"), "the quota to be in force"
     )
 
@@ -30,7 +30,7 @@ def _refused_by_a_quota(scene: Scene) -> None:
     scene.wait_refused("QuotaExceeded")
 
 
-def _refused_beside_a_placement(scene: Scene) -> None:
+def _refused_next_to_a_placement(scene: Scene) -> None:
     quota(scene, cpu="1")
     scene.web(named("sim-a1", replicaScheduling=DYNAMIC), replicas=2, cpu="400m")
     scene.wait_applied()
@@ -92,7 +92,7 @@ SITUATIONS = (
     Situation(
         "quota-refuses-more",
         "2 replicas are placed, and a quota refuses 4",
-        _refused_beside_a_placement,
+        _refused_next_to_a_placement,
         Expected(
             "held",
             "part",

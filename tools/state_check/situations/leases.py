@@ -9,9 +9,9 @@ import time
 from tests.e2e.workload import DYNAMIC, condition, named
 from tools.controlplane import Object
 from tools.state_check.model import Expected, Situation
+from tools.state_check.plane import STOCK
 from tools.state_check.scene import Scene
 from tools.state_check.situations.expectations import nobody_decides
-from tools.state_check.world import STOCK
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases"
 EXPIRED = r"[Ll]ease.*(expired|ran out|run out|not renewed|released)|ended|is down"
@@ -20,8 +20,8 @@ EXPIRED = r"[Ll]ease.*(expired|ran out|run out|not renewed|released)|ended|is do
 def _started(scene: Scene, *flags: str) -> str:
     """Start a scheduler for this situation alone, and wait until it leads; returns its name."""
     name = f"{scene.namespace}-scheduler"
-    scene.world.start_ours(name, *flags)
-    scene.plane.wait_for(
+    scene.plane.start_ours(name, *flags)
+    scene.karmada.wait_for(
         lambda: (scene.client.find(f"{LEASES}/{name}") or {"spec": {}})["spec"].get("holderIdentity"),
         f"{name} to lead",
     )
@@ -31,12 +31,12 @@ def _started(scene: Scene, *flags: str) -> str:
 
 def end(scene: Scene, name: str, *, at_once: bool) -> None:
     """End a scheduler; with ``at_once`` it has no time to give its Lease back, and the Lease runs out."""
-    process = scene.world.schedulers[name].process
+    process = scene.plane.schedulers[name].process
     if at_once:
         process.kill()
     else:
         process.stop()
-    scene.plane.forget(process)
+    scene.karmada.forget(process)
 
 
 def wait_expired(scene: Scene, lease: str) -> None:
@@ -47,7 +47,7 @@ def wait_expired(scene: Scene, lease: str) -> None:
         renewed = time.mktime(time.strptime(spec["renewTime"][:19], "%Y-%m-%dT%H:%M:%S")) - time.timezone
         return bool(time.time() > renewed + spec["leaseDurationSeconds"] + 2)
 
-    scene.plane.wait_for(age, f"the Lease {lease} to run out", timeout=60)
+    scene.karmada.wait_for(age, f"the Lease {lease} to run out", timeout=60)
 
 
 def _killed_before(scene: Scene) -> None:
@@ -99,7 +99,7 @@ def _paused(scene: Scene) -> str:
 
 def _undecided(scene: Scene) -> None:
     name = _paused(scene)
-    os.kill(scene.world.schedulers[name].process.pid, signal.SIGSTOP)
+    os.kill(scene.plane.schedulers[name].process.pid, signal.SIGSTOP)
     scene.web(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=name)
     scene.wait_binding()
 
@@ -107,18 +107,18 @@ def _undecided(scene: Scene) -> None:
 def _not_decided_since(scene: Scene) -> None:
     name = _paused(scene)
     _placed_by(scene, name)
-    os.kill(scene.world.schedulers[name].process.pid, signal.SIGSTOP)
+    os.kill(scene.plane.schedulers[name].process.pid, signal.SIGSTOP)
     scene.scale(7)
     scene.wait(lambda found: found["spec"]["replicas"] == 7, "scaled")
 
 
 def _kill_stock(scene: Scene) -> None:
     process = next(
-        (each for each in scene.plane.processes if each.name == f"karmada-scheduler-{STOCK}"), None
+        (each for each in scene.karmada.processes if each.name == f"karmada-scheduler-{STOCK}"), None
     )
     if process is not None:
         process.kill()
-        scene.plane.forget(process)
+        scene.karmada.forget(process)
     wait_expired(scene, "karmada-scheduler")
 
 

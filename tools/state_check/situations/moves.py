@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.e2e.workload import AGGREGATED, condition, is_settled, named, placed
 from tools.state_check.model import Expected, Situation
+from tools.state_check.plane import GUARDED
 from tools.state_check.scene import Scene
 from tools.state_check.situations.spread import spread
-from tools.state_check.world import GUARDED
 
 FROM_MINE = ("--from={from west-scheduler}",)
 
@@ -65,7 +65,7 @@ def _return_waits(scene: Scene) -> None:
         timeout=90,
     )
     scene.taint(home)
-    scene.plane.wait_for(
+    scene.karmada.wait_for(
         lambda: [
             event["reason"]
             for event in scene.client.list(f"/api/v1/namespaces/{scene.namespace}/events")

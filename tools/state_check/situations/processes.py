@@ -7,9 +7,9 @@ from typing import Any
 
 from tests.e2e.workload import DYNAMIC, condition, named
 from tools.state_check.model import Expected, Situation
+from tools.state_check.plane import GATED, PLUGGED
 from tools.state_check.scene import Scene
 from tools.state_check.situations.expectations import REFUSED, not_placed
-from tools.state_check.world import GATED, PLUGGED
 
 FROM = "--from={from south-scheduler}"
 WITH_CODE = ("--plugin-dir={plugins}",)
@@ -34,8 +34,8 @@ def _kept_back(scene: Scene) -> None:
         named("sim-a1", replicaScheduling=DYNAMIC), scheduler=PLUGGED, annotations={"contract": "pending"}
     )
     scene.wait_binding()
-    scene.plane.wait_for(
-        scene.world.schedulers[PLUGGED].scrape,
+    scene.karmada.wait_for(
+        scene.plane.schedulers[PLUGGED].scrape,
         "the binding to be held back",
         until=lambda text: re.search(r'reason="[Gg]ated"[^}]*\} [1-9]', text),
         timeout=15,

@@ -34,7 +34,7 @@ def _cluster_gone(scene: Scene) -> None:
     path = f"{CLUSTERS}/{name}"
     scene.client.delete(path)
     scene.client.patch(path, {"metadata": {"finalizers": None}})
-    scene.plane.wait_for(lambda: scene.client.find(path) is None, f"{name} to be gone")
+    scene.karmada.wait_for(lambda: scene.client.find(path) is None, f"{name} to be gone")
 
 
 def _cluster_terminating(scene: Scene) -> None:
@@ -44,7 +44,7 @@ def _cluster_terminating(scene: Scene) -> None:
     scene.wait_applied()
     scene.patch_binding({"suspension": {"scheduling": True}})
     scene.client.delete(f"{CLUSTERS}/{name}")
-    scene.plane.wait_for(
+    scene.karmada.wait_for(
         lambda: scene.client.get(f"{CLUSTERS}/{name}")["metadata"].get("deletionTimestamp"), "its deletion"
     )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.e2e.workload import DYNAMIC, named
 from tools.state_check.model import Also, Expected, Situation
+from tools.state_check.plane import STOCK
 from tools.state_check.scene import Scene
 from tools.state_check.situations.expectations import REFUSED, nobody_decides, not_placed
-from tools.state_check.world import STOCK
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases"
 EXPIRED = r"[Ll]ease.*(expired|ran out|run out|not renewed|released)|ended|is down"
@@ -30,7 +30,7 @@ def _unknown_default(scene: Scene) -> None:
 def _another_program(scene: Scene) -> None:
     """A scheduler without a Lease of its own, known by its Events and conditions only."""
     name = f"{scene.namespace}-other"
-    scene.plane.start_karmada_scheduler(name)
+    scene.karmada.start_karmada_scheduler(name)
     scene.notes["scheduler"] = name
     scene.web(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=name, replicas=3)
     scene.wait_applied()

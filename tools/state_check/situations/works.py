@@ -8,10 +8,10 @@ from tests.e2e.workload import DUPLICATED, DYNAMIC, named
 from tools.controlplane import Object
 from tools.controlplane.karmada import CLUSTERS
 from tools.state_check.model import Situation
+from tools.state_check.plane import MINE
 from tools.state_check.scene import Scene
 from tools.state_check.situations.apis import GADGET, gadget_definition, make_gadget
 from tools.state_check.situations.expectations import not_running
-from tools.state_check.world import MINE
 
 
 def _dispatching_suspended(scene: Scene) -> None:
@@ -51,7 +51,7 @@ def wait_reported(
 
 
 def _refused_by_admission(scene: Scene) -> None:
-    member = scene.plane.members["real2"].client
+    member = scene.karmada.members["real2"].client
     api = "admissionregistration.k8s.io/v1"
     name = f"{scene.namespace}-owner"
     rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["deployments"]}  # fmt: skip
@@ -82,14 +82,14 @@ def _refused_by_admission(scene: Scene) -> None:
             "spec": {"policyName": name, "validationActions": ["Deny"]},
         }
     )
-    scene.plane.wait_for(lambda: _denies(scene), "the admission policy to be in force", timeout=30)
+    scene.karmada.wait_for(lambda: _denies(scene), "the admission policy to be in force", timeout=30)
     scene.web(named("real1", "real2", replicaScheduling=DUPLICATED), replicas=1)
     wait_reported(scene, "real2", applied=False, message="owner label")
     wait_reported(scene, "real1", applied=True, health="Healthy")
 
 
 def _denies(scene: Scene) -> bool:
-    member = scene.plane.members["real2"].client
+    member = scene.karmada.members["real2"].client
     member.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": scene.namespace}})
     answer = member.send(
         "POST",
@@ -116,7 +116,7 @@ def _foreign(scene: Scene, name: str) -> Object:
 
 
 def _exists_already(scene: Scene) -> None:
-    member = scene.plane.members["real2"].client
+    member = scene.karmada.members["real2"].client
     member.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": scene.namespace}})
     member.create(_foreign(scene, "web"))
     scene.policy(named("real1", "real2", replicaScheduling=DUPLICATED), conflictResolution="Abort")
@@ -131,7 +131,7 @@ def _namespace_missing(scene: Scene) -> None:
 
 
 def _gadgets_on_real3(scene: Scene, schema: Object) -> str:
-    member = scene.plane.members["real3"].client
+    member = scene.karmada.members["real3"].client
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     member.apply(gadget_definition(version))
     _wait_api(scene, "real3", served=True)
@@ -143,7 +143,7 @@ def _api_gone(scene: Scene) -> None:
     path = _gadgets_on_real3(scene, {"type": "object", "x-kubernetes-preserve-unknown-fields": True})
     make_gadget(scene, "real3", scheduler=MINE)
     wait_reported(scene, "real3", applied=True)
-    scene.plane.members["real3"].client.delete(path)
+    scene.karmada.members["real3"].client.delete(path)
     _wait_api(scene, "real3", served=False)
     gadget = f"/apis/{GADGET}/namespaces/{scene.namespace}/gadgets/web"
     scene.client.patch(gadget, {"spec": {"size": 4}})
@@ -159,7 +159,7 @@ def _schema_refuses(scene: Scene) -> None:
 
 
 def _wait_api(scene: Scene, cluster: str, *, served: bool) -> None:
-    scene.plane.wait_for(
+    scene.karmada.wait_for(
         lambda: [each["groupVersion"] for each in scene.client.get(f"{CLUSTERS}/{cluster}")["status"]["apiEnablements"]],
         f"{cluster} to serve {GADGET}: {served}",
         until=lambda found: (GADGET in found) is served,

@@ -37,7 +37,7 @@ def wrong(
 ) -> set[str]:
     """Return the aspects that are judged to be wrong."""
     found = {**RIGHT, **fields}
-    verdicts = judged(
+    results = judged(
         expected,
         Answer("explain", status, text, ""),
         None,
@@ -45,7 +45,7 @@ def wrong(
         found,
         stored,
     )
-    return {each.aspect for each in verdicts if each.problem}
+    return {each.aspect for each in results if each.problem}
 
 
 def test_an_answer_that_says_all_that_is_expected_is_right() -> None:
@@ -110,8 +110,8 @@ def test_an_error_instead_of_an_answer_has_to_say_what_is_expected() -> None:
     error = 'Error: clusters: cannot list resource "clusters"'
     for err, aspects in ((error, set()), ("Error: forbidden", {"headline", "json"})):
         answer = Answer("explain", 2, "", err)
-        verdicts = judged(expected, answer, None, answer, {}, ())
-        assert {each.aspect for each in verdicts if each.problem} == aspects
+        results = judged(expected, answer, None, answer, {}, ())
+        assert {each.aspect for each in results if each.problem} == aspects
 
 
 def test_the_headline_is_the_first_line_with_the_words_of_a_state() -> None:

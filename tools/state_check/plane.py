@@ -76,17 +76,17 @@ class Contracts:
 '''
 
 
-class World:
+class Plane:
     """What all situations share.
 
     Attributes:
-        plane: The control plane.
+        karmada: The control plane.
         records: Addresses of the records of our schedulers, by scheduler name.
         page: The address of the page.
     """
 
-    def __init__(self, plane: ControlPlane, files: Path) -> None:
-        self.plane = plane
+    def __init__(self, karmada: ControlPlane, files: Path) -> None:
+        self.karmada = karmada
         self.records: dict[str, str] = {}
         self.page = ""
         self.files = files
@@ -98,21 +98,21 @@ class World:
     def start(self, *, page: bool) -> None:
         """Add the members and start the schedulers."""
         quick = [Node(cpu="8"), Node(cpu="8")]
-        self.plane.add(
+        self.karmada.add(
             *real_members(2),
             RealMember("real3", tuple(quick), "local", "real-3", "real-3-1", {"kind": "real"}, runs=_runs),
             RealMember("real4", tuple(quick), "local", "real-4", "real-4-1", {"kind": "real"}),
             *simulated_members(6),
         )
-        self.plane.start_karmada_scheduler(STOCK, leader_elect=True)
+        self.karmada.start_karmada_scheduler(STOCK, leader_elect=True)
         self.start_ours(MINE, f"--config={self._configuration()}")
         self.records[GUARDED] = self.records[MINE]
-        self.start_ours(PLUGGED, f"--plugin-dir={self.plugins}", kubeconfig=self.plane.kubeconfig)
+        self.start_ours(PLUGGED, f"--plugin-dir={self.plugins}", kubeconfig=self.karmada.kubeconfig)
         gates = ("MultiplePodTemplatesScheduling", "CustomizedClusterResourceModeling", "WorkloadAffinity")
         self.start_ours(GATED, "--feature-gates=" + ",".join(f"{gate}=true" for gate in gates))
         self.reader = self.user("reader", *READS)
         if page:
-            _, self.page = start_web(self.plane, f"--from={self.records[MINE]}")
+            _, self.page = start_web(self.karmada, f"--from={self.records[MINE]}")
 
     @property
     def plugins(self) -> Path:
@@ -126,7 +126,7 @@ class World:
         """Start a scheduler of ours that has a record."""
         address = f"127.0.0.1:{free_port()}"
         started = start_scheduler(
-            self.plane, f"--explain-bind-address={address}", *flags, name=name, kubeconfig=kubeconfig
+            self.karmada, f"--explain-bind-address={address}", *flags, name=name, kubeconfig=kubeconfig
         )
         self.records[name] = f"http://{address}"
         self.schedulers[name] = started
@@ -163,8 +163,8 @@ class World:
         ]
         api = "rbac.authorization.k8s.io"
         role: Object = {"apiVersion": f"{api}/v1", "metadata": {"name": name}}
-        self.plane.client.apply({**role, "kind": "ClusterRole", "rules": rules})
-        self.plane.client.apply(
+        self.karmada.client.apply({**role, "kind": "ClusterRole", "rules": rules})
+        self.karmada.client.apply(
             {
                 **role,
                 "kind": "ClusterRoleBinding",
@@ -172,7 +172,7 @@ class World:
                 "subjects": [{"apiGroup": api, "kind": "User", "name": name}],
             }
         )
-        return self.plane.kubeconfig_for(name)
+        return self.karmada.kubeconfig_for(name)
 
     def next_city(self) -> str:
         """Return the name of a cluster that does not exist yet."""
@@ -190,7 +190,7 @@ def _runs(deployment: Object) -> bool:
 
 
 @contextmanager
-def running(folder: Path, *, page: bool = False) -> Iterator[World]:
+def running(folder: Path, *, page: bool = False) -> Iterator[Plane]:
     """Run the control plane of the check in a folder."""
     quick = ["--cluster-failure-threshold=3s", "--cluster-status-update-frequency=2s"]
     gates = {
@@ -200,7 +200,7 @@ def running(folder: Path, *, page: bool = False) -> Iterator[World]:
     }
     files = folder.with_name(folder.name + "-files")
     files.mkdir(parents=True, exist_ok=True)
-    with ControlPlane(folder, feature_gates=gates, extra_flags={"controller-manager": quick}) as plane:
-        world = World(plane, files)
-        world.start(page=page)
-        yield world
+    with ControlPlane(folder, feature_gates=gates, extra_flags={"controller-manager": quick}) as karmada:
+        plane = Plane(karmada, files)
+        plane.start(page=page)
+        yield plane
