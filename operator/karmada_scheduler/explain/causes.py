@@ -66,8 +66,8 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
     return _ranked(
         [
             *causes_guard.of_graceful_move(situation),
-            *causes_objects.waiting(situation),
             *stored,
+            *causes_objects.waiting(situation),
             *causes_objects.of_placed(situation),
             *causes_capacity.burst(situation),
             *causes_trigger.of_placed(situation),

@@ -11,6 +11,7 @@ from karmada_scheduler.core.cluster_groups import last_constraint
 from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.explain.amounts import shown_times
 from karmada_scheduler.explain.causes_filter import code_of, sentence
+from karmada_scheduler.explain.causes_models import not_in_models
 from karmada_scheduler.explain.model import Cause, FilterCell, Stage
 from karmada_scheduler.explain.names import nearest
 from karmada_scheduler.explain.situation import Situation
@@ -199,6 +200,7 @@ def _too_little(situation: Situation, traces: Traces, evidence: dict[str, Any]) 
     total = sum(each.available for each in by_capacity)
     found = evidence | {"best": best, "holds": sum(best.values()), "replicas": needed, "all": total}
     if total < needed:
+        yield from not_in_models(situation, traces)
         yield _not_enough(traces, needed, total, found)
         return
     text = (
@@ -220,6 +222,7 @@ def _of_divide(situation: Situation, traces: Traces) -> Iterator[Cause]:
             yield Cause("NothingSelected", Stage.SELECT, evidence, "no cluster is selected")
         return
     if isinstance(situation.now.decision.error, UnschedulableError):
+        yield from not_in_models(situation, traces)
         yield _not_enough(traces, trace.divided, trace.available, evidence)
         return
     yield Cause("StrategyUnsupported", Stage.DIVIDE, evidence, trace.error)

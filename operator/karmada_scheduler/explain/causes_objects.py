@@ -11,16 +11,26 @@ from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.claims.selectors import Match
-from karmada_scheduler.core.condition import NO_CLUSTER_FIT, QUOTA_EXCEEDED
+from karmada_scheduler.core.condition import NO_CLUSTER_FIT, SCHEDULER_ERROR
 from karmada_scheduler.explain.amounts import shown
 from karmada_scheduler.explain.inputs import Manifest
 from karmada_scheduler.explain.model import Cause, Stage
 from karmada_scheduler.explain.policies import Matching, Template, claims, match_of, matching, name_of
 from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.explain.situation import Situation
-from karmada_scheduler.state.model import Applied
+from karmada_scheduler.state.model import Applied, StateName
+from karmada_scheduler.state.stored import short
 
 _API_REASON: Final = "did not have the API resource"
+_IN_TREE_REASONS: Final = (
+    "cluster(s) did not have",
+    "cluster(s) did not match",
+    "cluster(s) had untolerated taint",
+    "cluster(s) is in the process of eviction",
+    "cluster(s) did not satisfy",
+)
+"""How the reasons of in-tree plugins begin; the taints and properties follow."""
+
 _NO_EXECUTE: Final = "NoExecute"
 
 
@@ -46,7 +56,7 @@ def waiting(situation: Situation) -> Iterator[Cause]:
     if view.queue_state in {"active", "processing"}:
         evidence |= {"before": view.before, "waitedSeconds": view.waited, "priority": view.priority}
         yield Cause("WaitingInQueue", Stage.TRIGGER, evidence, _queued_text(view))
-    elif view.due_in is not None:
+    elif view.due_in is not None and situation.stored.name is not StateName.HELD:
         text = f"it would be placed now; the last decision failed, and the next one is made in {view.due_in:.0f} s"
         yield Cause("BackingOff", Stage.TRIGGER, evidence, text)
 
@@ -69,23 +79,51 @@ def _not_tried_again(situation: Situation) -> Iterator[Cause]:
     if condition is None or condition.get("status") != "False" or situation.present or not situation.asks:
         return
     reason, message = str(condition.get("reason") or ""), str(condition.get("message") or "")
-    evidence = {
+    foreign = _foreign_reasons(situation, message)
+    evidence: dict[str, Any] = {
         "condition": reason,
         "message": message,
         "since": str(condition.get("lastTransitionTime") or ""),
     }
     if reason == NO_CLUSTER_FIT:
-        if _API_REASON in message:
+        if foreign:
+            shown_ = "; ".join(foreign)
+            text = (
+                f"the scheduler has refused {shown_}; no plugin that is known here gives that reason: --from shows the "
+                "plugins of the process, --plugin-dir brings their code"
+            )
+            yield Cause("PluginRefused", Stage.FILTER, evidence | {"reasons": foreign}, text)
+        elif _API_REASON in message:
             text = (
                 "it would be placed now; NoClusterFit has no timer, and a list of APIs is status, whose changes "
                 "enqueue nothing in karmada-scheduler"
             )
             yield Cause("NotRetried", Stage.TRIGGER, evidence, text)
         return
-    if reason == QUOTA_EXCEEDED:
+    if situation.stored.name is StateName.HELD:
         return
-    text = f"it would be placed now; the last decision failed ({reason}), and the next one is made by timer"
+    if reason == SCHEDULER_ERROR:
+        text = (
+            f"the last decision failed: {short(message)}; one by the rules of this command would succeed, so the scheduler "
+            "has other gates or plugins (--from takes them from its process), or the error has gone"
+        )
+        yield Cause("DecidedOtherwise", Stage.WRITE, evidence, text)
+        return
+    text = f"the last decision failed ({reason}: {short(message)}); one now would succeed, and the next one is made by timer"
     yield Cause("BackingOff", Stage.TRIGGER, evidence, text)
+
+
+def _foreign_reasons(situation: Situation, message: str) -> list[str]:
+    """Return the reasons in the message of a FitError that no in-tree plugin and no plugin of this command gives."""
+    traces = situation.now.traces
+    here = set() if traces is None else {each.reason for each in traces.filter.refusals()}
+    parts = message.partition(": ")[2].rstrip(".").split(", ")
+    found = []
+    for each in parts:
+        count, _, reason = each.partition(" ")
+        if count.isdecimal() and reason not in here and not reason.startswith(_IN_TREE_REASONS):
+            found.append(f"{count} {'cluster' if count == '1' else 'clusters'}: {reason}")
+    return found
 
 
 def lazy_policy(situation: Situation) -> Iterator[Cause]:

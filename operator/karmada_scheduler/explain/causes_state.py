@@ -53,7 +53,8 @@ def _held(situation: Situation, state: BindingState) -> Iterator[Cause]:
             due = view.due_in if view is not None else None
             again = "" if due is None else f"; decided again in {due:.0f} s"
             evidence |= {"plugin": plugin, "reason": why, "retryAfterSeconds": due}
-            yield Cause("HeldAtGuard", Stage.WRITE, evidence, f"{state.text}{again}")
+            code = "KeptAtGuard" if f"Kept{AT_GUARD}" in state.message else "HeldAtGuard"
+            yield Cause(code, Stage.WRITE, evidence, f"{state.text}{again}")
         case HeldBy.GATE:
             yield Cause("Gated", Stage.TRIGGER, evidence, state.text)
 
@@ -112,7 +113,11 @@ def _of_rows(code: str, rows: list[ClusterStatus]) -> Cause:
 
 def reported_by_events(situation: Situation) -> Iterator[Cause]:
     """Yield what controllers have left in Warning Events of the binding and its template, the newest first."""
+    if situation.stored.is_good:
+        return
     for each in situation.inputs.events:
+        if str(each.get("reason") or "").startswith("ScheduleBinding"):
+            continue  # the condition has the same
         source = str(mapping(each.get("source")).get("component") or each.get("reportingComponent") or "")
         reason, message = str(each.get("reason") or ""), " ".join(str(each.get("message") or "").split())
         at = str(each.get("lastTimestamp") or each.get("eventTime") or "")

@@ -23,6 +23,7 @@ from karmada_scheduler.explain.model import (
     NextState,
     PolicyRef,
     Provenance,
+    RecordedDecision,
     Target,
     Tense,
     TermRow,
@@ -88,15 +89,21 @@ def _provenance(situation: Situation, source: str, tense: Tense) -> Provenance:
         return found
     return replace(
         found,
-        record=recorded_decision(view, situation.placement, _error(situation), inputs.now),
+        record=_recorded(situation),
         no_record=view.problem,
         queue_state=view.queue_state,
         due_in_seconds=view.due_in,
     )
 
 
-def _error(situation: Situation) -> BaseException | None:
-    return situation.now.decision.error if situation.is_decided and situation.asks else None
+def _recorded(situation: Situation) -> RecordedDecision | None:
+    """Return the record of the process, compared with the decision here if there is one."""
+    inputs = situation.inputs
+    assert inputs.process is not None
+    if inputs.missing or not situation.is_decided:
+        return recorded_decision(inputs.process, {}, None, inputs.now, compares=False)
+    error = situation.now.decision.error
+    return recorded_decision(inputs.process, situation.placement, error, inputs.now)
 
 
 def _decided(situation: Situation, causes: tuple[Cause, ...], provenance: Provenance) -> Explanation:

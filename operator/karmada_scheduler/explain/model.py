@@ -153,7 +153,7 @@ class RecordedDecision:
         placement: The result; None if it kept what there was.
         error: The message of the condition; "" for a success.
         ending: How the attempt ended: ``written``, ``unchanged``, ``conflict``; "" while it goes on.
-        agrees: Whether the explanation shows the same placement.
+        agrees: Whether deciding again gives the same result or error; None if nothing was decided again.
     """
 
     at: str
@@ -166,7 +166,7 @@ class RecordedDecision:
     placement: tuple[Target, ...] | None
     error: str
     ending: str
-    agrees: bool
+    agrees: bool | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,12 @@ class ProcessView:
 
 
 def recorded_decision(
-    view: ProcessView, placement: Mapping[str, int], failure: BaseException | None, now: datetime | None
+    view: ProcessView,
+    placement: Mapping[str, int],
+    failure: BaseException | None,
+    now: datetime | None,
+    *,
+    compares: bool = True,
 ) -> RecordedDecision | None:
     """Return the record as an explanation shows it; None without one.
 
@@ -50,6 +55,7 @@ def recorded_decision(
         placement: The result of deciding again, to compare with.
         failure: Its error, None for a success.
         now: For the age.
+        compares: Whether the result is compared.
     """
     record = view.record
     if record is None:
@@ -72,7 +78,9 @@ def recorded_decision(
         placement=found,
         error=str(error.get("message") or ""),
         ending=str(record.get("ending") or ""),
-        agrees=_errors_agree(error, failure)
+        agrees=None
+        if not compares
+        else _errors_agree(error, failure)
         if error or failure is not None
         else targets is not None and _agrees(targets, record.get("targetCount"), placement),
     )

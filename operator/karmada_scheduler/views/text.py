@@ -78,7 +78,9 @@ def provenance_text(explanation: Explanation) -> str:
     if record is not None:
         age = "" if record.age_seconds is None else f" ({_age(record.age_seconds)} ago)"
         event = f", {record.event}" if record.event else ""
-        same = "with the same result" if record.agrees else "with another result"
+        same = {True: "with the same result", False: "with another result", None: "not compared"}[
+            record.agrees
+        ]
         text = (
             f"recorded {record.at} by {record.process}, {record.schedule_class}{event}{age}; the steps below are {text}, "
             f"{same}"

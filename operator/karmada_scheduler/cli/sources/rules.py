@@ -12,6 +12,7 @@ from typing import Final
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
 from karmada_scheduler.cli.sources.process_rules import ProcessConfiguration
+from karmada_scheduler.config import features
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.flags import plugin_tokens
 from karmada_scheduler.config.options import LeaderElection, Options
@@ -98,8 +99,22 @@ def described(arguments: argparse.Namespace) -> str:
     parts = [f"--plugins={','.join(arguments.plugins)}"] if arguments.plugins else []
     parts += [f"--config={arguments.config}"] if arguments.config else []
     parts += [f"--plugin-dir={each}" for each in arguments.plugin_dir]
-    parts += [f"--feature-gates={','.join(arguments.feature_gates)}"] if arguments.feature_gates else []
+    if changed := _changed_gates(arguments.feature_gates):
+        parts.append(f"--feature-gates={','.join(changed)}")
     return f"karmada-scheduler v1.18.2, {' '.join(parts) or 'default plugins and gates'}"
+
+
+def _changed_gates(given: Sequence[str]) -> list[str]:
+    """Return the gates that differ from their defaults."""
+    try:
+        gates, defaults = features.parse(given), features.parse([])
+    except ValueError:
+        return list(given)  # reported where the gates are used
+    return [
+        f"{name}={str(gates.enabled(name)).lower()}"
+        for name in features.KNOWN
+        if gates.enabled(name) != defaults.enabled(name)
+    ]
 
 
 @contextmanager
