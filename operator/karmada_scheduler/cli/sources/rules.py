@@ -27,7 +27,8 @@ from karmada_scheduler.framework.workload import needs_workload
 from karmada_scheduler.plugin_loader import PluginSetup
 from karmada_scheduler_plugins.registry import IN_TREE, ORIGIN, in_tree
 
-_NOT_RUN: Final = (Point.PRE_BIND, Point.BIND, Point.POST_BIND)
+_NOT_RUN: Final = (Point.PRE_BIND, Point.BIND)
+"""Neither is PostBind; it decides nothing."""
 _NO_ELECTION: Final = LeaderElection(enabled=False)
 
 
@@ -196,16 +197,16 @@ def _frameworks(
 
 
 def _not_called(built: BuiltProfiles) -> Iterator[str]:
-    """Yield a line with the plugins at extension points that do not run, without the mandatory in-tree ones."""
+    """Yield a line with the user's own plugins that may refuse a decision when it is written, because they do not run."""
     found = {
         f"{plugin.name} ({point.label})": None
         for profile, plugins in built.by_name.items()
         for point in _NOT_RUN
         for plugin in plugins.at(point)
-        if not built.made[profile, plugin.name].registration.mandatory
+        if built.made[profile, plugin.name].registration.origin != ORIGIN
     }
     if found:
-        yield f"PreBind, Bind and PostBind are not called: {', '.join(found)}"
+        yield f"not called, because nothing is written: {', '.join(found)}"
 
 
 def _print_error(text: str) -> None:
