@@ -105,7 +105,7 @@ def test_each_binding_has_its_stable_decision_in_the_output(run: Run) -> None:
             },
         }
     ]
-    assert ran.err == "1 bindings on 3 clusters: 1 placed, 0 not, 0 problems in the input\n"
+    assert ran.err == "1 binding on 3 clusters: 1 placed, 0 not, 0 problems in the input\n"
 
 
 def test_an_unplaced_binding_fails_the_job(run: Run) -> None:
@@ -152,7 +152,7 @@ def test_problems_of_the_input_are_reported_and_the_rest_is_decided(run: Run) ->
         "bindings.yaml: document 8 (ResourceBinding default/gone-deployment): spec.placement: is missing",
         f"bindings.yaml: document 9 (ResourceBinding default/web-deployment): {TWICE}",
     ]
-    assert summary == "2 bindings on 1 clusters: 1 placed, 1 not, 9 problems in the input"
+    assert summary == "2 bindings on 1 cluster: 1 placed, 1 not, 9 problems in the input"
 
 
 def test_an_item_of_a_list_is_named(run: Run) -> None:
