@@ -14,8 +14,8 @@ from karmada_scheduler.framework.runtime.timeouts import CallTimeout, NoTimeout,
 __timeout_shield__ = True
 
 
-class BorrowedAlarm:
-    """A SigalrmTimeout that has SIGALRM and its timer during a call only, because test runners use them, too.
+class PerCallTimeout:
+    """A SigalrmTimeout that takes SIGALRM and the timer of the process for each call only: test runners use them, too.
 
     In threads other than the main one there is no limit.
     """
@@ -62,5 +62,5 @@ _SOON: Final = 0.001
 
 def caller_with(seconds: float | None) -> PluginCaller:
     """Return a caller of plugins with this timeout; None for no limit."""
-    timeout: CallTimeout = NoTimeout() if seconds is None else BorrowedAlarm(seconds)
+    timeout: CallTimeout = NoTimeout() if seconds is None else PerCallTimeout(seconds)
     return PluginCaller(timeout=timeout, coroutine_seconds=seconds, interrupts=(KeyboardInterrupt,))
