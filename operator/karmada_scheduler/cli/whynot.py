@@ -324,7 +324,7 @@ class Session:
             )
             try:
                 with rules.configured(
-                    changed, gates, self.own, handle_for=scheduler.handle_for
+                    changed, gates, self.own, handle_for=scheduler.handle_for, say=_ignored
                 ) as frameworks:
                     scheduler.use(frameworks)
                     outcome = self._editable(gates, editable.key, scheduler).outcome(())
@@ -426,6 +426,10 @@ def _written(arguments: argparse.Namespace, fields: dict[str, Any], text: Callab
         case "yaml":
             return as_yaml(fields)
     return text(style_of(arguments))
+
+
+def _ignored(_warning: str) -> None:
+    """Print nothing: the warning was printed for the given configuration."""
 
 
 def _print_error(text: str) -> None:

@@ -61,3 +61,26 @@ def test_one_of_each_is_in_the_singular(
         assert not _PLURAL_OF_ONE.findall(text), text
         assert not _TWO_STOPS.findall(text), text
     assert captured.out or number == 1, captured.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "why-not deployment/web m2 --allow configuration",
+        "plan --without m1 --current-plugin-dir PLUGINS",
+    ],
+)
+def test_a_warning_about_plugins_is_printed_once(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "ledger.py").write_text(
+        "from karmada_scheduler.framework import SUCCESS\n"
+        "class Ledger:\n    name = 'Ledger'\n    async def pre_bind(self, context): return SUCCESS\n"
+    )
+    clusters = [cluster("m1").capacity(cpu=4), cluster("m2").capacity(cpu=4)]
+    given = command.replace("PLUGINS", str(plugins)).split()
+    main([*given, f"--plugin-dir={plugins}", *_files(tmp_path, clusters)])
+    lines = capsys.readouterr().err.splitlines()
+    assert lines.count("not called, because nothing is written: Ledger (PreBind)") == 1

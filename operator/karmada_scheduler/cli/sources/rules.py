@@ -103,6 +103,11 @@ def described(arguments: argparse.Namespace) -> str:
     return f"karmada-scheduler v1.18.2, {' '.join(parts) or 'default plugins and gates'}"
 
 
+def print_warning(text: str) -> None:
+    """Print a line to standard error."""
+    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)
+
+
 @contextmanager
 def configured(
     arguments: argparse.Namespace,
@@ -110,8 +115,16 @@ def configured(
     own: Sequence[Registration],
     *,
     handle_for: Callable[[str], Handle],
+    say: Callable[[str], None] = print_warning,
 ) -> Iterator[Frameworks]:
-    """Build the plugins, with the timeout of the scheduler while they are used; print warnings.
+    """Build the plugins, with the timeout of the scheduler while they are used.
+
+    Args:
+        arguments: As parsed.
+        gates: Feature gates.
+        own: The plugins of a main program of the user's own.
+        handle_for: Makes the handle of a profile's plugins.
+        say: Takes warnings; prints them by default.
 
     Raises:
         ConfigError: The configuration or a plugin cannot be used.
@@ -145,7 +158,7 @@ def configured(
     with closing(SigalrmTimeout(budget)) as alarm:
         caller = PluginCaller(timeout=alarm, coroutine_seconds=budget, interrupts=(KeyboardInterrupt,))
         every = not configuration.profiles and not arguments.scheduler_name and process is None
-        yield replace(_frameworks(setup, configuration, caller, every=every), missing=missing)
+        yield replace(_frameworks(setup, configuration, caller, every=every, say=say), missing=missing)
 
 
 def _available(
@@ -162,7 +175,12 @@ def _available(
 
 
 def _frameworks(
-    setup: PluginSetup, configuration: SchedulerConfiguration, caller: PluginCaller, *, every: bool
+    setup: PluginSetup,
+    configuration: SchedulerConfiguration,
+    caller: PluginCaller,
+    *,
+    every: bool,
+    say: Callable[[str], None],
 ) -> Frameworks:
     """Return the plugins of each profile; with ``every``, the only ones for all bindings.
 
@@ -170,16 +188,16 @@ def _frameworks(
         ConfigError: A profile or a plugin cannot be used.
     """
     if configuration.extenders:
-        _print_error("extenders are not called, as if there were none")
+        say("extenders are not called, as if there were none")
     built = setup.start()
     by_name = {name: Framework(plugins, caller=caller) for name, plugins in built.by_name.items()}
     for warning in (*configuration.warnings, *built.warnings):
-        _print_error(warning)
+        say(warning)
     for message in setup.messages:
         if message.warning:
-            _print_error(message.text)
+            say(message.text)
     for text in _not_called(built):
-        _print_error(text)
+        say(text)
     declaring = {name: any(map(needs_workload, plugins.unique)) for name, plugins in built.by_name.items()}
     has_own_plugins = any(each.registration.origin != ORIGIN for each in built.made.values())
     has_guards = any(plugins.guard for plugins in built.by_name.values())
@@ -207,7 +225,3 @@ def _not_called(built: BuiltProfiles) -> Iterator[str]:
     }
     if found:
         yield f"not called, because nothing is written: {', '.join(found)}"
-
-
-def _print_error(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)
