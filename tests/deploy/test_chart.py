@@ -17,6 +17,7 @@ from tests.deploy.chart import (
     CHART,
     EVERYTHING,
     PAGE,
+    ROOT,
     HelmError,
     Object,
     Values,
@@ -278,12 +279,52 @@ def test_invalid_values_are_refused_with_a_message_that_names_them(values: Value
 
 def test_the_alerts_use_metrics_that_exist() -> None:
     served = {family.name for family in Metrics().registry.collect()} | {"up"}
-    expressions = [
-        rule["expr"]
-        for group in one(objects(EVERYTHING), "PrometheusRule")["spec"]["groups"]
-        for rule in group["rules"]
-    ]
+    expressions = [alert["expr"] for alert in _alerts()]
     assert len(expressions) == 15
     for expression in expressions:
         for name in re.findall(r"([a-z0-9_]+)\{", expression):
             assert re.sub(r"_(total|bucket|count|sum)$", "", name) in served, expression
+
+
+def _alerts(values: Values = EVERYTHING) -> list[Object]:
+    [group] = one(objects(values), "PrometheusRule")["spec"]["groups"]
+    rules: list[Object] = group["rules"]
+    return rules
+
+
+def test_the_runbook_of_each_alert_is_a_section_of_the_operators_page() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text()
+    sections = [heading.lower() for heading in re.findall(r"^### (PyScheduler\w+)$", page, re.MULTILINE)]
+    links = [alert["annotations"]["runbook_url"] for alert in _alerts()]
+    assert links == [f"docs/operations.md#{section}" for section in sections]
+    assert len(set(links)) == len(links)
+
+
+def test_runbooks_can_be_read_elsewhere() -> None:
+    rule = {**EVERYTHING["prometheusRule"], "runbooks": "https://wiki.example/karmada"}
+    links = [alert["annotations"]["runbook_url"] for alert in _alerts({**EVERYTHING, "prometheusRule": rule})]
+    assert links[0] == "https://wiki.example/karmada#pyschedulernoleader"
+
+
+KARMADA = "--api-versions=work.karmada.io/v1alpha2"
+OTHER = "--api-versions=v1/Namespace"
+
+
+@pytest.mark.parametrize(
+    ("side", "served", "message"),
+    [
+        ("host", [KARMADA, OTHER], "this is a Karmada API server: no Pod runs there. Give --kubeconfig of the cluster in"),
+        ("karmada", [OTHER], "no Karmada API server: it does not serve work.karmada.io/v1alpha2. Give --kubeconfig of"),
+    ],
+)  # fmt: skip
+def test_the_wrong_side_for_an_api_server_is_refused(side: str, served: list[str], message: str) -> None:
+    with pytest.raises(HelmError) as refusal:
+        render({}, *served, side=side)
+    assert message in " ".join(str(refusal.value).split())
+
+
+@pytest.mark.parametrize(
+    ("side", "served"), [("host", []), ("host", [OTHER]), ("karmada", []), ("karmada", [KARMADA, OTHER])]
+)
+def test_the_right_side_is_rendered_and_either_without_a_cluster(side: str, served: list[str]) -> None:
+    assert "kind: " in render({}, *served, side=side)

@@ -6,7 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.deploy.chart import CHART, EVERYTHING, PAGE, ROOT, Object, Values, helm, objects, one, render
+from tests.deploy.chart import (
+    CHART,
+    EVERYTHING,
+    PAGE,
+    ROOT,
+    HelmError,
+    Object,
+    Values,
+    helm,
+    objects,
+    one,
+    render,
+)
 from tools.controlplane import ControlPlane
 from tools.controlplane.api import ApiError
 from tools.controlplane.members import Member
@@ -93,3 +105,19 @@ def test_the_notes_name_the_next_steps(side: str, name: str, plane: ControlPlane
     }
     assert wanted[side, name] in notes
     assert ("system:masters" in notes) == (side == "host")
+
+
+@pytest.mark.parametrize("side", ["host", "karmada"])
+def test_a_side_cannot_be_installed_into_the_other_api_server(
+    side: str, plane: ControlPlane, host: Member
+) -> None:
+    other = plane.kubeconfig if side == "host" else host.kubeconfig
+    with pytest.raises(HelmError, match=f"side is {side}, and this is"):
+        helm(
+            "install",
+            "mine",
+            str(CHART),
+            f"--set=side={side}",
+            "--namespace=karmada-system",
+            kubeconfig=other,
+        )

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import time
 from collections.abc import Hashable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
@@ -23,12 +27,14 @@ from karmada_scheduler.framework import (
     Handle,
     PeerContext,
     Placement,
+    PluginError,
     PreFilterContext,
     PreScoreContext,
     Result,
     ScoreContext,
     Workload,
 )
+from karmada_scheduler.framework.runtime.timeouts import DEFAULT_SECONDS
 from karmada_scheduler.testing import (
     BindingBuilder,
     FakeHandle,
@@ -39,6 +45,7 @@ from karmada_scheduler.testing import (
     framework,
     make,
     placed,
+    profiles,
     schedule,
     scheduling,
 )
@@ -466,3 +473,89 @@ def test_a_waiting_binding_has_its_workload() -> None:
         when_waiting=lambda waiting: seen.append(waiting.workload),
     )
     assert [each.labels for each in seen if each] == [{"app": "blog"}]
+
+
+class Hangs:
+    """Sleeps for half a minute at one extension point."""
+
+    name = "Hangs"
+
+    def __init__(self, point: str) -> None:
+        self.point = point
+        self.undone = 0
+
+    def _sleep(self, point: str) -> None:
+        if point == self.point:
+            time.sleep(30)
+
+    def filter(self, context: FilterContext, /) -> Result:
+        self._sleep("filter")
+        return SUCCESS
+
+    def reserve(self, context: BindContext, /) -> Result:
+        self._sleep("reserve")
+        return SUCCESS
+
+    def unreserve(self, context: BindContext, /) -> None:
+        self.undone += 1
+
+    async def permit(self, context: BindContext, /) -> Result:
+        if self.point == "permit":
+            await asyncio.sleep(30)
+        return SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("point", "where"),
+    [("filter", "Filter for cluster m1"), ("reserve", "Reserve"), ("permit", "Permit")],
+)
+def test_a_plugin_that_hangs_ends_with_the_error_of_the_scheduler(point: str, where: str) -> None:
+    run = schedule(web(), cluster("m1"), plugins=framework(Hangs(point), timeout=0.05))
+
+    text = f'plugin "Hangs" took longer than 0.05s at {where} and is not called for 2s'
+    assert run.condition.reason == "SchedulerError"
+    assert run.condition.message.removeprefix("failed to find fit clusters: ") == text
+    assert run.binding.spec.clusters == ()
+    if point != "filter":
+        [answer] = [step.answer for step in run.steps if step.method == point]
+        assert isinstance(answer, PluginError)
+        assert str(answer) == text
+
+
+def test_plugins_of_the_kit_have_the_timeout_of_the_scheduler_by_default(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "apiVersion: pyscheduler.karmada.io/v1alpha1\nkind: KarmadaSchedulerConfiguration\n"
+        "pluginTimeoutSeconds: 0.05\n"
+    )
+    decision = decide(web(), cluster("m1"), plugins=framework(Hangs("filter"), timeout=0.05))
+    assert str(decision.error).endswith('plugin "Hangs" took longer than 0.05s at Filter for cluster m1')
+    assert framework().caller.coroutine_seconds == DEFAULT_SECONDS
+    assert profiles(file)["default-scheduler"].caller.coroutine_seconds == 0.05
+    assert framework(timeout=None).caller.coroutine_seconds is None
+
+
+def test_the_alarm_of_a_test_runner_is_given_back_with_the_time_that_is_left() -> None:
+    fired: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda number, _: fired.append(number))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 600)
+        schedule(web(), cluster("m1"), plugins=framework(Hangs("filter"), timeout=0.05))
+        assert 590 < signal.getitimer(signal.ITIMER_REAL)[0] <= 599.95
+        signal.raise_signal(signal.SIGALRM)
+        assert fired == [signal.SIGALRM]
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        schedule(web(), cluster("m1"), plugins=framework(Hangs("filter"), timeout=0.05))
+        deadline = time.monotonic() + 5
+        while len(fired) < 2 and time.monotonic() < deadline:
+            pass
+        assert len(fired) == 2
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_in_another_thread_plugins_have_no_timeout() -> None:
+    with ThreadPoolExecutor(1) as thread:
+        run = thread.submit(lambda: schedule(web(), cluster("m1"), plugins=[Ledger()])).result()
+    assert run.placed == {"m1": 2}

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -127,36 +130,63 @@ def test_a_process_that_dies_is_reported_with_the_end_of_its_log(controlplane: C
         controlplane.forget(doomed)
 
 
-def test_a_killed_control_plane_leaves_no_process_behind(tmp_path: Path, controlplane: ControlPlane) -> None:
-    folder = tmp_path / "up"
-    command = [
-        sys.executable,
-        "-m",
-        "tools.controlplane",
-        "up",
-        "--real=1",
-        "--simulated=1",
-        f"--folder={folder}",
-    ]
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """`make controlplane` with one member of each kind, in the folder ``up``."""
+    command = [sys.executable, "-m", "tools.controlplane", "up", "--real=1", "--simulated=1"]
+    command.append(f"--folder={tmp_path / 'up'}")
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as up:
         try:
-            kubeconfig = _kubeconfig_printed_by(up)
-            answer = controlplane.kubectl("get", "clusters", "-o", "name", kubeconfig=kubeconfig)
-            assert answer.split() == ["cluster.cluster.karmada.io/real1", "cluster.cluster.karmada.io/sim-a1"]
-            assert len(_using(folder)) == 8, _using(folder)
+            yield up
         finally:
             up.kill()
-    wait_for(lambda: _using(folder), "its processes to go", until=lambda left: not left, timeout=5)
 
 
-def _kubeconfig_printed_by(up: subprocess.Popen[str]) -> Path:
-    """Read what it prints until it is up."""
+def test_a_control_plane_outlives_a_killed_member_and_starts_it_again(
+    tmp_path: Path, up: subprocess.Popen[str], controlplane: ControlPlane
+) -> None:
+    _printed(up, "Ctrl-C ends it all")
+    [line] = [line for line in _using(tmp_path / "up") if "--etcd-prefix=/real1" in line]
+    os.kill(int(line.split()[0]), signal.SIGKILL)
+
+    *_, ended = _printed(up, "real1 ended with status -9")
+    _, _, command = ended.strip().partition("To start it again: ")
+    assert command == f"rm {tmp_path / 'up' / 'stopped' / 'real1'}"
+    subprocess.run(shlex.split(command), check=True)
+    _printed(up, "real1 is started again")
+    member = tmp_path / "up" / "kubeconfigs" / "real1.kubeconfig"
+    assert controlplane.kubectl("get", "nodes", "-o", "name", kubeconfig=member).split() == [
+        "node/real1-node-1",
+        "node/real1-node-2",
+    ]
+
+    (tmp_path / "up" / "stopped" / "karmada-scheduler-default-scheduler").touch()
+    _printed(up, "karmada-scheduler-default-scheduler is stopped")
+    [line] = [line for line in _using(tmp_path / "up") if "karmada-webhook" in line and "--health" in line]
+    os.kill(int(line.split()[0]), signal.SIGKILL)
+    assert up.wait(timeout=30) == 1, "there is no control plane without its webhook"
+
+
+def test_a_killed_control_plane_leaves_no_process_behind(
+    tmp_path: Path, up: subprocess.Popen[str], controlplane: ControlPlane
+) -> None:
+    lines = _printed(up, "Ctrl-C ends it all")
+    kubeconfig = Path(next(line.split()[-1] for line in lines if line.startswith("kubeconfig")))
+    answer = controlplane.kubectl("get", "clusters", "-o", "name", kubeconfig=kubeconfig)
+    assert answer.split() == ["cluster.cluster.karmada.io/real1", "cluster.cluster.karmada.io/sim-a1"]
+    assert len(_using(tmp_path / "up")) == 8, _using(tmp_path / "up")
+    up.kill()
+    wait_for(lambda: _using(tmp_path / "up"), "its processes to go", until=lambda left: not left, timeout=5)
+
+
+def _printed(up: subprocess.Popen[str], text: str) -> list[str]:
+    """Return the next lines that it prints, up to one with a text."""
     assert up.stdout is not None
     lines: list[str] = []
-    while not lines or "Ctrl-C ends it all" not in lines[-1]:
+    while not lines or text not in lines[-1]:
         lines.append(up.stdout.readline())
         assert lines[-1], f"it ended early: {lines}"
-    return Path(next(line.split()[-1] for line in lines if line.startswith("kubeconfig")))
+    return lines
 
 
 def _using(folder: Path) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import signal
 import sys
 import textwrap
@@ -15,6 +14,8 @@ from . import binaries
 from .api import ApiError
 from .controlplane import ControlPlane
 from .fleet import real_members, simulated_members
+from .ours import environment
+from .outages import Outages
 from .processes import ProcessDiedError
 from .waiting import WaitTimeoutError
 from .workspace import DEFAULT, WorkspaceError, workspace
@@ -61,24 +62,24 @@ def _up(options: argparse.Namespace) -> None:
         if options.scheduler:
             karmada.start_karmada_scheduler(leader_elect=False, with_estimators=options.estimators)
             say("karmada-scheduler is running as default-scheduler")
-        print(_help_text(karmada), flush=True)
-        while True:
-            karmada.check()
-            time.sleep(0.5)
+        outages = Outages(karmada, say)
+        print(_help_text(karmada, outages), flush=True)
+        outages.watch()
 
 
-def _help_text(karmada: ControlPlane) -> str:
-    kubectl = shlex.quote(str(karmada.binaries.path("kubectl")))
+def _help_text(karmada: ControlPlane, outages: Outages) -> str:
     lines = [
         "",
         f"kubeconfig   {karmada.kubeconfig}",
         *(f"  {name:<10} {member.kubeconfig}" for name, member in karmada.members.items()),
         f"logs         {karmada.folder / 'logs'}",
-        f"kubectl      {karmada.binaries.path('kubectl')}",
         "",
         "Try, in another terminal:",
-        f"  export KUBECONFIG={shlex.quote(str(karmada.kubeconfig))}",
-        f"  {kubectl} get clusters -o wide",
+        f"  {environment(karmada)}",
+        "  kubectl get clusters -o wide",
+        "  karmada-pyscheduler web",
+        "",
+        *outages.help_lines(),
         "",
         "Ctrl-C ends it all.",
     ]

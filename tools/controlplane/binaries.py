@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,8 +149,22 @@ def _build(folder: Path) -> None:
 
 
 def _compile(go: golang.Go, into: Path, say: _Progress) -> None:
-    command = [str(go.executable), "build", "-v", *BUILD_FLAGS, "-o", str(into), "tool"]
+    """Download the modules, count the packages that Go's cache does not have, and build."""
+    stale = "{{if .Stale}}{{.ImportPath}}{{end}}"
+    say.total = _go(go, ["list", "-deps", "-f", stale, *BUILD_FLAGS, "tool"], into, say)
+    say.built, say.build_start = 0, time.monotonic()
+    _go(go, ["build", "-v", *BUILD_FLAGS, "-o", str(into), "tool"], into, say)
+
+
+def _go(go: golang.Go, arguments: list[str], into: Path, say: _Progress) -> int:
+    """Run a command of Go; return the number of packages that it prints.
+
+    Raises:
+        BuildError: It failed.
+    """
+    command = [str(go.executable), *arguments]
     last_lines: deque[str] = deque(maxlen=30)
+    say.built = 0
     with subprocess.Popen(
         command,
         cwd=TOOLS,
@@ -159,22 +173,23 @@ def _compile(go: golang.Go, into: Path, say: _Progress) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    ) as build:
-        assert build.stdout is not None
+    ) as running:
+        assert running.stdout is not None
         try:
             with say.watching(into):
-                _follow(build.stdout, last_lines, say)
+                _follow(running.stdout, last_lines, say)
         except BaseException:
-            build.terminate()
+            running.terminate()
             raise
-    if build.returncode != 0:
+    if running.returncode != 0:
         raise BuildError(
-            f"`{' '.join(command)}` in {TOOLS} ended with status {build.returncode}. The end of its output:\n\n"
+            f"`{' '.join(command)}` in {TOOLS} ended with status {running.returncode}. The end of its output:\n\n"
             + "\n".join(f"    {line}" for line in last_lines)
             + "\n\nModules come from GOPROXY (`go env GOPROXY`), so check that it can be reached from here, and that\n"
             "the disk has space for Go's caches (`go env GOCACHE GOMODCACHE`). What was built so far is kept:\n"
             "running the same command again goes on from there."
         )
+    return say.built
 
 
 def _follow(output: IO[str], last_lines: deque[str], say: _Progress) -> None:
@@ -182,8 +197,8 @@ def _follow(output: IO[str], last_lines: deque[str], say: _Progress) -> None:
         last_lines.append(line.rstrip())
         if line.startswith("go: downloading"):
             say.downloaded += 1
-        elif not line.startswith("go:"):
-            say.compiled += 1
+        elif line.strip() and not line.startswith("go:"):
+            say.built += 1
 
 
 def _karmada_manifests(go: golang.Go) -> list[Manifest]:
@@ -224,12 +239,21 @@ def _documents(path: Path) -> list[Manifest]:
 
 
 class _Progress:
-    """Lines with the time since the start; while Go works, one line every ten seconds."""
+    """Lines with the time since the start; while Go works, one line every ten seconds.
+
+    Attributes:
+        downloaded: Modules.
+        built: Packages.
+        total: Packages to build, 0 until they are counted.
+        build_start: When the build of the first one began.
+    """
 
     def __init__(self) -> None:
         self._start = time.monotonic()
         self.downloaded = 0
-        self.compiled = 0
+        self.built = 0
+        self.total = 0
+        self.build_start = 0.0
 
     def __call__(self, line: str) -> None:
         minutes, seconds = divmod(int(time.monotonic() - self._start), 60)
@@ -249,17 +273,22 @@ class _Progress:
     def _report(self, folder: Path, done: threading.Event) -> None:
         last = ""
         while not done.wait(10):
-            finished = sorted(path.name for path in folder.iterdir())
-            if not self.compiled:
-                line = f"downloading: {self.downloaded} modules so far"
-            else:
-                line = f"building: {self.compiled} packages"
-                line += f"; {len(finished)} of {len(NAMES)} programs" + (
-                    f" ({', '.join(finished)})" if finished else ""
-                )
+            line = self.line(sorted(path.name for path in folder.iterdir()), now=time.monotonic())
             if line != last:
                 self(line)
             last = line
+
+    def line(self, finished: Sequence[str], *, now: float) -> str:
+        """Return what Go does, how far it is, and about how long it still takes."""
+        if not self.total:
+            return f"downloading: {self.downloaded} modules so far"
+        line = f"building: {self.built} of {self.total} packages, {len(finished)} of {len(NAMES)} programs"
+        if finished:
+            line += f" ({', '.join(finished)})"
+        if self.built < self.total / 20:  # too few to tell
+            return line
+        left = (now - self.build_start) / self.built * (self.total - self.built)
+        return f"{line}; " + (f"about {left / 60:.0f} min left" if left >= 60 else "less than a minute left")
 
 
 __all__ = ["Binaries", "BuildError", "Manifest", "cache_folder", "ensure"]

@@ -7,11 +7,13 @@ policy wanted it, and the members report it.
 from __future__ import annotations
 
 import argparse
+import shlex
 import signal
+import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from karmada_scheduler.cli.table import table
@@ -22,7 +24,8 @@ from .controlplane import ControlPlane
 from .demo_findings import Claim, brief, claims, look, shown
 from .demo_objects import CASES, DEFAULT, MINE, NAMESPACE
 from .fleet import real_members, simulated_members
-from .ours import start_scheduler, start_web
+from .ours import environment, start_scheduler, start_web
+from .outages import Outages
 from .processes import ProcessDiedError, free_port
 from .waiting import WaitTimeoutError
 from .workspace import DEFAULT as WORKSPACES
@@ -104,8 +107,8 @@ def run(folder: Path, *, keep: bool) -> int:
         say("2 real members (with API servers of their own) and 6 simulated ones have joined")
         karmada.start_karmada_scheduler(DEFAULT, leader_elect=True)
         say(f"karmada-scheduler, Karmada's own, is running as {DEFAULT}")
-        records = f"127.0.0.1:{free_port()}"
-        start_scheduler(karmada, f"--explain-bind-address={records}", name=MINE)
+        address = f"127.0.0.1:{free_port()}"
+        start_scheduler(karmada, f"--explain-bind-address={address}", name=MINE)
         say(f"karmada-pyscheduler, this project's, is running as {MINE}")
         karmada.client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         for case in CASES:
@@ -121,7 +124,8 @@ def run(folder: Path, *, keep: bool) -> int:
         outcome = claims(karmada)
         _conclude(karmada, outcome)
         if keep:
-            _keep(karmada, records)
+            _keep(karmada, f"http://{address}", say)
+        _leave(karmada, f"http://{address}")
     return 0 if _all_hold(outcome) else 1
 
 
@@ -135,29 +139,65 @@ def _conclude(karmada: ControlPlane, outcome: Sequence[Claim]) -> None:
         print(f"{len(wrong)} of {len(outcome)} checks failed:\n")
         rows = [(claim.what, claim.expected, claim.found) for claim in wrong]
         print(table(("CHECK", "EXPECTED", "FOUND"), rows))
-        print(f"\nThe logs are in {karmada.folder / 'logs'}.")
+    else:
+        print(f"All {len(outcome)} checks hold: each scheduler placed its own bindings and touched no other.")
+    print(f"The logs are in {karmada.folder / 'logs'}, that of this project's scheduler is {MINE}.log.\n")
+
+
+def _questions(source: str = "", *, record: str = "") -> list[str]:
+    """Return the three commands to try, with flags for what they read; ``record`` is for those that read records."""
+    commands = (
+        f"explain -n {NAMESPACE} deployment/web-my {source}{record}",
+        f"why-not -n {NAMESPACE} deployment/web-my sim-a1 {source}",
+        f"plan --without real1 {source}{record}",
+    )
+    return [f"  karmada-pyscheduler {command}".rstrip() for command in commands]
+
+
+def _leave(karmada: ControlPlane, records: str) -> None:
+    """Capture the objects before everything ends, and print the commands that read them."""
+    captured = karmada.folder / "objects.json.gz"
+    command = [sys.executable, "-m", "karmada_scheduler", "explain", f"--kubeconfig={karmada.kubeconfig}"]
+    command += [f"--namespace={NAMESPACE}", "deployment/web-my", f"--from={records}", f"--capture={captured}"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode > 1:
+        print(f"The objects could not be captured: {answer.stderr.strip()}")
         return
-    print(f"All {len(outcome)} checks hold: each scheduler placed its own bindings and touched no other.\n")
-    print(
-        "Next: `make demo ARGS=--keep` leaves it running for kubectl; `make controlplane` gives an empty one;\n"
-        f"the scheduler's log of this run is {karmada.folder / 'logs' / MINE}.log."
-    )
+    lines = [
+        "These answer from a copy of its objects, now that it has ended:",
+        "",
+        f"  export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH",
+        *_questions(f"--replay {shlex.quote(str(captured))}"),
+        "",
+        "Next: `make demo ARGS=--keep` leaves it running, for kubectl and the page; `make controlplane` starts an",
+        "empty one.",
+    ]
+    print("\n".join(lines))
 
 
-def _keep(karmada: ControlPlane, records: str) -> None:
-    kubectl = karmada.binaries.path("kubectl")
-    _, url = start_web(karmada, f"--from=http://{records}")
-    print(
-        f"\nIt stays until Ctrl-C. In another terminal:\n\n  export KUBECONFIG={karmada.kubeconfig}\n"
-        f"  {kubectl} -n {NAMESPACE} get resourcebindings\n"
-        f"  {kubectl} -n {NAMESPACE} scale deployment web-my --replicas=30\n"
-        f"  {kubectl} --kubeconfig={karmada.members['real1'].kubeconfig} -n {NAMESPACE} get deployments\n\n"
-        f"The page: {url}\n",
-        flush=True,
-    )
-    while True:
-        karmada.check()
-        time.sleep(0.5)
+def _keep(karmada: ControlPlane, records: str, say: Callable[[str], None]) -> None:
+    """Print the commands that read the control plane, and keep it running."""
+    _, url = start_web(karmada, f"--from={records}")
+    outages = Outages(karmada, say)
+    member = shlex.quote(str(karmada.members["real1"].kubeconfig))
+    lines = [
+        "It stays until Ctrl-C. In another terminal:",
+        "",
+        f"  {environment(karmada)}",
+        *_questions(record=f"--from {records}"),
+        "",
+        f"  kubectl -n {NAMESPACE} get resourcebindings",
+        f"  kubectl -n {NAMESPACE} scale deployment web-my --replicas=30",
+        f"  kubectl -n {NAMESPACE} get deployments --kubeconfig={member}",
+        "",
+        *outages.help_lines(),
+        "",
+        f"The page:                         {url}",
+        f"The scheduler's records (--from): {records}",
+        "",
+    ]
+    print("\n".join(lines), flush=True)
+    outages.watch()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -102,6 +103,15 @@ def start_scheduler(
             timeout=30,
         )
     return scheduler
+
+
+def environment(plane: ControlPlane) -> str:
+    """Return the shell command after which kubectl and karmada-pyscheduler use a control plane."""
+    kubeconfig, ours, kubectl = (
+        shlex.quote(str(path))
+        for path in (plane.kubeconfig, Path(sys.executable).parent, plane.binaries.folder)
+    )
+    return f"export KUBECONFIG={kubeconfig} PATH={ours}:$PATH:{kubectl}"
 
 
 WEB_RULES: Final = Path(__file__).parents[2] / "charts" / "karmada-pyscheduler" / "files" / "web-rules.yaml"

@@ -1,9 +1,17 @@
 {{/*
-Rejects values that the schema accepts and that contradict each other.
+Rejects values that the schema accepts and that contradict each other or the API server of the release.
 Each text names the problem and the values to set instead.
+`helm template` without a cluster knows no kinds of the API server, and takes either side.
 */}}
 {{- define "pyscheduler.refusals" -}}
 {{- $values := .Values -}}
+{{- $isKarmada := .Capabilities.APIVersions.Has "work.karmada.io/v1alpha2" -}}
+{{- if and (eq .Values.side "host") $isKarmada -}}
+{{- fail "side is host, and this is a Karmada API server: no Pod runs there. Give --kubeconfig of the cluster in which Karmada's control plane runs, or set side to karmada, for the scheduler's permissions." -}}
+{{- end -}}
+{{- if and (eq .Values.side "karmada") (not $isKarmada) (.Capabilities.APIVersions.Has "v1/Namespace") -}}
+{{- fail "side is karmada, and this is no Karmada API server: it does not serve work.karmada.io/v1alpha2. Give --kubeconfig of the Karmada API server, or set side to host, for the scheduler itself." -}}
+{{- end -}}
 {{- if eq .Values.side "host" -}}
 {{- if and (gt (int .Values.replicas) 1) (not .Values.leaderElection.enabled) -}}
 {{- fail (printf "replicas is %d and leaderElection.enabled is false: the replicas would overwrite each other's decisions. Set replicas to 1 or leaderElection.enabled to true." (int .Values.replicas)) -}}

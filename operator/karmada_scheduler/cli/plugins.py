@@ -34,8 +34,7 @@ def add_parser(subparsers: Any) -> None:
         "plugins",
         help="list all plugins and which of them are on",
         description="List all plugins, with the same flags as the scheduler.",
-        epilog="Exit status: 0; 1 if the scheduler would not start like this. All plugins that can be used are then "
-        "still listed, and which of them are on is shown as ?.",
+        epilog="Exit status: 0; 1 if the scheduler would not start like this. Only the problems are printed then.",
     )
     parser.add_argument("--plugins", action="append", metavar="LIST", help="as for the scheduler (default *)")
     parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file")
@@ -92,15 +91,17 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
             setup.load()
     except ConfigError as error:
         problems.extend(error.problems)
-    _WRITERS[arguments.output](_listed(setup, BuiltProfiles({}) if problems else setup.built), sys.stdout)
+    for problem in problems:
+        _print_error(f"Error: {problem}")
+    if problems:
+        return UNUSABLE
+    _WRITERS[arguments.output](_listed(setup), sys.stdout)
     for warning in (*configuration.warnings, *setup.built.warnings):
         _print_error(f"Warning: {warning}")
     for message in setup.messages:
         if message.warning:
             _print_error(f"Warning: {message.text}")
-    for problem in problems:
-        _print_error(f"Error: {problem}")
-    return UNUSABLE if problems else LISTED
+    return LISTED
 
 
 def _print_error(text: str) -> None:
@@ -114,7 +115,7 @@ class ListedPlugin:
     Attributes:
         plugin: The plugin.
         points: Its extension points; empty if they cannot be determined.
-        enabled: The extension points at which it runs, by profile; empty if the scheduler would not start.
+        enabled: The extension points at which it runs, by profile.
     """
 
     plugin: Registration
@@ -135,7 +136,7 @@ class ListedPlugin:
         """Return the cells of the table."""
         on = {name: points for name, points in self.enabled.items() if points}
         if not on:
-            enabled = "no" if self.enabled else "?"
+            enabled = "no"
         elif len(self.enabled) == 1:
             [points] = on.values()
             enabled = "yes" if set(points) == set(self.points) else f"at {_labels(points)}"
@@ -157,9 +158,9 @@ def _labels(points: Sequence[Point]) -> str:
     return ",".join(point.label for point in points)
 
 
-def _listed(setup: PluginSetup, built: BuiltProfiles) -> list[ListedPlugin]:
+def _listed(setup: PluginSetup) -> list[ListedPlugin]:
     return [
-        ListedPlugin(plugin, _points_of(plugin, setup.built), _enabled(plugin.name, built))
+        ListedPlugin(plugin, _points_of(plugin, setup.built), _enabled(plugin.name, setup.built))
         for plugin in setup.registry().values()
     ]
 

@@ -31,6 +31,7 @@ from karmada_scheduler.config import features
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.core.available_replicas import Estimators
+from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.explain.causes import causes_of_binding, causes_of_cluster
 from karmada_scheduler.explain.explain import fleet_of
 from karmada_scheduler.explain.inputs import ExplainInputs, as_new
@@ -323,7 +324,7 @@ class Session:
             )
             try:
                 with rules.configured(
-                    changed, gates, self.own, handle_for=scheduler.handle_for
+                    changed, gates, self.own, handle_for=scheduler.handle_for, say=_ignored
                 ) as frameworks:
                     scheduler.use(frameworks)
                     outcome = self._editable(gates, editable.key, scheduler).outcome(())
@@ -403,7 +404,9 @@ def _causes(situation: Situation, cluster: str, goal: Goal, *, of_binding: bool)
     if not ranked:
         replicas = situation.placement.get(cluster, 0)
         wanted = goal.replicas if isinstance(goal, OnCluster) else 1
-        text = f"{cluster} gets {replicas} of the {situation.inputs.binding.spec.replicas} replicas"
+        text = (
+            f"{cluster} gets {replicas} of the {counted(situation.inputs.binding.spec.replicas, 'replica')}"
+        )
         ranked = [Cause("FewerReplicas", Stage.DIVIDE, {"replicas": replicas, "wanted": wanted}, text)]
     return [replace(each, primary=index == 0) for index, each in enumerate(ranked)]
 
@@ -423,6 +426,10 @@ def _written(arguments: argparse.Namespace, fields: dict[str, Any], text: Callab
         case "yaml":
             return as_yaml(fields)
     return text(style_of(arguments))
+
+
+def _ignored(_warning: str) -> None:
+    """Print nothing: the warning was printed for the given configuration."""
 
 
 def _print_error(text: str) -> None:

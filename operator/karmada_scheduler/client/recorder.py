@@ -92,25 +92,21 @@ class EventRecorder:
         """
         message = message[:_MESSAGE_LIMIT]
         component = binding.spec.responsible_scheduler
-        for involved in involved_objects(binding):
-            self._enqueue(Event(involved, event_type, reason, message, self._now(), component))
-
-    def _enqueue(self, event: Event) -> None:
-        about = event.involved
         log.info(
             "Event occurred",
             extra={
-                "object": f"{about.namespace}/{about.name}".lstrip("/"),
-                "kind": about.kind,
-                "type": event.type,
-                "reason": event.reason,
-                "note": event.message,
+                "object": f"{binding.key.namespace}/{binding.key.name}".lstrip("/"),
+                "kind": binding.key.kind,
+                "type": event_type,
+                "reason": reason,
+                "note": message,
             },
         )
-        try:
-            self._queue.put_nowait(event)
-        except asyncio.QueueFull:
-            self._on_result("dropped")
+        for involved in involved_objects(binding):
+            try:
+                self._queue.put_nowait(Event(involved, event_type, reason, message, self._now(), component))
+            except asyncio.QueueFull:
+                self._on_result("dropped")
 
     @asynccontextmanager
     async def posting(self, *, flush_seconds: float) -> AsyncIterator[None]:

@@ -1,4 +1,4 @@
-"""Amounts of resources as people write them."""
+"""Amounts as people write them."""
 
 from __future__ import annotations
 
@@ -34,6 +34,17 @@ def shown_times(name: str, amount: Quantity, count: int) -> str:
 def listed(amounts: Mapping[str, str]) -> str:
     """Return requests in one line: ``500m cpu, 1Gi memory``."""
     return ", ".join(f"{amount} {name}" for name, amount in amounts.items())
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """Return a number with its noun, and a verb if there is one: ``1 binding moves``, ``2,000 bindings move``.
+
+    Args:
+        count: The number.
+        one: The words after 1.
+        many: The words after other numbers, if a last ``s`` is not enough.
+    """
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
 def _decimal(number: float) -> str:

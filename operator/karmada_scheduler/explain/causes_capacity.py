@@ -11,7 +11,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.api.quantity import ZERO, Quantity
 from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT
-from karmada_scheduler.explain.amounts import shown
+from karmada_scheduler.explain.amounts import counted, shown
 from karmada_scheduler.explain.inputs import Manifest
 from karmada_scheduler.explain.model import Cause, Stage
 from karmada_scheduler.explain.situation import Situation
@@ -221,25 +221,25 @@ def estimators_failed(situation: Situation) -> Iterator[Cause]:
             {"why": reason, "count": len(names), "names": names[:_NAMED]}
             for reason, names in by_reason.items()
         ]
-        yield _estimator_failed(failed, counted=len(candidates - set(fallbacks)), oldest=None, recorded="")
+        yield _estimator_failed(failed, counting=len(candidates - set(fallbacks)), oldest=None, recorded="")
     elif record is not None and record.get("fallbacks"):
         capacity = record.get("capacity") or {}
         yield _estimator_failed(
             list(record["fallbacks"]),
-            counted=int((capacity.get("accurate") or {}).get("clusters") or 0),
+            counting=int((capacity.get("accurate") or {}).get("clusters") or 0),
             oldest=(capacity.get("general") or {}).get("oldestSeconds"),
             recorded=str(record.get("at") or ""),
         )
 
 
 def _estimator_failed(
-    failed: Sequence[Mapping[str, Any]], *, counted: int, oldest: float | None, recorded: str
+    failed: Sequence[Mapping[str, Any]], *, counting: int, oldest: float | None, recorded: str
 ) -> Cause:
     """Return the cause.
 
     Args:
         failed: Clusters by reason: ``why``, ``count``, ``names``.
-        counted: Clusters whose estimator counted. It is 0 if the policy ``upstream`` made all of them invalid.
+        counting: Clusters whose estimator counted. It is 0 if the policy ``upstream`` made all of them invalid.
         oldest: The age of the oldest summary of a chosen cluster at the time of the decision, None if it is unknown.
         recorded: The time of the decision; "" if it was made now.
     """
@@ -249,11 +249,11 @@ def _estimator_failed(
     evidence: dict[str, Any] = {
         "failed": [dict(each) for each in failed],
         "countedInstead": "resource summaries (general estimator)",
-        "estimatorsThatCounted": counted,
+        "estimatorsThatCounted": counting,
         "oldestSummarySeconds": oldest,
         "decidedAt": recorded,
     }
-    others = f"; the estimators of {counted} other clusters counted" if counted else ""
+    others = f"; the estimators of {counted(counting, 'other cluster')} counted" if counting else ""
     age = "" if oldest is None else f", the oldest {oldest:g} s old"
     text = (
         f"the estimator{'s' if count > 1 else ''} of {shown_} failed ({failed[0]['why']}), so resource summaries counted "

@@ -7,6 +7,7 @@ from typing import Any
 
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT, STATIC_WEIGHT
+from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.explain.model import Cause, DivideTrace, DivisionRow, Stage
 from karmada_scheduler.explain.situation import Basis, Situation
 
@@ -59,14 +60,16 @@ def no_seat(trace: DivideTrace, row: DivisionRow) -> Cause:
     if trace.divided < len(weights):
         text = f"{trace.divided} of {len(weights)} clusters can get a replica, and {row.name} has less weight: {shown}"
         return Cause("Seats", Stage.DIVIDE, evidence, text)
-    text = f"the weight of {row.name} is too small for one of {trace.divided} replicas: {shown}"
+    text = f"the weight of {row.name} is too small for one of {counted(trace.divided, 'replica')}: {shown}"
     return Cause("ZeroSeats", Stage.DIVIDE, evidence, text)
 
 
 def _fewest(trace: DivideTrace, cluster: str) -> Cause:
     used = {each.name: each.weight for each in trace.rows}
+    suffices = "suffices" if len(used) == 1 else "suffice"
     text = (
-        f"as few clusters as possible are used, and {', '.join(used)} suffices for {trace.replicas} replicas"
+        f"as few clusters as possible are used, and {', '.join(used)} {suffices} for "
+        f"{counted(trace.replicas, 'replica')}"
     )
     evidence = {"cluster": cluster, "used": used, "unused": list(trace.unused)}
     return Cause("AggregatedFewest", Stage.DIVIDE, evidence, text)

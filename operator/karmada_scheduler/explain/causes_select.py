@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from karmada_scheduler.api.placement import AGGREGATED, Placement
+from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.explain.model import Cause, SelectTrace, Stage
 from karmada_scheduler.explain.situation import Basis, Situation
 from karmada_scheduler.explain.traces import Traces
@@ -130,7 +131,7 @@ def of_placed(situation: Situation) -> Iterator[Cause]:
     if trace.by == "region" and most and len(traces.attempt.selected) > most:
         regions = len({each.cluster.region for each in traces.attempt.selected})
         evidence = {"regions": regions, "maxClusters": most, "selected": len(traces.attempt.selected)}
-        text = f"{regions} regions need a cluster each, so the cluster maximum of {most} is exceeded"
+        text = f"{counted(regions, 'region needs a cluster', 'regions need a cluster each')}, so the cluster maximum of {most} is exceeded"
         yield Cause("RegionsFirst", Stage.SELECT, evidence, text)
     cluster = _most_notable(traces)
     if cluster is not None:

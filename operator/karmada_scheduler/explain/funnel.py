@@ -122,7 +122,7 @@ def select_text(trace: SelectTrace) -> str:
     if trace.by == "cluster":
         least, most = trace.limits.get("cluster", (0, 0))
         swapped = f"; {len(trace.swaps)} exchanged for more available replicas" if trace.swaps else ""
-        return f"{_range(least, most)} clusters by score, available replicas and name{swapped}"
+        return f"{_range(least, most)} cluster{'' if most == 1 else 's'} by score, available replicas and name{swapped}"
     if not trace.combinations:
         return "by region"
     text = f"regions {' + '.join(trace.combinations[0].names)}"

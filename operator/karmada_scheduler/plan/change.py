@@ -17,6 +17,7 @@ from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.manifest import ManifestError, read_time
 from karmada_scheduler.api.policy import ID_LABELS, PROPAGATION_POLICY
 from karmada_scheduler.claims.defaults import stored_spec
+from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.plan import differences
 from karmada_scheduler.plan.model import ChangeShown
 from karmada_scheduler.plan.objects import (
@@ -184,7 +185,7 @@ class Draft:
         self.after.clusters[name] = {**manifest, "metadata": metadata}
         on_it = [each for each in self._before.bindings.values() if _replicas_on(each, name) is not None]
         replicas = sum(_replicas_on(each, name) or 0 for each in on_it)
-        text = f"is gone ({replicas:,} replicas of {len(on_it):,} bindings)"
+        text = f"is gone ({counted(replicas, 'replica')} of {counted(len(on_it), 'binding')})"
         self.shown.append(ChangeShown("-", f"{CLUSTER}/{name}", text))
 
     def cordon(self, name: str) -> None:
@@ -389,7 +390,7 @@ class Draft:
         missing = len(wanted) - count
         if missing > 0:
             self.notes.append(f"without a binding: {missing} of the workloads of {text_of(manifest, 'kind')}")
-        self._show("+", manifest, f"reschedules {count} {'binding' if count == 1 else 'bindings'}")
+        self._show("+", manifest, f"reschedules {counted(count, 'binding')}")
 
     def _show(self, sign: str, manifest: Manifest, text: str = "") -> None:
         metadata = part(manifest, "metadata")

@@ -25,6 +25,7 @@ from karmada_scheduler.claims import (
     template_of,
 )
 from karmada_scheduler.claims.template import UNCLAIMED
+from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.explain.model import PolicyRef
 from karmada_scheduler.plan.change import ChangeError
 from karmada_scheduler.plan.model import Claim
@@ -151,7 +152,7 @@ def _notes(found: Claims, events: list[Event], derived: Derived) -> None:
     assumed = sum(1 for each in claims if each.labels_assumed and each.policy_after in written)
     if assumed:
         derived.notes.append(
-            f"the labels of {_templates_text(assumed)} were not read: their policies are taken to select them still "
+            f"the labels of {counted(assumed, 'template')} were not read: their policies are taken to select them still "
             "(--workloads)"
         )
     for chosen, text in (
@@ -175,11 +176,7 @@ def _notes(found: Claims, events: list[Event], derived: Derived) -> None:
         if chosen:
             names = [str(each.template) for each in chosen[:_SHOWN]]
             more = f" and {len(chosen) - _SHOWN} more" if len(chosen) > _SHOWN else ""
-            derived.notes.append(f"{_templates_text(len(chosen))} {text}: {', '.join(names)}{more}")
-
-
-def _templates_text(count: int) -> str:
-    return f"{count} {'template' if count == 1 else 'templates'}"
+            derived.notes.append(f"{counted(len(chosen), 'template')} {text}: {', '.join(names)}{more}")
 
 
 def selected_kinds(before: Objects, after: Objects) -> list[tuple[str, str]]:

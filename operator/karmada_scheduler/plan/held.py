@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.plan.decide import HeldMove
 from karmada_scheduler.plan.effects import Comparison
 from karmada_scheduler.plan.model import Effect
@@ -25,9 +26,10 @@ def held_notes(every: Iterable[Comparison]) -> Iterator[str]:
             moved += 1
             graceful += bool(decided.graceful)
     if graceful:
-        yield f"{graceful:,} of {moved:,} moves are graceful: Karmada keeps the old copies until the new ones are healthy"
+        text = f"{graceful:,} of {counted(moved, 'move')} {'is' if graceful == 1 else 'are'} graceful"
+        yield f"{text}: Karmada keeps the old copies until the new ones are healthy"
     for plugin, moves in sorted(held.items()):
-        text = f"{plugin} holds {len(moves):,} of {len(moves) + moved:,} moves"
+        text = f"{plugin} holds {len(moves):,} of {counted(len(moves) + moved, 'move')}"
         pause = max(each.retry_after for each in moves)
         if not pause:
             yield f"{text}: {moves[0].reason}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.explain.model import Provenance, Target, Tense
 from karmada_scheduler.plan import eviction, triggers
 from karmada_scheduler.plan.decide import HeldMove
@@ -216,4 +217,4 @@ def _notes(inputs: PlanInputs, found: Compared) -> Iterator[str]:
         1 for each in found.all.values() if each.decided is not None and each.decided.reason == "Gated"
     )
     if gated:
-        yield f"{gated} bindings are gated by a PreEnqueue plugin"
+        yield f"{counted(gated, 'binding is', 'bindings are')} gated by a PreEnqueue plugin"

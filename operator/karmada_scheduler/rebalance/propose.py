@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.explain.model import Provenance, Tense
 from karmada_scheduler.plan.fingerprint import SHOWN
 from karmada_scheduler.plan.result import targets
@@ -118,7 +119,5 @@ def _notes(inputs: Inputs, found: Found) -> Iterator[str]:
     names = {target.name for batch in found.batches for each in batch for target in each.after}
     modelled = sorted(each.name for each in inputs.clusters if each.name in names and each.resource_models)
     if modelled:
-        yield (
-            f"{modelled[0]}{f' and {len(modelled) - 1} others' if len(modelled) > 1 else ''} have resource models, "
-            "whose free nodes are not computed again between batches."
-        )
+        others = f" and {counted(len(modelled) - 1, 'other')} have" if len(modelled) > 1 else " has"
+        yield f"{modelled[0]}{others} resource models, whose free nodes are not computed again between batches."

@@ -10,7 +10,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypedDict, TypeVar, Unpack
 
@@ -28,6 +29,7 @@ from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Plugin, PluginError, Result, WaitingBinding
 from karmada_scheduler.framework.extension_points import Point
+from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.waiting_bindings import timeout_message
@@ -38,6 +40,7 @@ from karmada_scheduler.testing.decisions import snapshot
 from karmada_scheduler.testing.handles import FakeHandle
 from karmada_scheduler.testing.setups import framework
 from karmada_scheduler.testing.trace import Call, Step
+from karmada_scheduler_plugins.registry import in_tree
 
 Context = TypeVar("Context")
 Answer = TypeVar("Answer")
@@ -108,6 +111,7 @@ class Circumstances(TypedDict, total=False):
 
     Attributes:
         plugins: Objects or classes that follow the in-tree plugins, or a framework from ``framework`` or ``profiles``.
+            They have the scheduler's timeout, unless the framework has another.
         handle: The handle of the plugins; classes among ``plugins`` are made with it.
         gates: Feature gates.
         in_flight: Bindings that are decided and not yet written, for PreFilter extensions. ``handle`` has
@@ -167,7 +171,7 @@ async def _run(
     gates = circumstances.get("gates") or FeatureGates()
     plugins = circumstances.get("plugins") or ()
     given = plugins if isinstance(plugins, Framework) else framework(*plugins, gates=gates, handle=handle)
-    recorder = _Recorder()
+    recorder = _Recorder(given.caller, exempt=in_tree(gates))
     recorded = Framework(given.plugins, extenders=given.extenders, caller=recorder)
     handle.clusters = snapshot(*clusters)
     handle.put(binding)
@@ -262,10 +266,16 @@ def _as_stored(binding: Binding, decision: Decision) -> Binding:
 
 
 class _Recorder(PluginCaller):
-    """Calls plugins and records their results."""
+    """Calls plugins as the scheduler does, and records their results."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, caller: PluginCaller, *, exempt: Collection[str]) -> None:
+        """Take the timeouts of a caller, and the plugins that are called after a timeout as well."""
+        super().__init__(
+            timeout=caller.timeout,
+            coroutine_seconds=caller.coroutine_seconds,
+            breakers=CircuitBreakers(clock=time.monotonic, exempt=exempt),
+            interrupts=caller.interrupts,
+        )
         self.calls: list[Call] = []
 
     def call(

@@ -8,13 +8,16 @@ from typing import Any, TypeVar, cast
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.config.profiles import SchedulerConfiguration, load
+from karmada_scheduler.config.options import LeaderElection
+from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
 from karmada_scheduler.framework import Handle, Plugin
 from karmada_scheduler.framework.profile import factory
 from karmada_scheduler.framework.profile.factory import Factory, Registration
 from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.runtime.timeouts import DEFAULT_SECONDS
 from karmada_scheduler.plugin_loader import PluginSetup
 from karmada_scheduler.testing.handles import FakeHandle
+from karmada_scheduler.testing.timeouts import caller_with
 from karmada_scheduler_plugins.registry import in_tree
 
 P = TypeVar("P", bound=Plugin)
@@ -40,8 +43,16 @@ def framework(
     gates: FeatureGates | None = None,
     select: Iterable[str] = ("*",),
     handle: Handle | None = None,
+    timeout: float | None = DEFAULT_SECONDS,
 ) -> Framework:
     """Build the in-tree plugins that ``--plugins`` would select, followed by these.
+
+    Args:
+        plugins: Objects or classes.
+        gates: Feature gates.
+        select: The items of ``--plugins``.
+        handle: The handle of classes among the plugins.
+        timeout: That of their calls in seconds, as ``pluginTimeoutSeconds``; None for no limit, for a debugger.
 
     Raises:
         ConfigError: One of them cannot be made, or is no plugin.
@@ -49,7 +60,7 @@ def framework(
     own = [Registration(each.name, _factory(each)) for each in plugins]
     registry = in_tree(gates or FeatureGates()).select(select).registry
     setup = PluginSetup(registry, handle_for=lambda _: handle or FakeHandle(), own=own, packages=list)
-    return Framework(setup.start().by_name[DEFAULT_SCHEDULER_NAME])
+    return Framework(setup.start().by_name[DEFAULT_SCHEDULER_NAME], caller=caller_with(timeout))
 
 
 def profiles(
@@ -62,18 +73,22 @@ def profiles(
 ) -> dict[str, Framework]:
     """Build the profiles of ``--config`` and ``--plugin-dir``, by scheduler name; ``plugins`` are registered as well.
 
+    The timeout of plugins is that of the file.
+
     Raises:
         ConfigError: All problems with which the scheduler would not start.
     """
+    configuration = load(config) if config else SchedulerConfiguration()
     setup = PluginSetup(
         in_tree(gates or FeatureGates()),
         handle_for=lambda name: handle or FakeHandle(profile=name),
         own=[Registration(each.name, each) for each in plugins],
         packages=list,
         directories=[plugin_dir] if plugin_dir else (),
-        configuration=load(config) if config else SchedulerConfiguration(),
+        configuration=configuration,
     )
-    return {name: Framework(plugins) for name, plugins in setup.start().by_name.items()}
+    caller = caller_with(plugin_budget(configuration, LeaderElection(enabled=False)))
+    return {name: Framework(plugins, caller=caller) for name, plugins in setup.start().by_name.items()}
 
 
 def _factory(plugin: Plugin | type[Plugin]) -> Factory:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.plan.model import BindingPlan, Effect, FailureGroup, Plan
 from karmada_scheduler.views import plan_words as words
 from karmada_scheduler.views.printable import printable
@@ -59,7 +60,7 @@ def _lines(plan: Plan, rows: int) -> Iterator[str]:
     at = provenance.at.replace("T", " ").removesuffix("Z")
     when = f" · {at} UTC" if at else ""
     yield (
-        f"<sub>fleet {provenance.fleet} · {plan.clusters:,} clusters · {plan.total:,} bindings{when} · "
+        f"<sub>fleet {provenance.fleet} · {counted(plan.clusters, 'cluster')} · {counted(plan.total, 'binding')}{when} · "
         "<code>karmada-pyscheduler plan</code></sub>"
     )
 
@@ -68,15 +69,14 @@ def _title(plan: Plan) -> str:
     counts = plan.counts
 
     def bindings(name: str) -> str:
-        return f"{counts[name]:,} {'binding' if counts[name] == 1 else 'bindings'}"
+        return counted(counts[name], "binding")
 
     if counts["stuck"]:
         return f"{bindings('stuck')} would be stuck"
     if counts["unplaced"]:
         return f"{bindings('unplaced')} would lose all clusters"
     if plan.overcommitted:
-        count = len(plan.overcommitted)
-        return f"{count} {'cluster' if count == 1 else 'clusters'} would be overcommitted"
+        return f"{counted(len(plan.overcommitted), 'cluster')} would be overcommitted"
     if counts["moved"]:
         return f"{bindings('moved')} would move"
     if counts["latent"]:
@@ -102,10 +102,10 @@ def _classes(plan: Plan) -> Iterator[str]:
         moved = plan.latent.stops if name == "moved" else 0
         shown = "" if later is None else f"{later:,}"
         if moved and later:
-            shown += f" ({moved:,} replicas)"
+            shown += f" ({counted(moved, 'replica')})"
         at_once = f"{now:,}"
         if name == "moved" and now:
-            at_once += f" ({max(plan.totals.stops, plan.totals.starts):,} replicas)"
+            at_once += f" ({counted(max(plan.totals.stops, plan.totals.starts), 'replica')})"
         cells = [name, at_once, shown]
         yield f"| {' | '.join(f'**{each}**' if is_bad and each else each for each in cells)} |"
     yield ""
@@ -119,7 +119,7 @@ def _alerts(plan: Plan) -> Iterator[str]:
             yield f"> {code(cause)}"
         yield ""
     if len(plan.failures) > _GROUPS:
-        yield f"and {len(plan.failures) - _GROUPS} more reasons"
+        yield f"and {counted(len(plan.failures) - _GROUPS, 'more reason')}"
         yield ""
     if not plan.overcommitted:
         return
@@ -135,15 +135,15 @@ def _alerts(plan: Plan) -> Iterator[str]:
 
 
 def _failure(group: FailureGroup) -> str:
-    count = f"**{group.count:,} {'binding' if group.count == 1 else 'bindings'}**"
+    count, is_one = f"**{counted(group.count, 'binding')}**", group.count == 1
     of = f" of {code(str(group.policy))}" if group.policy is not None else ""
     match group.effect:
         case Effect.STUCK:
-            what = "keep their placement, but every further decision fails"
+            what = f"{'keeps its' if is_one else 'keep their'} placement, but every further decision fails"
         case Effect.UNPLACED:
-            what = "have no cluster afterwards"
+            what = f"{'has' if is_one else 'have'} no cluster afterwards"
         case _:
-            what = "fail at the next rebalance"
+            what = f"{'fails' if is_one else 'fail'} at the next rebalance"
     return f"{count}{of} {what}: {code(group.message)}"
 
 
@@ -171,7 +171,7 @@ def _details(found: Sequence[BindingPlan], effect: Effect, rows: int) -> Iterato
 def _drift(plan: Plan, rows: int) -> Iterator[str]:
     if not plan.drift:
         return
-    yield f"<details><summary>drift: {len(plan.drift):,} change without this change</summary>"
+    yield f"<details><summary>drift: {counted(len(plan.drift), 'changes', 'change')} without this change</summary>"
     yield ""
     for each in plan.drift[:rows]:
         yield f"- {code(str(each))}"

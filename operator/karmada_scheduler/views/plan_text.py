@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.explain.model import Target
 from karmada_scheduler.plan.model import BindingPlan, Capacity, ClusterLoad, Effect, FailureGroup, Plan
 from karmada_scheduler.views import plan_words as words
@@ -64,7 +65,7 @@ def _sign(sign: str) -> str:
 
 
 def _nothing(plan: Plan, style: Style) -> Iterator[str]:
-    text = f"No changes. {plan.total:,} bindings keep their placement"
+    text = f"No changes. {counted(plan.total, 'binding keeps its', 'bindings keep their')} placement"
     notes = [printable(each) for each in plan.notes]
     yield from style.wrap(f"{text}; {'; '.join(notes)}." if notes else f"{text}.", indent="  ")
 
@@ -89,7 +90,8 @@ def _failures(plan: Plan, style: Style) -> Iterator[str]:
         yield from _failure(plan, group, style)
     if len(plan.failures) > len(groups):
         rest = plan.failures[len(groups) :]
-        yield f"! {sum(each.count for each in rest):,} more fail for {len(rest)} other reasons"
+        fail = counted(sum(each.count for each in rest), "more fails", "more fail")
+        yield f"! {fail} for {counted(len(rest), 'other reason')}"
 
 
 def _failure(plan: Plan, group: FailureGroup, style: Style) -> Iterator[str]:
@@ -143,9 +145,9 @@ def _latent(plan: Plan, style: Style) -> Iterator[str]:
     if not moving:
         return
     policies = {str(each.policy) for each in moving if each.policy is not None}
-    of = f" bindings of {printable(policies.pop())}" if len(policies) == 1 else " bindings"
+    of = f" of {printable(policies.pop())}" if len(policies) == 1 else ""
     yield from style.wrap(
-        f"~ latent: {len(moving):,}{of}, at the next rebalance (steady division keeps what is placed)",
+        f"~ latent: {counted(len(moving), 'binding')}{of}, at the next rebalance (steady division keeps what is placed)",
         indent="    ",
     )
     gaining = [each for each in plan.latent_load if each.after > each.before]
@@ -226,10 +228,7 @@ def _remarks(plan: Plan, style: Style) -> Iterator[str]:
         yield "drift: none (nothing would change without this change)"
     else:
         names = style.fold([printable(str(each)) for each in plan.drift], limit=_DRIFT)
-        count = len(plan.drift)
-        what = "binding changes" if count == 1 else "bindings change"
-        yield from style.wrap(
-            f"drift: {count:,} {what} at the next event without this change: {names}", indent="  "
-        )
+        change = counted(len(plan.drift), "binding changes", "bindings change")
+        yield from style.wrap(f"drift: {change} at the next event without this change: {names}", indent="  ")
     for note in plan.notes:
         yield from style.wrap(printable(note), indent="  ")

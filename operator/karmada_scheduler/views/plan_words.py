@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.explain.model import Cause, Target
 from karmada_scheduler.plan.model import BindingPlan, Capacity, Demand, Effect, FailureGroup, Plan, Totals
 from karmada_scheduler.views.printable import printable
 
 _GI: Final = 2**30
 _MI: Final = 2**20
+_MANY: Final = {"policy": "policies"}
 
 
 def head(plan: Plan) -> str:
@@ -22,7 +24,7 @@ def head(plan: Plan) -> str:
     if len(changed) == 1 and changed[0].object.startswith("Cluster/") and changed[0].text:
         return printable(f"cluster {changed[0].object.removeprefix('Cluster/')} {changed[0].text}")
     kinds = Counter(_kind(each.object) for each in changed)
-    listed = [f"{count} {_plural(kind, count)}" for kind, count in kinds.items()]
+    listed = [counted(count, kind, _MANY.get(kind, "")) for kind, count in kinds.items()]
     return f"{', '.join(listed)} changed"
 
 
@@ -37,18 +39,12 @@ def _kind(shown: str) -> str:
     return "binding" if kind.endswith("ResourceBinding") else "object"
 
 
-def _plural(noun: str, count: int) -> str:
-    if count == 1:
-        return noun
-    return "policies" if noun == "policy" else f"{noun}s"
-
-
 def against(plan: Plan) -> str:
     """Return against what the plan was made."""
     provenance = plan.provenance
     clock = provenance.at.partition("T")[2].removesuffix("Z")
     when = f", {clock}" if clock else ""
-    return f"{plan.clusters:,} clusters, {plan.total:,} bindings (fleet {provenance.fleet}{when})"
+    return f"{counted(plan.clusters, 'cluster')}, {counted(plan.total, 'binding')} (fleet {provenance.fleet}{when})"
 
 
 def summary(plan: Plan) -> str:
@@ -66,12 +62,11 @@ def summary(plan: Plan) -> str:
     failing = sum(1 for each in plan.bindings if each.later is not None and each.later.error)
     latent = counts[Effect.LATENT.value] - failing
     if latent:
-        text += f"; {latent:,} move at the next rebalance"
+        text += f"; {counted(latent, 'moves', 'move')} at the next rebalance"
     if failing:
-        text += f"; {failing:,} fail at the next rebalance"
+        text += f"; {counted(failing, 'fails', 'fail')} at the next rebalance"
     if plan.overcommitted:
-        count = len(plan.overcommitted)
-        text += f"; {count} {'cluster' if count == 1 else 'clusters'} overcommitted"
+        text += f"; {counted(len(plan.overcommitted), 'cluster')} overcommitted"
     return f"Plan: {text}."
 
 
@@ -83,15 +78,14 @@ def has_effect(plan: Plan) -> bool:
 def moves(totals: Totals) -> str:
     """Return how many replicas stop and start."""
     if totals.stops == totals.starts:
-        text = f"{totals.stops:,} replicas stop and start"
+        text = counted(totals.stops, "replica stops and starts", "replicas stop and start")
     else:
-        text = f"{totals.stops:,} replicas stop, {totals.starts:,} start"
+        stops = counted(totals.stops, "replica stops", "replicas stop")
+        text = f"{stops}, {counted(totals.starts, 'starts', 'start')}"
     if totals.entirely:
-        text += (
-            f"; {totals.entirely:,} {'binding moves' if totals.entirely == 1 else 'bindings move'} entirely"
-        )
+        text += f"; {counted(totals.entirely, 'binding moves', 'bindings move')} entirely"
     if totals.without_replicas:
-        text += f"; {totals.without_replicas:,} have no replicas"
+        text += f"; {counted(totals.without_replicas, 'has', 'have')} no replicas"
     return text
 
 
@@ -122,6 +116,8 @@ def rows(plan: Plan) -> list[tuple[str, int, int | None]]:
 
 def remark(plan: Plan, name: str) -> str:
     """Return what the row of a class adds."""
+    is_one = plan.counts.get(name) == 1
+    keep, have = ("keeps its", "has") if is_one else ("keep their", "have")
     match name:
         case "moved" if plan.counts["latent"]:
             now = f"{moves(plan.totals)} at once; " if plan.counts["moved"] else ""
@@ -129,11 +125,11 @@ def remark(plan: Plan, name: str) -> str:
         case "moved" if plan.counts["moved"]:
             return moves(plan.totals)
         case "stuck":
-            return "keep their placement, every further decision fails"
+            return f"{keep} placement, every further decision fails"
         case "held":
-            return "keep their placement until a plugin lets them move"
+            return f"{keep} placement until a plugin lets {'it' if is_one else 'them'} move"
         case "unplaced":
-            return "have no cluster afterwards"
+            return f"{have} no cluster afterwards"
         case "deferred":
             return "their policy is Lazy: they change when their template does"
         case "released":
@@ -145,7 +141,7 @@ def remark(plan: Plan, name: str) -> str:
 
 def failure_head(group: FailureGroup) -> str:
     """Return how many bindings fail, and why."""
-    count = f"{group.count:,} {'binding' if group.count == 1 else 'bindings'}"
+    count = counted(group.count, "binding")
     of = f" of {group.policy}" if group.policy is not None else ""
     return printable(f"{count}{of}, {group.message}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.explain.model import Target
 from karmada_scheduler.rebalance.model import BindingMove, ClusterShare, Goal, Left, Reason, RebalanceProposal
 from karmada_scheduler.views.layout import Style, folded_to, table
@@ -56,7 +57,8 @@ def _head(proposal: RebalanceProposal, style: Style) -> Iterator[str]:
     clock = proposal.provenance.at.partition("T")[2].removesuffix("Z")
     when = f", {clock}" if clock else ""
     yield from style.wrap(
-        f"Proposal: {_goal(proposal)}, against {proposal.clusters:,} clusters, {proposal.total:,} bindings "
+        f"Proposal: {_goal(proposal)}, against {counted(proposal.clusters, 'cluster')}, "
+        f"{counted(proposal.total, 'binding')} "
         f"(fleet {proposal.provenance.fleet}{when})",
         indent="  ",
     )
@@ -65,15 +67,14 @@ def _head(proposal: RebalanceProposal, style: Style) -> Iterator[str]:
         return
     bounds = proposal.bounds
     kept = f"; every binding keeps at least {bounds.min_kept:.0%}" if bounds.min_kept else ""
-    moves = "moves" if proposal.stops == 1 else "move"
     line = (
-        f"  {_count(proposal.bindings, 'binding')}, {_count(proposal.stops, 'replica')} {moves} "
+        f"  {counted(proposal.bindings, 'binding')}, {counted(proposal.stops, 'replica moves', 'replicas move')} "
         f"(bound {bounds.max_moves:,}){kept}"
     )
     yield from style.wrap(style.paint(line, "bold"), indent="    ")
     for reason, text in _REASONS.items():
         if count := sum(each.reason is reason for batch in proposal.batches for each in batch.moves):
-            yield f"  {_count(count, 'binding')} {text}"
+            yield f"  {counted(count, 'binding')} {text}"
     shares = proposal.shares if style.unfolded else proposal.shares[:_CLUSTERS]
     yield from table(
         ("CLUSTER", "DOMINANT SHARE", "REPLICAS"),
@@ -83,7 +84,7 @@ def _head(proposal: RebalanceProposal, style: Style) -> Iterator[str]:
         indent="    ",
     )
     if len(proposal.shares) > len(shares):
-        yield f"    and {len(proposal.shares) - len(shares):,} more clusters"
+        yield f"    and {counted(len(proposal.shares) - len(shares), 'more cluster')}"
     before, after = 100 * proposal.deviation_before, 100 * proposal.deviation_after
     yield f"  spread of shares (standard deviation) {before:.1f} -> {after:.1f} points"
 
@@ -95,10 +96,6 @@ def _share(each: ClusterShare) -> tuple[str, str, str]:
         else f"{100 * each.share_before:.1f} % -> {100 * each.share_after:.1f} %"
     )
     return printable(each.name), share, f"{each.replicas_before:,} -> {each.replicas_after:,}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _examples(proposal: RebalanceProposal, style: Style) -> Iterator[str]:
@@ -124,7 +121,8 @@ def _placement(found: Sequence[Target], width: int, style: Style) -> str:
 
 def _left(proposal: RebalanceProposal, style: Style) -> Iterator[str]:
     if proposal.left:
-        yield f"Why not more ({sum(each.count for each in proposal.left):,} bindings were left)"
+        left = counted(sum(each.count for each in proposal.left), "binding was", "bindings were")
+        yield f"Why not more ({left} left)"
         rows = [
             (
                 f"{each.count:,}",
@@ -140,8 +138,8 @@ def _left(proposal: RebalanceProposal, style: Style) -> Iterator[str]:
     if (found := proposal.suggestion) is not None:
         policy = f" in {printable(str(found.policy))}" if found.policy is not None else ""
         yield from style.wrap(
-            f"  With {found.text}{policy} and the same bounds: {_count(found.bindings, 'binding')}, "
-            f"{_count(found.stops, 'replica')} (verified).",
+            f"  With {found.text}{policy} and the same bounds: {counted(found.bindings, 'binding')}, "
+            f"{counted(found.stops, 'replica')} (verified).",
             indent="    ",
         )
 
@@ -151,19 +149,15 @@ def _execution(proposal: RebalanceProposal, style: Style, written: Sequence[str]
         return
     most = max((each for batch in proposal.batches for each in batch.moves), key=lambda each: each.stops)
     size = max(len(batch.moves) for batch in proposal.batches)
-    batches = (
-        f"{len(proposal.batches):,} batch"
-        if len(proposal.batches) == 1
-        else f"{len(proposal.batches):,} batches"
-    )
+    batches = counted(len(proposal.batches), "batch", "batches")
     yield from style.wrap(
-        f"Batches: {batches} of at most {_count(size, 'binding')}. Decisions within a batch do not wait for each "
+        f"Batches: {batches} of at most {counted(size, 'binding')}. Decisions within a batch do not wait for each "
         "other's effects; the figures above are computed that way.",
         indent="  ",
     )
     yield from style.wrap(
         "Moves are not surge-safe: Karmada removes the old replicas without waiting for the new ones. Largest: "
-        f"{most.stops:,} of {sum(each.replicas for each in most.before):,} replicas of {printable(str(most))}.",
+        f"{most.stops:,} of {counted(sum(each.replicas for each in most.before), 'replica')} of {printable(str(most))}.",
         indent="  ",
     )
     for note in proposal.notes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.explain.model import Cause, Stage, Target
 from karmada_scheduler.views.layout import Style, table
 from karmada_scheduler.whynot.edits import Side
@@ -39,14 +40,14 @@ def cause_label(number: int, cause: Cause) -> str:
 def first_line(found: WhyNot, style: Style) -> str:
     """Return the answer in one sentence."""
     asked = (
-        f"the {found.binding.replicas} replicas of {found.binding}"
+        f"the {counted(found.binding.replicas, 'replica')} of {found.binding}"
         if found.binding.replicas
         else str(found.binding)
     )
     where = f" ({_placement(found.present, style)})" if found.present else ""
     if found.goal.type is GoalType.PLACED:
         return f"{found.binding} is {'placed' if found.holds else 'not placed'}{where}" + (
-            f": {found.binding.replicas} replicas wanted" if found.binding.replicas else ""
+            f": {counted(found.binding.replicas, 'replica')} wanted" if found.binding.replicas else ""
         )
     if found.goal.type is GoalType.OFF_CLUSTER:
         return f"{found.cluster} has {'none' if found.holds else 'some'} of {asked}{where}"
@@ -112,8 +113,8 @@ def none_found(found: WhyNot) -> str:
     facts = found.search
     if facts.complete:
         return (
-            f"None found: no set of up to {facts.max_depth} changes that this search knows reaches it "
-            f"({facts.decisions} decisions)."
+            f"None found: no set of up to {counted(facts.max_depth, 'change')} that this search knows reaches it "
+            f"({counted(facts.decisions, 'decision')})."
         )
     bound = (
         f"--timeout {facts.timeout_seconds:g}s"
@@ -173,21 +174,26 @@ def _end(found: WhyNot, style: Style) -> Iterator[str]:
         yield from style.wrap(f"Without effect (tried): {listed}.", indent="  ")
     for note in found.notes:
         yield from style.wrap(f"Note: {note}", indent="  ")
+    yield from style.wrap(extent(found), indent="  ")
+
+
+def extent(found: WhyNot) -> str:
+    """Return what the search does not know, and how far it went."""
     facts = found.search
-    singles = "all single changes were" if facts.exhausted_singles else "not all single changes were"
+    parts, decisions = counted(facts.max_depth, "part"), counted(facts.decisions, "decision")
+    singles = "every" if facts.exhausted_singles else "not every"
     ended = f" The search ended by its bound ({facts.ended_by})." if facts.ended_by and found.remedies else ""
-    yield from style.wrap(
-        f"Unknown to this search: Pods pending in member clusters, changes of more than {facts.max_depth} parts. "
-        f"{facts.decisions} decisions in {facts.seconds:.1f} s; {singles}.{ended}",
-        indent="  ",
+    return (
+        f"Unknown to this search: Pods pending in member clusters, changes of more than {parts}. {decisions} in "
+        f"{facts.seconds:.1f} s; {singles} single change was tried.{ended}"
     )
 
 
 def why_not_cluster_text(found: WhyNotCluster, style: Style) -> str:
     """Return which bindings a cluster does not have, for people: a line per cause with three names."""
     head = [
-        f"{found.bindings} bindings: {found.present} are on it",
-        f"{found.at_once} get it at the next decision",
+        f"{counted(found.bindings, 'binding')}: {counted(found.present, 'is', 'are')} on it",
+        f"{counted(found.at_once, 'gets', 'get')} it at the next decision",
         f"{found.after_rebalance} would after a WorkloadRebalancer",
     ]
     lines = style.wrap(f"{found.cluster}, of {', '.join(head)}", indent="  ")
@@ -200,6 +206,9 @@ def why_not_cluster_text(found: WhyNotCluster, style: Style) -> str:
     if found.not_looked_at:
         lines += [
             "",
-            *style.wrap(f"{found.not_looked_at} bindings were not looked at (--timeout).", indent="  "),
+            *style.wrap(
+                f"{counted(found.not_looked_at, 'binding was', 'bindings were')} not looked at (--timeout).",
+                indent="  ",
+            ),
         ]
     return "\n".join(lines) + "\n"

@@ -105,7 +105,7 @@ def test_each_binding_has_its_stable_decision_in_the_output(run: Run) -> None:
             },
         }
     ]
-    assert ran.err == "1 bindings on 3 clusters: 1 placed, 0 not, 0 problems in the input\n"
+    assert ran.err == "1 binding on 3 clusters: 1 placed, 0 not, 0 problems in the input\n"
 
 
 def test_an_unplaced_binding_fails_the_job(run: Run) -> None:
@@ -152,7 +152,7 @@ def test_problems_of_the_input_are_reported_and_the_rest_is_decided(run: Run) ->
         "bindings.yaml: document 8 (ResourceBinding default/gone-deployment): spec.placement: is missing",
         f"bindings.yaml: document 9 (ResourceBinding default/web-deployment): {TWICE}",
     ]
-    assert summary == "2 bindings on 1 clusters: 1 placed, 1 not, 9 problems in the input"
+    assert summary == "2 bindings on 1 cluster: 1 placed, 1 not, 9 problems in the input"
 
 
 def test_an_item_of_a_list_is_named(run: Run) -> None:
@@ -739,8 +739,17 @@ def test_a_gang_is_placed_when_its_last_member_is_decided(run: Run, tmp_path: Pa
     members = [each.uid(f"uid-of-{name}") for name, each in zip("ab", on_one_cluster("a", "b"), strict=True)]
     ran = run(FLEET[:2], members, *flags)
     assert (ran.status, [set(each) for each in ran.clusters.values()]) == (0, [{"m2"}, {"m2"}])
-    assert "PreBind, Bind and PostBind are not called: Gang (PostBind)\n" in ran.err
+    assert "not called" not in ran.err, "PostBind decides nothing"
     assert "0 placed, 0 not, 1 waiting at Permit" in run(FLEET[:2], members[:1], *flags).err
+
+
+def test_only_plugins_of_the_user_that_could_refuse_a_write_are_named_as_not_called(
+    run: Run, tmp_path: Path
+) -> None:
+    plugin = f"{POINT}\n    async def pre_bind(self, context): return SUCCESS\n"
+    ran = run(FLEET[:2], on_one_cluster("a"), with_plugin(tmp_path, plugin))
+    assert "not called, because nothing is written: Local (PreBind)\n" in ran.err
+    assert "not called" not in run(FLEET[:2], on_one_cluster("a")).err
 
 
 def test_a_binding_that_is_rejected_while_it_waits_is_not_placed(run: Run, tmp_path: Path) -> None:

@@ -81,6 +81,20 @@ async def test_an_event_is_posted_about_the_binding_and_about_its_template(bindi
     assert harness.results == ["posted", "posted"]
 
 
+async def test_an_event_is_one_line_of_the_log(binding: Binding, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    RecorderHarness().recorder.record(binding, NORMAL, "Reason", "message")
+    [record] = caplog.records
+    fields = ("object", "kind", "type", "reason", "note")
+    assert [getattr(record, field) for field in fields] == [
+        "demo/web-deployment",
+        "ResourceBinding",
+        NORMAL,
+        "Reason",
+        "message",
+    ]
+
+
 async def test_an_event_about_a_cluster_scoped_binding_goes_to_the_default_namespace() -> None:
     manifest = manifests.binding()
     manifest["kind"] = "ClusterResourceBinding"

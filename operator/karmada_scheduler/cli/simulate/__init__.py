@@ -32,6 +32,7 @@ from karmada_scheduler.cli.simulate.workloads import StoredWorkloads, Workloads
 from karmada_scheduler.cli.sources import rules
 from karmada_scheduler.config import features
 from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.profile.factory import Registration
 
@@ -129,8 +130,9 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         if counts[outcome]
     )
     _print_error(
-        f"{len(results)} bindings on {len(clusters.objects)} clusters: "
-        f"{counts[Outcome.PLACED]} placed, {counts[Outcome.NOT_PLACED]} not{others}, {problems} problems in the input"
+        f"{counted(len(results), 'binding')} on {counted(len(clusters.objects), 'cluster')}: "
+        f"{counts[Outcome.PLACED]} placed, {counts[Outcome.NOT_PLACED]} not{others}, "
+        f"{counted(problems, 'problem')} in the input"
     )
     if problems:
         return BAD_INPUT

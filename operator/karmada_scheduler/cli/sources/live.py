@@ -292,6 +292,9 @@ class _Reading:
         """Read the wanted binding, or the metadata of its workload."""
         try:
             self.found.bindings.append(await find_binding(self._connection, keys))
+        except ApiError as error:
+            self._raise_if_not_served(RESOURCE_BINDINGS, error)
+            raise
         except NoSuchBindingError as unknown:
             if workload is None:
                 raise
@@ -315,12 +318,13 @@ class _Reading:
         try:
             self.found.clusters += await self._list(CLUSTERS)
         except ApiError as error:
-            if error.is_not_found:
-                text = (
-                    f"{self._connection.server} does not serve {CLUSTERS.group}/{CLUSTERS.version}: {_HINT}"
-                )
-                raise LiveError(text) from error
+            self._raise_if_not_served(CLUSTERS, error)
             raise
+
+    def _raise_if_not_served(self, resource: Resource, error: ApiError) -> None:
+        if error.is_not_found:
+            text = f"{self._connection.server} does not serve {resource.group}/{resource.version}: {_HINT}"
+            raise LiveError(text) from error
 
     async def policies(self) -> None:
         """Read the policies. An explanation without them is still right, so an error is only a problem."""
@@ -336,6 +340,7 @@ class _Reading:
             try:
                 listed = await self._list(resource)
             except ApiError as error:
+                self._raise_if_not_served(resource, error)
                 if not known or error.code != _FORBIDDEN:
                     raise
                 self.found.unlisted.append(str(error))

@@ -7,7 +7,7 @@ import copy
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -54,6 +54,7 @@ class Configurations:
     workloads: Sequence[Workload] | None
     own: Sequence[Registration]
     stack: ExitStack
+    _warned: set[str] = field(default_factory=set)
 
     def rules(self, arguments: argparse.Namespace) -> Rules:
         """Return the rules of one configuration.
@@ -66,11 +67,19 @@ class Configurations:
         scheduler = _PlannedScheduler(gates, self.workloads, empty=empty)
         try:
             frameworks = self.stack.enter_context(
-                configurations.configured(arguments, gates, self.own, handle_for=scheduler.handle_for)
+                configurations.configured(
+                    arguments, gates, self.own, handle_for=scheduler.handle_for, say=self._warn_once
+                )
             )
         except ConfigError as unusable:
             raise NoAnswerError("\n".join(str(each) for each in unusable.problems)) from unusable
         return scheduler.rules(frameworks)
+
+    def _warn_once(self, text: str) -> None:
+        """Print a warning that may concern each of the configurations."""
+        if text not in self._warned:
+            self._warned.add(text)
+            configurations.print_warning(text)
 
     @property
     def current(self) -> argparse.Namespace:

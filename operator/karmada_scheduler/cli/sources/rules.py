@@ -28,7 +28,8 @@ from karmada_scheduler.framework.workload import needs_workload
 from karmada_scheduler.plugin_loader import PluginSetup
 from karmada_scheduler_plugins.registry import IN_TREE, ORIGIN, in_tree
 
-_NOT_RUN: Final = (Point.PRE_BIND, Point.BIND, Point.POST_BIND)
+_NOT_RUN: Final = (Point.PRE_BIND, Point.BIND)
+"""Neither is PostBind; it decides nothing."""
 _NO_ELECTION: Final = LeaderElection(enabled=False)
 
 
@@ -117,6 +118,11 @@ def _changed_gates(given: Sequence[str]) -> list[str]:
     ]
 
 
+def print_warning(text: str) -> None:
+    """Print a line to standard error."""
+    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)
+
+
 @contextmanager
 def configured(
     arguments: argparse.Namespace,
@@ -124,8 +130,16 @@ def configured(
     own: Sequence[Registration],
     *,
     handle_for: Callable[[str], Handle],
+    say: Callable[[str], None] = print_warning,
 ) -> Iterator[Frameworks]:
-    """Build the plugins, with the timeout of the scheduler while they are used; print warnings.
+    """Build the plugins, with the timeout of the scheduler while they are used.
+
+    Args:
+        arguments: As parsed.
+        gates: Feature gates.
+        own: The plugins of a main program of the user's own.
+        handle_for: Makes the handle of a profile's plugins.
+        say: Takes warnings; prints them by default.
 
     Raises:
         ConfigError: The configuration or a plugin cannot be used.
@@ -159,7 +173,7 @@ def configured(
     with closing(SigalrmTimeout(budget)) as alarm:
         caller = PluginCaller(timeout=alarm, coroutine_seconds=budget, interrupts=(KeyboardInterrupt,))
         every = not configuration.profiles and not arguments.scheduler_name and process is None
-        yield replace(_frameworks(setup, configuration, caller, every=every), missing=missing)
+        yield replace(_frameworks(setup, configuration, caller, every=every, say=say), missing=missing)
 
 
 def _available(
@@ -176,7 +190,12 @@ def _available(
 
 
 def _frameworks(
-    setup: PluginSetup, configuration: SchedulerConfiguration, caller: PluginCaller, *, every: bool
+    setup: PluginSetup,
+    configuration: SchedulerConfiguration,
+    caller: PluginCaller,
+    *,
+    every: bool,
+    say: Callable[[str], None],
 ) -> Frameworks:
     """Return the plugins of each profile; with ``every``, the only ones for all bindings.
 
@@ -184,16 +203,16 @@ def _frameworks(
         ConfigError: A profile or a plugin cannot be used.
     """
     if configuration.extenders:
-        _print_error("extenders are not called, as if there were none")
+        say("extenders are not called, as if there were none")
     built = setup.start()
     by_name = {name: Framework(plugins, caller=caller) for name, plugins in built.by_name.items()}
     for warning in (*configuration.warnings, *built.warnings):
-        _print_error(warning)
+        say(warning)
     for message in setup.messages:
         if message.warning:
-            _print_error(message.text)
+            say(message.text)
     for text in _not_called(built):
-        _print_error(text)
+        say(text)
     declaring = {name: any(map(needs_workload, plugins.unique)) for name, plugins in built.by_name.items()}
     has_own_plugins = any(each.registration.origin != ORIGIN for each in built.made.values())
     has_guards = any(plugins.guard for plugins in built.by_name.values())
@@ -211,17 +230,13 @@ def _frameworks(
 
 
 def _not_called(built: BuiltProfiles) -> Iterator[str]:
-    """Yield a line with the plugins at extension points that do not run, without the mandatory in-tree ones."""
+    """Yield a line with the user's own plugins that may refuse a decision when it is written, because they do not run."""
     found = {
         f"{plugin.name} ({point.label})": None
         for profile, plugins in built.by_name.items()
         for point in _NOT_RUN
         for plugin in plugins.at(point)
-        if not built.made[profile, plugin.name].registration.mandatory
+        if built.made[profile, plugin.name].registration.origin != ORIGIN
     }
     if found:
-        yield f"PreBind, Bind and PostBind are not called: {', '.join(found)}"
-
-
-def _print_error(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)
+        yield f"not called, because nothing is written: {', '.join(found)}"

@@ -20,6 +20,7 @@ from karmada_scheduler.cli.sources.times import seconds
 from karmada_scheduler.cli.web.answers import CommandAnswers
 from karmada_scheduler.cli.web.reading import Reader
 from karmada_scheduler.config import validation
+from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.process.gc_tuning import freeze
 from karmada_scheduler.process.read_only_server import Access, Limits, ReadOnlyServer
@@ -134,7 +135,8 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     with _stopped_by_signals(computer), _running(server, reader), answers:
         state = reader.state
         _print_error(
-            f"{len(state.contents.clusters):,} clusters and {len(state.contents.bindings):,} bindings from {state.source}"
+            f"{counted(len(state.contents.clusters), 'cluster')} and "
+            f"{counted(len(state.contents.bindings), 'binding')} from {state.source}"
         )
         _print_error(f"The page is on http://{arguments.bind_address}/ until Ctrl-C.")
         computer.serve(answers.look_for_causes)

@@ -45,7 +45,7 @@ class PluginCaller:
         *,
         observer: Observer | None = None,
         timeout: timeouts.CallTimeout | None = None,
-        coroutine_seconds: float = timeouts.DEFAULT_SECONDS,
+        coroutine_seconds: float | None = timeouts.DEFAULT_SECONDS,
         breakers: CircuitBreakers | None = None,
         clock: Callable[[], float] = time.monotonic,
         interrupts: tuple[type[BaseException], ...] | None = None,
@@ -55,7 +55,7 @@ class PluginCaller:
         Args:
             observer: Receives the durations of calls.
             timeout: Interrupts plain functions; by default none is interrupted.
-            coroutine_seconds: The timeout of a coroutine whose plugin has no ``timeout`` of its own.
+            coroutine_seconds: The timeout of a coroutine whose plugin has no ``timeout`` of its own; None for no limit.
             breakers: Without them a plugin is called again at once after a timeout.
             clock: Seconds, for the rate limit of logged tracebacks.
             interrupts: Exceptions that stop the process and do not come from plugins. By default KeyboardInterrupt if there is

@@ -13,6 +13,7 @@ from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.core.available_replicas import counts_component_sets
 from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.whynot.edits import Action, Edit, ObjectRef, Side
 from karmada_scheduler.whynot.goals import has_replicas
 from karmada_scheduler.whynot.quantities import amounts_of
@@ -71,7 +72,7 @@ def _capacity(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
         path, value, text = _with_capacity(manifest, cluster, per_replica, amount, context)
         return context.make(
             side, "addCapacity", ref, Action.SET, (*_SUMMARY, *path), value=value,
-            text=f"{text}: {amount} replicas fit ({base} now)", extra=0.5 if base > 0 else -0.8,
+            text=f"{text}: {counted(amount, 'replica fits', 'replicas fit')} ({base} now)", extra=0.5 if base > 0 else -0.8,
         )  # fmt: skip
 
     yield from amounts_of(
@@ -180,7 +181,7 @@ def less(context: Context, cluster: Cluster, side: Side, *, extra: float = 0.0) 
         return context.make(
             side, "removeCapacity", ObjectRef(CLUSTER, "", cluster.name), Action.SET,
             (*_SUMMARY, "allocatable", "pods"), value=str(used + amount), extra=extra,
-            text=f"{amount} free pods ({base} replicas fit now)",
+            text=f"{counted(amount, 'free pod')} ({counted(base, 'replica fits', 'replicas fit')} now)",
         )  # fmt: skip
 
     yield from amounts_of(build, "replicas that fit", base=base, amounts=[0])

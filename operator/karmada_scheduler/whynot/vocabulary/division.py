@@ -7,6 +7,7 @@ from typing import Any
 
 from karmada_scheduler.api.placement import AGGREGATED, DIVIDED, WEIGHTED
 from karmada_scheduler.core.select_clusters import ignores_spread
+from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.whynot.blockers import Step
 from karmada_scheduler.whynot.edits import Action, Edit, Side
 from karmada_scheduler.whynot.goals import has_replicas
@@ -53,7 +54,7 @@ def replicas(context: Context) -> Iterator[Edit]:
             Action.SET,
             ("spec", "replicas"),
             value=amount,
-            text=f"{amount} replicas ({base} now)",
+            text=f"{counted(amount, 'replica')} ({base} now)",
         )
 
     yield from amounts_of(build, "replicas", base=base, amounts=amounts)

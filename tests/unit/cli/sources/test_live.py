@@ -194,6 +194,17 @@ def test_an_api_server_without_karmada_is_named(server: FakeApiServer, plane: Co
         read_live(plane)
 
 
+def test_an_api_server_without_karmada_is_named_when_a_binding_is_wanted(
+    server: FakeApiServer, plane: ControlPlane
+) -> None:
+    server.fault(path="resourcebindings", answer=html(404))
+    text = r"does not serve work\.karmada\.io/v1alpha2: is this the Karmada API server"
+    with pytest.raises(LiveError, match=text):
+        read_live(plane, possible_keys("web", "default"))
+    with pytest.raises(LiveError, match=text):
+        read_bindings(plane)
+
+
 def test_an_api_server_that_hangs_ends_the_command(server: FakeApiServer, plane: ControlPlane) -> None:
     server.fault(method="LIST", path="/clusters$", gate=Gate())
     with pytest.raises(LiveError, match=r"has not answered within 0\.3 s"):
