@@ -166,7 +166,9 @@ class Checker:
         goal = answer["goal"]["type"]
         clusters = {each["name"]: each["replicas"] for each in found["clusters"]}
         is_placed = bool(clusters) and (
-            found["scheduleType"] == "Avoid" or found["condition"]["status"] == "True"
+            _keeps_all_replicas(found, clusters)
+            if found["scheduleType"] == "Avoid"
+            else found["condition"]["status"] == "True"
         )
         if goal == "offCluster":
             return bool(is_placed and question.cluster not in clusters)
@@ -175,11 +177,8 @@ class Checker:
         if question.cluster not in clusters or (is_edited and not is_placed):
             return False
         spec = found["manifest"]["spec"]
-        divided = (spec.get("replicas") or spec.get("replicaRequirements") is not None) and len(
-            spec.get("components") or []
-        ) <= 1
         wanted = int(answer["goal"]["replicas"])
-        return bool(clusters[question.cluster] >= wanted) if divided else wanted <= 1
+        return bool(clusters[question.cluster] >= wanted) if _has_replicas(spec) else wanted <= 1
 
     def simulate(self, clusters: Manifests, bindings: Manifests) -> list[dict[str, Any]]:
         """Return what ``simulate`` prints about bindings."""
@@ -194,6 +193,24 @@ class Checker:
 
     def _files(self) -> list[str]:
         return ["--clusters", str(self._clusters), "--bindings", str(self._bindings)]
+
+
+def _keeps_all_replicas(found: dict[str, Any], clusters: dict[str, int]) -> bool:
+    """Return whether a placement that nothing changes is complete; while scheduling is suspended, it need not be."""
+    spec = found["manifest"]["spec"]
+    if not (spec.get("suspension") or {}).get("scheduling") or not _has_replicas(spec):
+        return True
+    wanted = spec.get("replicas") or 0
+    placement = spec.get("placement") or {}
+    strategy = (placement.get("replicaScheduling") or {}).get("replicaSchedulingType") or "Duplicated"
+    if strategy == "Duplicated":
+        return all(each == wanted for each in clusters.values())
+    return sum(clusters.values()) == wanted
+
+
+def _has_replicas(spec: dict[str, Any]) -> bool:
+    has_some = spec.get("replicas") or spec.get("replicaRequirements") is not None
+    return bool(has_some and len(spec.get("components") or []) <= 1)
 
 
 _PLACED: dict[str, Any] = {"goal": {"type": "placed", "replicas": 0}}

@@ -323,20 +323,28 @@ def _remedy_lines(remedies: Sequence[Remedy], style: Style) -> list[str]:
         f"-> {style.fold([f'{t.name} {t.replicas}' if t.replicas else t.name for t in each.result])}"
         for each in remedies
     ]
+    indent = " " * len(leads[0])
     change = max(len(each.change) for each in remedies)
     lines = [
         f"{lead}{each.change:<{change}}  {result}"
         for lead, each, result in zip(leads, remedies, results, strict=True)
     ]
-    if all(len(line) <= style.width for line in lines):
-        return lines
-    indent = " " * len(leads[0])
+    fits = all(len(line) <= style.width for line in lines)
     return [
         line
-        for lead, each, result in zip(leads, remedies, results, strict=True)
-        for text in (f"{lead}{each.change}", f"{indent}{result}")
-        for line in style.wrap(text, indent=indent)
+        for lead, each, result, one in zip(leads, remedies, results, lines, strict=True)
+        for text in (
+            *([one] if fits else [f"{lead}{each.change}", f"{indent}{result}"]),
+            *(f"{indent}{remark}" for remark in _remarks(each)),
+        )
+        for line in ([text] if text is one else style.wrap(text, indent=indent))
     ]
+
+
+def _remarks(remedy: Remedy) -> list[str]:
+    """Return what a person does instead of a patch, and what speaks against the remedy."""
+    instead = dict.fromkeys(each.instead for each in remedy.edits if each.instead)
+    return [*instead, *([remedy.caution] if remedy.caution else [])]
 
 
 def _search_end(search: RemedySearch, *, found: bool) -> str:

@@ -139,6 +139,14 @@ def _remedy(number: int, remedy: Remedy, style: Style) -> Iterator[str]:
     yield from style.wrap(
         f"{'':<13}-> {_placement(remedy.result, style)}   {', '.join(facts)}", indent=indent
     )
+    for text in remarks(remedy):
+        yield from style.wrap(f"{'':<16}{text}", indent=indent)
+
+
+def remarks(remedy: Remedy) -> list[str]:
+    """Return what a person does instead of a patch, and what speaks against the remedy."""
+    instead = dict.fromkeys(each.instead for each in remedy.edits if each.instead)
+    return [*instead, *([remedy.caution] if remedy.caution else [])]
 
 
 def boundary(edit: EditShown) -> str:
@@ -174,7 +182,7 @@ def _end(found: WhyNot, style: Style) -> Iterator[str]:
     for note in found.notes:
         yield from style.wrap(f"Note: {note}", indent="  ")
     facts = found.search
-    singles = "all single changes were" if facts.exhausted_singles else "not all single changes were"
+    singles = ("all" if facts.exhausted_singles else "not all") + " single changes were tried"
     ended = f" The search ended by its bound ({facts.ended_by})." if facts.ended_by and found.remedies else ""
     yield from style.wrap(
         f"Unknown to this search: Pods pending in member clusters, changes of more than {facts.max_depth} parts. "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
@@ -12,6 +12,7 @@ from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_
 from karmada_scheduler.explain.model import Cause, Provenance, Target
 from karmada_scheduler.whynot.edits import Edit, ObjectRef, Side
 from karmada_scheduler.whynot.goals import Goal, IsPlaced, OffCluster, OnCluster, is_placed, on_cluster
+from karmada_scheduler.whynot.harm import caution_of
 from karmada_scheduler.whynot.model import (
     BindingShown,
     EditShown,
@@ -95,9 +96,11 @@ def answer(
         present=_targets(_present(objects)),
         next=NextDecision(_targets(root.scheduled.targets), root.scheduled.code, root.scheduled.problem),
         causes=() if holds else tuple(causes(root)),
-        remedies=(
-            *(_remedy(objects, question.cluster, each, may_check=may_check) for each in answers),
-            *(() if holds else more(root)),
+        remedies=_ranked(
+            [
+                *(_remedy(objects, question.cluster, root, each, may_check=may_check) for each in answers),
+                *(() if holds else more(root)),
+            ]
         ),
         ineffective=tuple(_ineffective(root, each) for each in found.ineffective[:_MAX_INEFFECTIVE]),
         search=SearchShown(
@@ -168,7 +171,15 @@ def remedy_of_configuration(
     )
 
 
-def _remedy(objects: ObjectSet, cluster: str, found: Answer, *, may_check: Callable[[], bool]) -> Remedy:
+def _ranked(remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:
+    """Return remedies by harm, and number them."""
+    found = sorted(remedies, key=lambda each: each.harm.degree)
+    return tuple(replace(each, rank=number) for number, each in enumerate(found, 1))
+
+
+def _remedy(
+    objects: ObjectSet, cluster: str, root: Outcome, found: Answer, *, may_check: Callable[[], bool]
+) -> Remedy:
     outcome = found.outcome
     return Remedy(
         edits=tuple(map(_edit_shown, found.edits)),
@@ -181,6 +192,8 @@ def _remedy(objects: ObjectSet, cluster: str, found: Answer, *, may_check: Calla
         touches=_touched(objects, found, may_check),
         uses_cluster=bool(cluster) and on_cluster(outcome, cluster) > 0,
         verified=Verified(1, len(found.edits)),
+        harm=found.harm,
+        caution=caution_of(found.edits, root, outcome, objects.gates),
     )
 
 
@@ -205,6 +218,7 @@ def _edit_shown(edit: Edit) -> EditShown:
             "" if edit.quantity is None else edit.quantity.unit,
             minimal.monotone,
         ),
+        edit.instead,
     )
 
 

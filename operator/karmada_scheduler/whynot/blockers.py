@@ -48,10 +48,12 @@ class Blocker:
 def blocker_of(outcome: Outcome, cluster: str) -> Blocker:
     """Return where a cluster drops out of an outcome; DONE if it has replicas."""
     scheduled = outcome.scheduled
-    if on_cluster(outcome, cluster):
-        return Blocker(Step.DONE, "TooFew", attempt=last_attempt(outcome))
     if scheduled.code in {"OtherScheduler", "Gated", "Waiting"}:
         return Blocker(Step.TRIGGER, scheduled.code, (scheduled.problem,))
+    if outcome.binding.spec.scheduling_suspended:
+        return Blocker(Step.TRIGGER, "Suspended")
+    if on_cluster(outcome, cluster):
+        return Blocker(Step.DONE, "TooFew", attempt=last_attempt(outcome))
     if scheduled.decision is None:
         return Blocker(Step.TRIGGER, _untriggered(outcome))
     attempts = scheduled.decision.attempts

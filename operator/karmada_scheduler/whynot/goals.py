@@ -25,10 +25,25 @@ def on_cluster(outcome: Outcome, cluster: str) -> int:
 
 
 def is_placed(outcome: Outcome) -> bool:
-    """Return whether the binding has clusters and its last decision did not fail."""
+    """Return whether the binding has clusters and its last decision did not fail.
+
+    A placement that nothing may change, because scheduling is suspended, has to have all replicas.
+    """
     if not outcome.scheduled.targets:
         return False
-    return outcome.scheduled.type is ScheduleType.AVOID or outcome.scheduled.code == SUCCESS
+    if outcome.scheduled.type is ScheduleType.AVOID:
+        return not outcome.binding.spec.scheduling_suspended or _has_all_replicas(outcome.binding)
+    return outcome.scheduled.code == SUCCESS
+
+
+def _has_all_replicas(binding: Binding) -> bool:
+    spec = binding.spec
+    if not has_replicas(binding) or spec.placement is None:
+        return True
+    present = [each.replicas for each in spec.clusters]
+    if spec.placement.is_duplicated:
+        return all(each == spec.replicas for each in present)
+    return sum(present) == spec.replicas
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from karmada_scheduler.explain.model import Cause, Provenance, Target
-from karmada_scheduler.whynot.edits import Side
+from karmada_scheduler.whynot.edits import Harm, Side
 
 
 class GoalType(Enum):
@@ -96,6 +96,8 @@ class EditShown:
         op: The kind of the edit; stable.
         text: For people.
         minimal: The boundary of its amount, None without an amount.
+        instead: What a person does, if the patch only shows the effect of it, for example on the status of a cluster; ""
+            if the patch is what a person applies.
     """
 
     side: Side
@@ -103,6 +105,7 @@ class EditShown:
     object: ObjectShown
     text: str
     minimal: MinimumShown | None = None
+    instead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,9 @@ class Remedy:
         moves: Replicas that stop in one cluster.
         uses_cluster: Whether the cluster in question has replicas afterwards.
         flags: What to append to the command line of the scheduler, for changes of the configuration.
+        rank: Its place, from 1: less harm first, then less effort.
+        harm: What speaks against it.
+        caution: The same in sentences; "" if nothing does.
     """
 
     edits: tuple[EditShown, ...]
@@ -155,6 +161,9 @@ class Remedy:
     uses_cluster: bool
     verified: Verified
     flags: tuple[str, ...] = ()
+    rank: int = 1
+    harm: Harm = Harm.NONE
+    caution: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +211,7 @@ class WhyNot:
         holds: Whether the goal holds without any edit.
         present: The placement of the binding.
         causes: Why the goal does not hold; none if it does.
-        remedies: The best ones, of different sides first.
+        remedies: The best ones, in the order of their ranks.
         ineffective: Single edits that were tried.
         notes: What limits the answer, in sentences: objects that may not be read.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Final, Protocol
 
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
@@ -15,7 +16,7 @@ from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.explain.names import nearest
+from karmada_scheduler.explain.names import FleetValues, nearest
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 from karmada_scheduler.whynot.edits import Edit, ObjectRef, Patched, patched
 
@@ -126,6 +127,11 @@ class ObjectSet:
         self._nearest: dict[str, str] = {}
         self._without_edits: dict[BindingKey, Scheduled] = {}
         self._outcomes: dict[Edits, Outcome | None] = {}
+
+    @cached_property
+    def near(self) -> FleetValues:
+        """The labels, regions, zones and providers of the clusters as they were read."""
+        return FleetValues(each for _, each in self.clusters.values())
 
     @property
     def snapshot(self) -> Snapshot:

@@ -95,10 +95,14 @@ def _remedy(found: Found, explanation: Explanation) -> Remedy:
         change=", and ".join(_change(each) for each in found.edits),
         result=found.result,
         edits=tuple(
-            RemedyEdit(each.side.value, each.op, _object(each.object), each.text) for each in found.edits
+            RemedyEdit(each.side.value, each.op, _object(each.object), each.text, each.instead)
+            for each in found.edits
         ),
         apply=tuple(RemedyPatch(_object(each.object), each.patch) for each in found.apply),
         moves=found.moves,
+        rank=found.rank,
+        harm=found.harm.value,
+        caution=found.caution,
     )
 
 
