@@ -18,9 +18,11 @@ from karmada_scheduler.claims.template import is_skipped_namespace
 from karmada_scheduler.explain.inputs import Manifest
 
 __all__ = [
+    "HeldClaim",
     "Matching",
     "Template",
     "claims",
+    "held_claim",
     "match_of",
     "matching",
     "miss_of",
@@ -147,6 +149,42 @@ def miss_of(selector: Mapping[str, Any], template: Template) -> str:
     except ManifestError as problem:
         return str(problem)
     return "" if labels is not None and labels.matches(template.labels) else "labelSelector does not match"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldClaim:
+    """A template that stays with a policy although another one comes first.
+
+    Attributes:
+        holder: The policy that claims it.
+        first: The policy that comes first.
+    """
+
+    holder: Manifest
+    first: Matching
+
+    @property
+    def holder_name(self) -> str:
+        """Kind, namespace and name of the policy that claims it."""
+        return name_of(self.holder)
+
+
+def held_claim(
+    policies: Iterable[Manifest], labels: Mapping[str, str], template: Template
+) -> HeldClaim | None:
+    """Return the policy that holds a template, and the one that comes first; None if these are not two.
+
+    Args:
+        policies: All policies.
+        labels: Of the binding.
+        template: The template.
+    """
+    listed = list(policies)
+    holder = next((each for each in listed if claims(each, labels)), None)
+    if holder is None or match_of(holder, template) is Match.NONE:
+        return None  # its selectors no longer match, or need labels that are not known
+    first = next(iter(matching(listed, template)), None)
+    return None if first is None or first.name == name_of(holder) else HeldClaim(holder, first)
 
 
 def misses(policies: Iterable[Manifest], template: Template) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import Final
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.explain.model import Cause, Provenance, Target
+from karmada_scheduler.whynot.detector import is_policy
 from karmada_scheduler.whynot.edits import Edit, ObjectRef, Side
 from karmada_scheduler.whynot.goals import Goal, IsPlaced, OffCluster, OnCluster, is_placed, on_cluster
 from karmada_scheduler.whynot.harm import caution_of
@@ -240,6 +241,8 @@ def _touched(objects: ObjectSet, found: Answer, may_check: Callable[[], bool]) -
     """
     mine = objects.bindings[objects.ref][1]
     claimed = 1
+    if any(is_policy(each.target) or each.side is Side.QUOTA for each in found.edits):
+        return Touched(claimed, checked=False)
     if not objects.has_all_bindings:
         return Touched(claimed, checked=not found.sides - {Side.TRIGGER, Side.WORKLOAD})
     if Side.POLICY in found.sides and any(_policy_of(mine)):

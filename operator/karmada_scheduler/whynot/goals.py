@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import SUCCESS
-from karmada_scheduler.whynot.objects import Outcome
+from karmada_scheduler.whynot.objects import NOBODY_DECIDES, Outcome
 
 
 def has_replicas(binding: Binding) -> bool:
@@ -27,12 +27,13 @@ def on_cluster(outcome: Outcome, cluster: str) -> int:
 def is_placed(outcome: Outcome) -> bool:
     """Return whether the binding has clusters and its last decision did not fail.
 
-    A placement that nothing may change, because scheduling is suspended, has to have all replicas.
+    A placement that nothing may change, because scheduling is suspended or nobody decides, has to have all replicas.
     """
     if not outcome.scheduled.targets:
         return False
     if outcome.scheduled.type is ScheduleType.AVOID:
-        return not outcome.binding.spec.scheduling_suspended or _has_all_replicas(outcome.binding)
+        is_kept = outcome.binding.spec.scheduling_suspended or outcome.scheduled.code == NOBODY_DECIDES
+        return not is_kept or _has_all_replicas(outcome.binding)
     return outcome.scheduled.code == SUCCESS
 
 

@@ -127,7 +127,7 @@ def _asked(outcome: Outcome) -> str:
     if requirements is None or not requirements.resource_request:
         return ""
     shown_ = ", ".join(
-        f"{shown(amount, name)} {name}" for name, amount in sorted(requirements.resource_request.items())
+        f"{shown(name, amount)} {name}" for name, amount in sorted(requirements.resource_request.items())
     )
     return f" ({shown_})"
 

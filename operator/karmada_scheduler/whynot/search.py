@@ -34,7 +34,14 @@ _ROUNDS: Final = 6
 _ASKING: Final = {Side.POLICY, Side.TRIGGER}
 _LEAST_COST: Final = 1.0
 """No edit costs less."""
-_REMAINING: Final = {Step.TRIGGER: 4.0, Step.FILTER: 9.0, Step.SELECT: 5.0, Step.DIVIDE: 2.0, Step.DONE: 1.0}
+_REMAINING: Final = {
+    Step.TRIGGER: 4.0,
+    Step.FILTER: 9.0,
+    Step.SELECT: 5.0,
+    Step.DIVIDE: 2.0,
+    Step.WRITE: 1.5,
+    Step.DONE: 1.0,
+}
 """The estimated effort from a step to the goal, on the high side: progress counts more than a cheap beginning."""
 
 

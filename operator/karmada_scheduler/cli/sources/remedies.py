@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.cli.sources.inputs import Explaining
+from karmada_scheduler.cli.sources.objects import Objects
+from karmada_scheduler.cli.sources.simulated import SimulatedScheduler
+from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.explain.inputs import ExplainInputs
 from karmada_scheduler.explain.model import (
     ChangedObject,
@@ -73,17 +78,52 @@ def with_remedies(
 
 def _objects(inputs: ExplainInputs, using: Explaining) -> ObjectSet:
     """Return the objects that the search edits: other bindings only where they change the decision about this one."""
-    objects, key = using.objects, inputs.binding.key
+    objects = using.objects
     bindings = objects.bindings if using.scheduler.is_coupled else [inputs.binding]
+    return editable(objects, inputs.binding.key, using.gates, using.scheduler, bindings=bindings)
+
+
+def editable(
+    objects: Objects,
+    key: BindingKey,
+    gates: FeatureGates,
+    scheduler: SimulatedScheduler,
+    *,
+    bindings: Sequence[Binding],
+    as_new: bool = False,
+) -> ObjectSet:
+    """Return the objects that a search edits.
+
+    Args:
+        objects: What was read.
+        key: The binding in question.
+        gates: Feature gates.
+        scheduler: Schedules the changed objects.
+        bindings: The binding in question, and those that decisions about it read.
+        as_new: Whether placements are forgotten.
+    """
+    mine = next(each for each in bindings if each.key == key)
     return ObjectSet(
         key,
-        using.gates,
-        using.scheduler,
+        gates,
+        scheduler,
         {
             ObjectRef(CLUSTER, "", each.name): (objects.manifests[each.name], each)
             for each in objects.clusters
         },
         {ObjectRef(*each.key): (objects.manifests[each.key], each) for each in bindings},
+        quotas={_ref(each): each for each in objects.quotas or ()},
+        policies={_ref(each): each for each in objects.policies or ()},
+        template_labels=objects.template_labels(mine.spec.resource),
+        has_all_bindings=not objects.unlisted,
+        as_new=as_new,
+    )
+
+
+def _ref(manifest: Mapping[str, Any]) -> ObjectRef:
+    metadata = manifest.get("metadata") or {}
+    return ObjectRef(
+        str(manifest.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
     )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from karmada_scheduler.whynot.edits import Action, Edit, Harm, Side
-from karmada_scheduler.whynot.vocabulary import affinity, capacity, division, selection, triggers
+from karmada_scheduler.whynot.vocabulary import affinity, capacity, division, policies, selection, triggers
 from karmada_scheduler.whynot.vocabulary.context import Context
 
 
 def proposals(context: Context) -> Iterator[Edit]:
     """Yield edits that take a cluster out of the candidates, the selection or the division."""
+    yield from policies.proposals(context)
     yield from triggers.reschedule(context)
     yield from affinity.exclude(context, context.name, harm=Harm.NONE)
     for path, _ in context.affinity_paths():
