@@ -58,6 +58,18 @@ class FleetValues:
         for values in self._fields.values():
             values.discard("")
 
+    def has_label(self, key: str, value: str) -> bool:
+        """Return whether some cluster has a label."""
+        return value in self._labels.get(key, ())
+
+    def has_label_key(self, key: str) -> bool:
+        """Return whether some cluster has a label with a key."""
+        return key in self._labels
+
+    def has_field(self, key: str, value: str) -> bool:
+        """Return whether some cluster is in a region or zone, or of a provider."""
+        return value in self._fields.get(key, ())
+
     def label(self, key: str, value: str) -> LabelValue | None:
         """Return the nearest label that a cluster has; None if one has this label, or none is like it."""
         if key in self._labels:

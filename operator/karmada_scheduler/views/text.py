@@ -315,12 +315,16 @@ def _remedies(explanation: Explanation, style: Style) -> Iterator[str]:
         yield from style.wrap(end, indent="  ")
 
 
+NO_RESULT: Final = "Karmada then makes its binding"
+"""What follows a change after which a policy claims a template: only with its binding is there a placement."""
+
+
 def _remedy_lines(remedies: Sequence[Remedy], style: Style) -> list[str]:
     """Return one line per change with its result at the end; below it where that is too wide."""
     side, subject = (max(len(getattr(each, name)) for each in remedies) for name in ("side", "subject"))
     leads = [f"  {each.side:<{side}}  {each.subject:<{subject}}  " for each in remedies]
     results = [
-        f"-> {style.fold([f'{t.name} {t.replicas}' if t.replicas else t.name for t in each.result])}"
+        f"-> {style.fold([f'{t.name} {t.replicas}' if t.replicas else t.name for t in each.result]) or NO_RESULT}"
         for each in remedies
     ]
     indent = " " * len(leads[0])

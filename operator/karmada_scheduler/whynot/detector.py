@@ -28,7 +28,7 @@ def received(
         binding: As it was read.
         policies: All policies before the edit.
         written: Those that are edited, afterwards.
-        labels: The labels of the template; None if they are not known, so that no label selector claims it anew.
+        labels: The labels of the template; None if they are not known, so that no label selector matches it.
     """
     try:
         template = template_of(binding)

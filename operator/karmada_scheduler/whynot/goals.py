@@ -86,4 +86,14 @@ class IsPlaced:
         return is_placed(outcome) and (not self.without or self.without not in outcome.replicas)
 
 
-Goal = OnCluster | OffCluster | IsPlaced
+@dataclass(frozen=True)
+class IsDecided:
+    """The binding is placed, and later changes are decided: scheduling is not suspended, and a scheduler has its name."""
+
+    def holds(self, outcome: Outcome) -> bool:
+        """Return whether it is reached."""
+        held = outcome.scheduled.code in {NOBODY_DECIDES, "OtherScheduler", "Gated", "Waiting"}
+        return is_placed(outcome) and not outcome.binding.spec.scheduling_suspended and not held
+
+
+Goal = OnCluster | OffCluster | IsPlaced | IsDecided

@@ -84,25 +84,25 @@ def _is_selected(placement: Placement, cluster: Cluster) -> bool:
 
 
 def _unchecked(before: Outcome, after: Outcome, gates: FeatureGates) -> str:
-    """Return how many Pods of the result have no room with the requests as they are."""
+    """Return how many Pods of the result do not fit with the requests as they are."""
     present = before.replicas
     added = {
         name: wanted
         for name, replicas in after.replicas.items()
         if (wanted := _units(after, replicas) - _units(before, present.get(name, 0))) > 0
     }
-    room = {name: _room(before, name, gates) for name in added}
-    short = {name: wanted - room[name] for name, wanted in added.items() if room[name] < wanted}
+    fits = {name: _fits(before, name, gates) for name in added}
+    short = {name: wanted - fits[name] for name, wanted in added.items() if fits[name] < wanted}
     what = "sets of Pods" if _counts_sets(before, gates) else "Pods"
     if not short:
-        return "It ends the check of capacity: later replicas may get no room."
-    if not any(room.values()):
+        return "It ends the check of capacity: later replicas may not fit anywhere."
+    if not any(fits.values()):
         asked = _asked(before)
-        return f"It only ends the check: all {what} would stay Pending, because {_names(short)} has no room for one{asked}."
+        return f"It only ends the check: all {what} would stay Pending, because {_names(short)} can take one{asked}."
     missing = sum(short.values())
     return (
         f"It only ends the check: {missing} of {sum(added.values())} new {what} would stay Pending "
-        f"({', '.join(f'{name} has room for {room[name]} of {added[name]}' for name in list(short)[:3])})."
+        f"({', '.join(f'{name} can take {fits[name]} of {added[name]}' for name in list(short)[:3])})."
     )
 
 
@@ -136,7 +136,7 @@ def _counts_sets(outcome: Outcome, gates: FeatureGates) -> bool:
     return counts_component_sets(outcome.binding.spec, gates)
 
 
-def _room(outcome: Outcome, name: str, gates: FeatureGates) -> int:
+def _fits(outcome: Outcome, name: str, gates: FeatureGates) -> int:
     cluster = outcome.cluster(name)
     return 0 if cluster is None else max(0, available(outcome.binding, cluster, gates))
 

@@ -126,7 +126,7 @@ def exceeded(
     return None
 
 
-def room(
+def times_left(
     quotas: Iterable[tuple[ObjectRef, Manifest]], namespace: str, before: Usage, one: Usage
 ) -> int | None:
     """Return how many times an amount fits into the quotas, in place of what is used now; None without a limit.

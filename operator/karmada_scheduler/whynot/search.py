@@ -12,7 +12,7 @@ from typing import Final
 
 from karmada_scheduler.whynot.blockers import Blocker, Step, blocker_of, last_attempt, signature
 from karmada_scheduler.whynot.edits import Edit, Harm, Side, compatible
-from karmada_scheduler.whynot.goals import Goal, IsPlaced, OffCluster
+from karmada_scheduler.whynot.goals import Goal, IsDecided, IsPlaced, OffCluster
 from karmada_scheduler.whynot.harm import harm_of
 from karmada_scheduler.whynot.objects import NO_EDITS, Edits, ObjectSet, Outcome
 from karmada_scheduler.whynot.quantities import least
@@ -286,9 +286,12 @@ class Search:
                     yield forced, name, blocker_of(forced, name)
 
     def _clusters(self, outcome: Outcome) -> Sequence[str]:
-        if not isinstance(self._goal, IsPlaced):
-            return [self._cluster]
-        return list(_representatives(outcome, self._goal.without))
+        match self._goal:
+            case IsPlaced(without):
+                return list(_representatives(outcome, without))
+            case IsDecided():
+                return list(_representatives(outcome, ""))
+        return [self._cluster]
 
     def _verified(self, edits: Iterable[Edit]) -> Answer | None:
         """Return the irreducible part of a set, with the least amounts.

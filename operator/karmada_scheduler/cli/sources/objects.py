@@ -344,7 +344,7 @@ def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, al
         (objects.warnings if each.startswith((*_POLICIES, *_WARNINGS)) else objects.problems).append(each)
     if not any(each.startswith(_POLICIES) for each in objects.warnings):
         objects.policies = list(found.policies)
-    objects.quotas = found.quotas
+    objects.quotas = None if found.quotas is None else list(found.quotas)
     objects.add_clusters(_parsed(found.clusters, as_cluster, objects.problems))
     objects.add_bindings(_parsed(found.bindings, as_binding, objects.problems))
     known = {each.key for each in objects.bindings}

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
+from karmada_scheduler.api.policy import ID_LABELS
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.cli.sources.inputs import Explaining
 from karmada_scheduler.cli.sources.objects import Objects
 from karmada_scheduler.cli.sources.simulated import SimulatedScheduler
@@ -21,14 +23,17 @@ from karmada_scheduler.explain.model import (
     RemedyPatch,
     RemedySearch,
 )
+from karmada_scheduler.explain.policies import Template
 from karmada_scheduler.state.model import Placed, StateName
 from karmada_scheduler.whynot.answer import Question, answer
+from karmada_scheduler.whynot.dispatching import resumed
 from karmada_scheduler.whynot.edits import ObjectRef, Side
-from karmada_scheduler.whynot.goals import IsPlaced
+from karmada_scheduler.whynot.goals import IsDecided, IsPlaced
 from karmada_scheduler.whynot.model import EditShown, ObjectShown
 from karmada_scheduler.whynot.model import Remedy as Found
 from karmada_scheduler.whynot.objects import ObjectSet
 from karmada_scheduler.whynot.search import Bounds
+from karmada_scheduler.whynot.unclaimed import claiming
 
 _CURABLE: Final = frozenset(
     {
@@ -40,6 +45,8 @@ _CURABLE: Final = frozenset(
         StateName.STUCK,
     }
 )
+
+_HELD: Final = frozenset({StateName.HELD, StateName.NOBODY_DECIDES})
 
 
 def with_remedies(
@@ -53,11 +60,17 @@ def with_remedies(
         using: The objects and the rules.
         seconds: The time of the search.
     """
-    if explanation.state.name not in _CURABLE and explanation.state.placed is not Placed.PART:
+    binding = inputs.binding
+    resuming = resumed(binding, using.objects.manifests[binding.key], using.objects.policies or ())
+    if resuming is not None:
+        explanation = replace(explanation, remedies=(_remedy(resuming, explanation),))
+    state = explanation.state
+    if state.name not in _CURABLE and state.placed is not Placed.PART and not _is_refused(binding):
         return explanation
+    is_held = binding.spec.scheduling_suspended or state.name in _HELD
     found = answer(
         _objects(inputs, using),
-        Question("", IsPlaced()),
+        Question("", IsDecided() if is_held else IsPlaced()),
         Bounds(seconds),
         provenance=explanation.provenance,
         causes=lambda _: (),
@@ -65,7 +78,7 @@ def with_remedies(
     facts = found.search
     return replace(
         explanation,
-        remedies=tuple(_remedy(each, explanation) for each in found.remedies),
+        remedies=(*(_remedy(each, explanation) for each in found.remedies), *explanation.remedies),
         remedy_search=RemedySearch(
             runs=facts.runs,
             seconds=facts.seconds,
@@ -74,6 +87,20 @@ def with_remedies(
             timeout_seconds=facts.timeout_seconds,
         ),
     )
+
+
+def with_claiming_remedies(
+    explanation: Explanation, template: Template, policies: Sequence[Mapping[str, Any]]
+) -> Explanation:
+    """Return the explanation of a template without a binding, with the edits after which a policy claims it."""
+    found = claiming(policies, template)
+    return replace(explanation, remedies=tuple(_remedy(each, explanation) for each in found))
+
+
+def _is_refused(binding: Binding) -> bool:
+    """Return whether the last decision failed, or was not written because of a quota."""
+    condition = binding.status.condition(SCHEDULED_CONDITION)
+    return condition is not None and condition.get("status") == "False"
 
 
 def _objects(inputs: ExplainInputs, using: Explaining) -> ObjectSet:
@@ -152,7 +179,7 @@ def _object(shown: ObjectShown) -> ChangedObject:
 
 def _subject(edit: EditShown, explanation: Explanation) -> str:
     """Return the object that a person changes: the policy rather than the binding, which has its placement."""
-    if edit.side is Side.POLICY:
+    if edit.side is Side.POLICY and edit.object.kind not in ID_LABELS:
         policy = explanation.binding.policy
         return policy.name if policy is not None else ""
     return "" if edit.object.name == explanation.binding.name else edit.object.name

@@ -91,7 +91,7 @@ def _taints(context: Context) -> Iterator[Edit]:
                     Action.REMOVE,
                     ("spec", "taints", index),
                     f"uncordon it (remove the taint {taint})" if is_cordon else f"remove the taint {taint}",
-                    extra=-1.5 if is_cordon else 0.0,
+                    extra=-0.9 if is_cordon else 0.0,
                     harm=Harm.NONE if is_cordon else Harm.WIDENS,
                     caution=""
                     if is_cordon
@@ -277,7 +277,7 @@ def _evictions(context: Context) -> Iterator[Edit]:
         yield context.make(
             Side.CLUSTER, "endEviction", context.objects.ref, Action.REMOVE, ("spec", "gracefulEvictionTasks", index),
             text=f"end the eviction from {context.name}", harm=Harm.WIDENS,
-            caution=f"The eviction has a reason: whoever asked for it wants the replicas off {context.name}.",
+            caution=f"The eviction has a reason: the one who asked for it wants the replicas off {context.name}.",
         )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.whynot.edits import Action, Edit, Side
 from karmada_scheduler.whynot.quantities import amounts_of
-from karmada_scheduler.whynot.quotas import room, shown, usage_of
+from karmada_scheduler.whynot.quotas import shown, times_left, usage_of
 from karmada_scheduler.whynot.vocabulary import capacity
 from karmada_scheduler.whynot.vocabulary.context import Context
 
@@ -32,7 +32,7 @@ def _fewer_replicas(context: Context) -> Iterator[Edit]:
         return
     one = usage_of(binding, [TargetCluster("", 1)])
     quotas = objects.quotas_with(context.outcome.patched.manifests)
-    most = room(quotas, objects.key.namespace, objects.usage, one)
+    most = times_left(quotas, objects.key.namespace, objects.usage, one)
 
     def build(amount: int) -> Edit:
         return context.make(
