@@ -81,6 +81,7 @@ def add_parser(subparsers: Any) -> None:
     )
     explain_all.add_arguments(parser)
     objects_source.add_arguments(parser)
+    objects_source.add_quota_argument(parser)
     rules.add_arguments(parser)
     parser.add_argument(
         "--from",

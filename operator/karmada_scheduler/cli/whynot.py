@@ -105,6 +105,7 @@ def add_parser(subparsers: Any) -> None:
         "--max-runs", type=_positive, default=96, metavar="N", help="sets of changes to try (default 96)"
     )
     objects_source.add_arguments(parser)
+    objects_source.add_quota_argument(parser)
     rules.add_arguments(parser)
     add_output_arguments(parser)
 

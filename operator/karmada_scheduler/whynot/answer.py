@@ -10,6 +10,8 @@ from typing import Final
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.explain.model import Cause, Provenance, Target
+from karmada_scheduler.state.model import SchedulerStatus
+from karmada_scheduler.state.schedulers import Schedulers
 from karmada_scheduler.whynot.detector import is_policy
 from karmada_scheduler.whynot.edits import Edit, ObjectRef, Side
 from karmada_scheduler.whynot.goals import Goal, IsPlaced, OffCluster, OnCluster, is_placed, on_cluster
@@ -100,7 +102,7 @@ def answer(
         remedies=_ranked(
             [
                 *(_remedy(objects, question.cluster, root, each, may_check=may_check) for each in answers),
-                *(() if holds else more(root)),
+                *(() if holds else [*_restarted(objects, question), *more(root)]),
             ]
         ),
         ineffective=tuple(_ineffective(root, each) for each in found.ineffective[:_MAX_INEFFECTIVE]),
@@ -170,6 +172,35 @@ def remedy_of_configuration(
         verified=Verified(1, 1),
         flags=flags,
     )
+
+
+def _restarted(objects: ObjectSet, question: Question) -> list[Remedy]:
+    """Return that the scheduler of the binding has to run again, if it is down and that reaches the goal."""
+    name = objects.bindings[objects.ref][1].spec.responsible_scheduler
+    scheduler = objects.schedulers.of(name)
+    if scheduler.status is not SchedulerStatus.DOWN:
+        return []
+    outcome = replace(objects, schedulers=Schedulers(), decisions=0).outcome(NO_EDITS)
+    if outcome is None or not question.goal.holds(outcome):
+        return []
+    edit = EditShown(
+        Side.CONFIGURATION,
+        "startScheduler",
+        ObjectShown("Scheduler", "", name),
+        f"{name} has to run again: {scheduler}",
+        instead=f"Start {name}, or find out why it does not renew its Lease.",
+    )
+    return [
+        Remedy(
+            edits=(edit,),
+            apply=(),
+            result=_targets(outcome.scheduled.targets),
+            moves=_stopped(_present(objects), outcome.scheduled.targets),
+            touches=Touched(1, checked=False),
+            uses_cluster=bool(question.cluster) and on_cluster(outcome, question.cluster) > 0,
+            verified=Verified(1, 1),
+        )
+    ]
 
 
 def _ranked(remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:

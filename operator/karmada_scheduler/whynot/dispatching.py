@@ -1,4 +1,4 @@
-"""The end of a suspension of dispatching, of whoever suspended it."""
+"""The end of a suspension of dispatching, in the policy or the binding that suspends it."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from karmada_scheduler.core.condition import QUOTA_EXCEEDED, SUCCESS
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.explain.names import FleetValues, nearest
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
+from karmada_scheduler.state.schedulers import Schedulers
 from karmada_scheduler.whynot.detector import is_policy, received
 from karmada_scheduler.whynot.edits import Edit, ObjectRef, Patched, patched
 from karmada_scheduler.whynot.quotas import Exceeded, Usage, exceeded, usage_of
@@ -111,8 +112,7 @@ class ObjectSet:
         quotas: FederatedResourceQuotas, in the order of the API server; they count if a quota has refused the binding.
         policies: All policies; empty if they are not known.
         template_labels: The labels of the template of the binding; None if they are not known.
-        existing_schedulers: The names of the schedulers that exist; None if that is not known. A binding of another one is
-            not scheduled.
+        schedulers: Which schedulers exist. A binding of one that is missing or down is not scheduled.
         has_all_bindings: Whether ``bindings`` has all; without the permission to list them there is only the one.
         as_new: Whether placements, statuses and evictions are forgotten before anything is scheduled.
         now: The time at which a reschedule would be requested.
@@ -127,7 +127,7 @@ class ObjectSet:
     quotas: Mapping[ObjectRef, Manifest] = field(default_factory=dict)
     policies: Mapping[ObjectRef, Manifest] = field(default_factory=dict)
     template_labels: Mapping[str, str] | None = None
-    existing_schedulers: Sequence[str] | None = None
+    schedulers: Schedulers = field(default_factory=Schedulers)
     has_all_bindings: bool = True
     as_new: bool = False
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -228,9 +228,10 @@ class ObjectSet:
         mine = [each for each in bindings if isinstance(each, Binding)]
         binding = changed.get(self.ref, self.bindings[self.ref][1])
         assert isinstance(binding, Binding)
-        name = binding.spec.responsible_scheduler
-        if key is None and self.existing_schedulers is not None and name not in self.existing_schedulers:
-            scheduled = Scheduled(ScheduleType.AVOID, binding.spec.clusters, None, name, NOBODY_DECIDES)
+        responsible = self.schedulers.of(binding.spec.responsible_scheduler)
+        if key is None and not responsible.decides:
+            text = str(responsible)
+            scheduled = Scheduled(ScheduleType.AVOID, binding.spec.clusters, None, text, NOBODY_DECIDES)
         else:
             scheduled = self.scheduler.schedule(snapshot, mine, key or self.key)
         if key is None:

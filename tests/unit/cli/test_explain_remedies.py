@@ -174,7 +174,7 @@ def test_changes_are_written_in_full_at_any_width(files: Files, width: int) -> N
     assert max(map(len, out.splitlines())) <= width
     written = " ".join(out.split())
     assert (
-        "uncordon it (remove the taint cluster.karmada.io/unschedulable:NoSchedule) -> us-east-2 6" in written
+        "uncordon it (cluster.karmada.io/unschedulable:NoSchedule) -> us-east-2 6" in written
     )
 
 

@@ -32,11 +32,20 @@ from karmada_scheduler.state.model import SchedulerShown
 from karmada_scheduler.state.schedulers import Schedulers, schedulers_of
 from karmada_scheduler.state.stored import mapping, mappings
 
-__all__ = ["NoAnswerError", "Objects", "add_arguments", "add_other_bindings", "captured", "gather"]
+__all__ = [
+    "NoAnswerError",
+    "Objects",
+    "add_arguments",
+    "add_quota_argument",
+    "add_other_bindings",
+    "captured",
+    "gather",
+]
 
 Manifest = Mapping[str, Any]
 T = TypeVar("T")
 
+_FILES: Final = "YAML or JSON as kubectl writes it, also gzipped, - for standard input; may be repeated"
 _QUOTA: Final = "FederatedResourceQuota"
 _WARNINGS: Final = ("federatedresourcequotas:",)
 _POLICIES: Final = ("propagationpolicies:", "clusterpropagationpolicies:")
@@ -164,7 +173,7 @@ def _unknown(wanted: BindingKey, known: Sequence[BindingKey]) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags for files and for a control plane."""
-    files = "YAML or JSON as kubectl writes it, also gzipped, - for standard input; may be repeated"
+    files = _FILES
     parser.add_argument("--clusters", action="append", metavar="FILE", help=f"Clusters: {files}")
     parser.add_argument(
         "--bindings", action="append", metavar="FILE", help=f"bindings of both kinds: {files}"
@@ -174,13 +183,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="FILE",
         help=f"policies, for what they say beyond the binding: {files}",
-    )
-    parser.add_argument(
-        "--quotas",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help=f"FederatedResourceQuotas, for changes of a workload that a quota refuses: {files}",
     )
     parser.add_argument(
         "--workloads",
@@ -207,6 +209,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         metavar="FILE",
         help="a file of explain --capture instead of a control plane: its objects, and its rules unless flags name others",
+    )
+
+
+def add_quota_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the flag for files of quotas."""
+    parser.add_argument(
+        "--quotas",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=f"FederatedResourceQuotas, for changes of a workload that a quota refuses: {_FILES}",
     )
 
 

@@ -25,6 +25,7 @@ from karmada_scheduler.explain.model import (
 )
 from karmada_scheduler.explain.policies import Template
 from karmada_scheduler.state.model import Placed, StateName
+from karmada_scheduler.state.schedulers import Schedulers
 from karmada_scheduler.whynot.answer import Question, answer
 from karmada_scheduler.whynot.dispatching import resumed
 from karmada_scheduler.whynot.edits import ObjectRef, Side
@@ -107,7 +108,14 @@ def _objects(inputs: ExplainInputs, using: Explaining) -> ObjectSet:
     """Return the objects that the search edits: other bindings only where they change the decision about this one."""
     objects = using.objects
     bindings = objects.bindings if using.scheduler.is_coupled else [inputs.binding]
-    return editable(objects, inputs.binding.key, using.gates, using.scheduler, bindings=bindings)
+    return editable(
+        objects,
+        inputs.binding.key,
+        using.gates,
+        using.scheduler,
+        bindings=bindings,
+        schedulers=inputs.schedulers,
+    )
 
 
 def editable(
@@ -118,6 +126,7 @@ def editable(
     *,
     bindings: Sequence[Binding],
     as_new: bool = False,
+    schedulers: Schedulers | None = None,
 ) -> ObjectSet:
     """Return the objects that a search edits.
 
@@ -128,6 +137,7 @@ def editable(
         scheduler: Schedules the changed objects.
         bindings: The binding in question, and those that decisions about it read.
         as_new: Whether placements are forgotten.
+        schedulers: Which schedulers exist; None for those that the objects tell of.
     """
     mine = next(each for each in bindings if each.key == key)
     return ObjectSet(
@@ -142,6 +152,7 @@ def editable(
         quotas={_ref(each): each for each in objects.quotas or ()},
         policies={_ref(each): each for each in objects.policies or ()},
         template_labels=objects.template_labels(mine.spec.resource),
+        schedulers=objects.schedulers() if schedulers is None else schedulers,
         has_all_bindings=not objects.unlisted,
         as_new=as_new,
     )

@@ -90,7 +90,7 @@ def _taints(context: Context) -> Iterator[Edit]:
                     "removeTaint",
                     Action.REMOVE,
                     ("spec", "taints", index),
-                    f"uncordon it (remove the taint {taint})" if is_cordon else f"remove the taint {taint}",
+                    f"uncordon it ({taint})" if is_cordon else f"remove the taint {taint}",
                     extra=-0.9 if is_cordon else 0.0,
                     harm=Harm.NONE if is_cordon else Harm.WIDENS,
                     caution=""

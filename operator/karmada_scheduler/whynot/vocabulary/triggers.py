@@ -7,8 +7,9 @@ from datetime import UTC, timedelta
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.explain.names import nearest
+from karmada_scheduler.state.model import SchedulerStatus
 from karmada_scheduler.state.suspension import manager_of
-from karmada_scheduler.whynot.edits import Action, Edit, Side
+from karmada_scheduler.whynot.edits import Action, Edit, Harm, Side
 from karmada_scheduler.whynot.vocabulary.context import Context
 
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
@@ -38,14 +39,19 @@ def _resume(context: Context) -> Edit:
 
 def _scheduler_names(context: Context) -> Iterator[Edit]:
     """Yield the names of schedulers that exist, the most similar first."""
-    written = context.binding.spec.responsible_scheduler
-    names = sorted(set(context.objects.existing_schedulers or (DEFAULT_SCHEDULER_NAME,)) - {written})
+    written, schedulers = context.binding.spec.responsible_scheduler, context.objects.schedulers
+    known = {**schedulers.seen, **schedulers.by_name}
+    names = {name for name, each in known.items() if each.decides} or {DEFAULT_SCHEDULER_NAME}
+    names.discard(written)
     near = nearest(written, names)
+    is_down = schedulers.of(written).status is SchedulerStatus.DOWN
     for number, name in enumerate(sorted(names, key=lambda each: (each != near, each))[:2]):
         yield context.make(
             Side.POLICY, "setSchedulerName", context.objects.ref, Action.SET, ("spec", "schedulerName"),
             value=name, text=f"schedulerName {name} instead of {written}", extra=1.0 + 0.1 * number,
             instead=f"A policy keeps its schedulerName: delete the policy, and create it with schedulerName {name}.",
+            harm=Harm.WIDENS if is_down else Harm.NONE,
+            caution=f"{written} decides when it runs again; {name} may decide by other rules." if is_down else "",
         )  # fmt: skip
 
 
