@@ -71,7 +71,7 @@ class Checker:
         if not answer:
             return CheckResult("refused")
         result = CheckResult(
-            "holds" if answer["holds"] else "answered" if answer["remedies"] else "none found",
+            "holds" if answer["nextHolds"] else "answered" if answer["remedies"] else "none found",
             len(answer["remedies"]),
             [len(each["apply"]) for each in answer["remedies"]],
             seconds=answer["search"]["seconds"],
@@ -79,7 +79,7 @@ class Checker:
             primary=next((each["code"] for each in answer["causes"] if each["primary"]), ""),
             complete=answer["search"]["complete"],
         )
-        if status != 2 and (status == 1) != (result.outcome == "none found"):
+        if status != 2 and (status == 0) != (answer["holds"] or bool(answer["remedies"])):
             result.problems.append(f"exit status {status} for {result.outcome}")
         base = self._simulate(question, [])
         result.simulated += 1
@@ -90,8 +90,10 @@ class Checker:
             result.problems.append(
                 f"without edits: simulate {base['clusters']}, why-not {answer['next']['result']}"
             )
-        if self._reaches(question, answer, base, is_edited=False) != answer["holds"]:
-            result.problems.append("the goal holds already, or does not, against the answer")
+        if self._reaches(question, answer, base, is_edited=False) != answer["nextHolds"]:
+            result.problems.append("the next decision reaches the goal, or does not, against the answer")
+        if answer["holds"] and not answer["nextHolds"]:
+            result.problems.append("the goal holds, and the next decision does not reach it")
         for number, remedy in enumerate(answer["remedies"]):
             self._check_remedy(question, answer, remedy, f"remedy {number}", result)
         return result

@@ -40,6 +40,7 @@ from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.explain.trace_trigger import at
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.state.reading import state_of
 from karmada_scheduler.views.fields import as_json, as_yaml, why_not_cluster_fields, why_not_fields
 from karmada_scheduler.views.layout import Style
 from karmada_scheduler.views.printable import printable, with_printable_texts
@@ -267,11 +268,13 @@ class Session:
                 of_binding=arguments.off or not arguments.cluster,
             )
 
+        inputs = self._inputs(binding, edited.snapshot, gates)
         return answer(
             edited,
             Question(arguments.cluster, _goal(arguments)),
             Bounds(arguments.timeout or _SEARCH_SECONDS, arguments.max_runs),
-            provenance=self._provenance(self._inputs(binding, edited.snapshot, gates)),
+            state=state_of(binding, edited.manifests[edited.ref], inputs.facts),
+            provenance=self._provenance(inputs),
             causes=causes,
             notes=self._notes(),
             more=lambda root: self._by_configuration(edited, root) if arguments.allow else (),

@@ -9,12 +9,21 @@ from typing import Final
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
+from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.explain.model import Cause, Provenance, Target
-from karmada_scheduler.state.model import SchedulerStatus
+from karmada_scheduler.state.model import BindingState, SchedulerStatus
 from karmada_scheduler.state.schedulers import Schedulers
 from karmada_scheduler.whynot.detector import is_policy
 from karmada_scheduler.whynot.edits import Edit, ObjectRef, Side
-from karmada_scheduler.whynot.goals import Goal, IsPlaced, OffCluster, OnCluster, is_placed, on_cluster
+from karmada_scheduler.whynot.goals import (
+    Goal,
+    IsDecided,
+    IsPlaced,
+    OffCluster,
+    OnCluster,
+    is_placed,
+    on_cluster,
+)
 from karmada_scheduler.whynot.harm import caution_of
 from karmada_scheduler.whynot.model import (
     BindingShown,
@@ -32,7 +41,7 @@ from karmada_scheduler.whynot.model import (
     Verified,
     WhyNot,
 )
-from karmada_scheduler.whynot.objects import NO_EDITS, ObjectSet, Outcome
+from karmada_scheduler.whynot.objects import NO_EDITS, NOBODY_DECIDES, ObjectSet, Outcome, Scheduled
 from karmada_scheduler.whynot.search import Answer, Bounds, Found, Search
 
 _MAX_INEFFECTIVE: Final = 40
@@ -58,6 +67,7 @@ def answer(
     question: Question,
     bounds: Bounds,
     *,
+    state: BindingState,
     provenance: Provenance,
     causes: Callable[[Outcome], Sequence[Cause]],
     more: Callable[[Outcome], Sequence[Remedy]] = lambda _: (),
@@ -70,6 +80,7 @@ def answer(
         objects: All objects.
         question: The question.
         bounds: Where the search ends.
+        state: What is stored about the binding.
         provenance: Where the objects come from.
         causes: Returns why the goal does not hold.
         more: Returns remedies that are no patches of objects; called if the goal does not hold.
@@ -80,10 +91,12 @@ def answer(
     root = objects.outcome(NO_EDITS)
     assert root is not None  # the objects were read before
     goal = question.goal
-    holds = goal.holds(root)
-    found = Found() if holds else Search(objects, goal, bounds, cluster=question.cluster, clock=clock).run()
+    next_holds = goal.holds(root)
+    found = (
+        Found() if next_holds else Search(objects, goal, bounds, cluster=question.cluster, clock=clock).run()
+    )
     answers = list(found.answers)
-    if not holds and isinstance(goal, OnCluster) and not is_placed(root) and not root.scheduled.targets:
+    if not next_holds and isinstance(goal, OnCluster) and not is_placed(root) and not root.scheduled.targets:
         answers += _placing(objects, question.cluster, bounds, found, elapsed=clock() - start, clock=clock)
 
     def may_check() -> bool:
@@ -94,15 +107,17 @@ def answer(
         binding=BindingShown(*binding.key, binding.generation, binding.spec.replicas),
         cluster=question.cluster,
         goal=_goal_shown(goal, as_new=objects.as_new),
-        holds=holds,
+        state=state,
+        holds=next_holds and _is_stored(objects, goal, root),
+        next_holds=next_holds,
         provenance=provenance,
         present=_targets(_present(objects)),
         next=NextDecision(_targets(root.scheduled.targets), root.scheduled.code, root.scheduled.problem),
-        causes=() if holds else tuple(causes(root)),
+        causes=() if next_holds else tuple(causes(root)),
         remedies=_ranked(
             [
                 *(_remedy(objects, question.cluster, root, each, may_check=may_check) for each in answers),
-                *(() if holds else [*_restarted(objects, question), *more(root)]),
+                *(() if next_holds else [*_restarted(objects, question), *more(root)]),
             ]
         ),
         ineffective=tuple(_ineffective(root, each) for each in found.ineffective[:_MAX_INEFFECTIVE]),
@@ -119,6 +134,14 @@ def answer(
         ),
         notes=tuple(notes),
     )
+
+
+def _is_stored(objects: ObjectSet, goal: Goal, root: Outcome) -> bool:
+    """Return whether what is stored reaches a goal; with forgotten placements, only the next decision counts."""
+    if objects.as_new:
+        return True
+    stored = Scheduled(ScheduleType.AVOID, root.binding.spec.clusters, None, code=NOBODY_DECIDES)
+    return goal.holds(replace(root, scheduled=stored)) if not isinstance(goal, IsDecided) else True
 
 
 def _placing(

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from karmada_scheduler.explain.model import Cause, Provenance, Target
+from karmada_scheduler.state.model import BindingState
 from karmada_scheduler.whynot.edits import Harm, Side
 
 
@@ -208,9 +209,11 @@ class WhyNot:
 
     Attributes:
         cluster: The cluster in question; "" if the goal is that the binding is placed anywhere.
-        holds: Whether the goal holds without any edit.
+        state: What is stored about the binding, and who decides.
+        holds: Whether the goal holds in what is stored, and the next decision does not change that.
+        next_holds: Whether the next decision reaches the goal without any edit. If it is not stored, it is a hypothesis.
         present: The placement of the binding.
-        causes: Why the goal does not hold; none if it does.
+        causes: Why the goal does not hold; none if the next decision reaches it.
         remedies: The best ones, in the order of their ranks.
         ineffective: Single edits that were tried.
         notes: What limits the answer, in sentences: objects that may not be read.
@@ -219,7 +222,9 @@ class WhyNot:
     binding: BindingShown
     cluster: str
     goal: GoalShown
+    state: BindingState
     holds: bool
+    next_holds: bool
     provenance: Provenance
     present: tuple[Target, ...]
     next: NextDecision

@@ -12,7 +12,7 @@ from typing import Final
 
 from karmada_scheduler.whynot.blockers import Blocker, Step, blocker_of, last_attempt, signature
 from karmada_scheduler.whynot.edits import Edit, Harm, Side, compatible
-from karmada_scheduler.whynot.goals import Goal, IsDecided, IsPlaced, OffCluster
+from karmada_scheduler.whynot.goals import Goal, IsDecided, IsPlaced, OffCluster, OnCluster
 from karmada_scheduler.whynot.harm import harm_of
 from karmada_scheduler.whynot.objects import NO_EDITS, Edits, ObjectSet, Outcome
 from karmada_scheduler.whynot.quantities import least
@@ -257,7 +257,8 @@ class Search:
     def _expand(self, node: _Node) -> None:
         """Queue the edits that may cure what blocks the clusters of the goal."""
         for source, name, blocker in node.sources:
-            context = Context(self._objects, source, blocker, name)
+            is_wanted = isinstance(self._goal, OnCluster)
+            context = Context(self._objects, source, blocker, name, is_wanted)
             offered = leaving.proposals if isinstance(self._goal, OffCluster) else proposals
             for each in offered(context):
                 if source.forced and each.side not in _ASKING and each.op != "setReplicas":

@@ -36,8 +36,8 @@ __all__ = [
     "NoAnswerError",
     "Objects",
     "add_arguments",
-    "add_quota_argument",
     "add_other_bindings",
+    "add_quota_argument",
     "captured",
     "gather",
 ]

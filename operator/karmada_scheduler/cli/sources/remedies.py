@@ -73,6 +73,7 @@ def with_remedies(
         _objects(inputs, using),
         Question("", IsDecided() if is_held else IsPlaced()),
         Bounds(seconds),
+        state=explanation.state,
         provenance=explanation.provenance,
         causes=lambda _: (),
     )

@@ -72,9 +72,10 @@ def competitors(context: Context) -> Iterator[Edit]:
             break
 
 
-def exclude(context: Context, name: str, *, extra: float = 0.0, harm: Harm = Harm.NARROWS) -> Iterator[Edit]:
-    """Yield the edit that takes one cluster out of the affinity."""
-    caution = "" if harm is Harm.NONE else f"It takes {name}, which the policy allows, out of it."
+def exclude(context: Context, name: str, *, extra: float = 0.0) -> Iterator[Edit]:
+    """Yield the edit that takes one cluster out of the affinity; harmless if another one is asked for, or this one is left."""
+    harm = Harm.NONE if context.is_wanted or name == context.name else Harm.NARROWS
+    caution = "" if name == context.name else f"It takes {name}, which the policy allows, out of it."
     for path, found in context.affinity_paths():
         names = (found.get("clusterNames") or ()) if isinstance(found, dict) else ()
         if name in names and len(names) > 1:
@@ -330,10 +331,13 @@ def _set_label(context: Context, key: str, value: str) -> Iterator[Edit]:
     if names_a_place(key) and present:
         return
     caution = _if_true(context, value) if names_a_place(key) else ""
+    if present:
+        caution = f"Whatever selects {context.name} by {key}={present} loses it."
     text = f"label {key}={value}" + (f" ({present} now)" if present else "")
     yield context.on_cluster(
-        "setLabel", Action.SET, ("metadata", "labels", key), text, value=value, caution=caution
-    )
+        "setLabel", Action.SET, ("metadata", "labels", key), text, value=value, caution=caution,
+        harm=Harm.NARROWS if present else Harm.NONE,
+    )  # fmt: skip
 
 
 def _corrected_label(context: Context, path: Path, labels: dict[str, str], key: str) -> Iterator[Edit]:

@@ -42,12 +42,14 @@ class Context:
         outcome: The binding after edits.
         blocker: Where the cluster drops out.
         name: The cluster.
+        is_wanted: Whether replicas are wanted on this cluster, and not anywhere: then it may be preferred to others.
     """
 
     objects: ObjectSet
     outcome: Outcome
     blocker: Blocker
     name: str
+    is_wanted: bool = False
 
     @property
     def binding(self) -> Binding:

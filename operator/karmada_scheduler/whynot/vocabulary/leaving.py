@@ -13,7 +13,7 @@ def proposals(context: Context) -> Iterator[Edit]:
     """Yield edits that take a cluster out of the candidates, the selection or the division."""
     yield from policies.proposals(context)
     yield from triggers.reschedule(context)
-    yield from affinity.exclude(context, context.name, harm=Harm.NONE)
+    yield from affinity.exclude(context, context.name)
     for path, _ in context.affinity_paths():
         if context.cluster.region:
             yield context.policy(

@@ -36,6 +36,9 @@ def fewer_competitors(context: Context) -> Iterator[Edit]:
 
 
 def _limits(context: Context, index: int, constraint: dict[str, Any], name: str, most: int) -> Iterator[Edit]:
+    # Several limits may have to change together: the next one comes before other edits.
+    edited = context.outcome.edits
+    joint = -2.0 if edited and all(each.op == "setGroups" for each in edited) else 0.0
     for field in ("maxGroups", "minGroups"):
         base = constraint.get(field) or 0
         amounts = [most] if most > base else list(dict.fromkeys((max(1, most), 1))) if base > 1 else []
@@ -46,7 +49,9 @@ def _limits(context: Context, index: int, constraint: dict[str, Any], name: str,
         counts_sets = counts_component_sets(context.binding.spec, context.objects.gates)
         harm = Harm.UNCHECKED if name == SPREAD_BY_CLUSTER and counts_sets else Harm.NONE
 
-        def build(amount: int, field: str = field, base: int = base, harm: Harm = harm) -> Edit:
+        def build(
+            amount: int, field: str = field, base: int = base, harm: Harm = harm, joint: float = joint
+        ) -> Edit:
             return context.policy(
                 "setGroups",
                 Action.SET,
@@ -54,6 +59,7 @@ def _limits(context: Context, index: int, constraint: dict[str, Any], name: str,
                 f"{name} {field} {amount} ({base} now)",
                 value=amount,
                 harm=harm,
+                extra=joint,
             )
 
         yield from amounts_of(build, f"{name} {field}", base=base, amounts=amounts)
