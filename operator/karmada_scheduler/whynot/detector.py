@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from karmada_scheduler.api.manifest import Manifest, ManifestError
 from karmada_scheduler.api.policy import ID_LABELS
-from karmada_scheduler.claims import PolicyWritten, claim, template_of
+from karmada_scheduler.claims import DetectorOptions, PolicyWritten, claim, template_of
 from karmada_scheduler.whynot.edits import ObjectRef
+
+_WITH_PREEMPTION: Final = DetectorOptions(preemption=True)
+"""An edit that needs the gate PropagationPolicyPreemption says so: nothing that is stored tells whether it is on."""
 
 
 def is_policy(ref: ObjectRef) -> bool:
     """Return whether an object is a PropagationPolicy or a ClusterPropagationPolicy."""
     return ref.kind in ID_LABELS
+
+
+def ref_of(manifest: Manifest) -> ObjectRef:
+    """Return an object as the target of edits."""
+    metadata = manifest.get("metadata") or {}
+    return ObjectRef(
+        str(manifest.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+    )
 
 
 def received(
@@ -39,6 +51,7 @@ def received(
             policies,
             [binding],
             events=[PolicyWritten(each) for each in written],
+            options=_WITH_PREEMPTION,
             other_orders=False,
         )
     except ManifestError:

@@ -10,7 +10,7 @@ from karmada_scheduler.api.policy import claims, policy_name
 from karmada_scheduler.explain.model import Target
 from karmada_scheduler.state.stored import mapping
 from karmada_scheduler.state.suspension import Suspended
-from karmada_scheduler.whynot.detector import received
+from karmada_scheduler.whynot.detector import received, ref_of
 from karmada_scheduler.whynot.edits import Action, Edit, ObjectRef, Side, edit, patched
 from karmada_scheduler.whynot.model import EditShown, ObjectPatch, ObjectShown, Remedy, Touched, Verified
 
@@ -32,7 +32,7 @@ def resumed(binding: Binding, manifest: Manifest, policies: Sequence[Manifest]) 
     policy = next((each for each in policies if claims(each, binding.labels)), None)
     written = mapping(mapping(policy and policy.get("spec")).get("suspension"))
     is_policy = policy is not None and bool(written.get(name))
-    target = _ref(policy) if policy is not None and is_policy else ObjectRef(*binding.key)
+    target = ref_of(policy) if policy is not None and is_policy else ObjectRef(*binding.key)
     where = policy_name(policy) if policy is not None and is_policy else "the binding"
     change = _edit(target, name, where)
     read = policy if policy is not None and is_policy else manifest
@@ -53,13 +53,6 @@ def resumed(binding: Binding, manifest: Manifest, policies: Sequence[Manifest]) 
         touches=Touched(1, checked=not is_policy),
         uses_cluster=False,
         verified=Verified(1, 1),
-    )
-
-
-def _ref(policy: Manifest) -> ObjectRef:
-    metadata = mapping(policy.get("metadata"))
-    return ObjectRef(
-        str(policy.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.claims.selectors import Match
 from karmada_scheduler.explain.policies import Miss, Template, match_of, misses
+from karmada_scheduler.whynot.detector import ref_of
 from karmada_scheduler.whynot.edits import Action, Edit, Harm, ObjectRef, Side, edit, patched
 from karmada_scheduler.whynot.model import EditShown, ObjectPatch, ObjectShown, Remedy, Touched, Verified
 
@@ -57,14 +58,7 @@ def claiming(policies: Sequence[Manifest], template: Template, *, most: int = 3)
 
 
 def _policy(near: Sequence[Miss], target: ObjectRef) -> Manifest:
-    return next(each.policy for each in near if _ref(each.policy) == target)
-
-
-def _ref(policy: Mapping[str, Any]) -> ObjectRef:
-    metadata = policy.get("metadata") or {}
-    return ObjectRef(
-        str(policy.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
-    )
+    return next(each.policy for each in near if ref_of(each.policy) == target)
 
 
 def _corrected(miss: Miss, template: Template) -> Iterator[Edit]:
@@ -79,7 +73,7 @@ def _corrected(miss: Miss, template: Template) -> Iterator[Edit]:
         return
     asked = miss.policy["spec"]["resourceSelectors"][miss.index].get(miss.field)
     yield edit(
-        Side.POLICY, "correctSelector", _ref(miss.policy), Action.SET,
+        Side.POLICY, "correctSelector", ref_of(miss.policy), Action.SET,
         ("spec", "resourceSelectors", miss.index, miss.field), value=wanted[miss.field],
         text=f"select {miss.field} {wanted[miss.field]} instead of {asked} in {miss.name}",
         caution=f"What the selector matches now is released, if there is a {template.kind} {asked}."
@@ -94,7 +88,7 @@ def _added(miss: Miss, template: Template) -> Edit:
     if template.namespace:
         selector["namespace"] = template.namespace
     return edit(
-        Side.POLICY, "addSelector", _ref(miss.policy), Action.APPEND, ("spec", "resourceSelectors"), value=selector,
+        Side.POLICY, "addSelector", ref_of(miss.policy), Action.APPEND, ("spec", "resourceSelectors"), value=selector,
         text=f"one more selector in {miss.name}: {template.kind} {template.name}",
         caution=f"The template then gets the placement of {miss.name}.",
     )  # fmt: skip

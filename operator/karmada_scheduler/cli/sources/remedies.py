@@ -27,6 +27,7 @@ from karmada_scheduler.explain.policies import Template
 from karmada_scheduler.state.model import Placed, StateName
 from karmada_scheduler.state.schedulers import Schedulers
 from karmada_scheduler.whynot.answer import Question, answer
+from karmada_scheduler.whynot.detector import ref_of
 from karmada_scheduler.whynot.dispatching import resumed
 from karmada_scheduler.whynot.edits import ObjectRef, Side
 from karmada_scheduler.whynot.goals import IsDecided, IsPlaced
@@ -150,19 +151,12 @@ def editable(
             for each in objects.clusters
         },
         {ObjectRef(*each.key): (objects.manifests[each.key], each) for each in bindings},
-        quotas={_ref(each): each for each in objects.quotas or ()},
-        policies={_ref(each): each for each in objects.policies or ()},
+        quotas={ref_of(each): each for each in objects.quotas or ()},
+        policies={ref_of(each): each for each in objects.policies or ()},
         template_labels=objects.template_labels(mine.spec.resource),
         schedulers=objects.schedulers() if schedulers is None else schedulers,
         has_all_bindings=not objects.unlisted,
         as_new=as_new,
-    )
-
-
-def _ref(manifest: Mapping[str, Any]) -> ObjectRef:
-    metadata = manifest.get("metadata") or {}
-    return ObjectRef(
-        str(manifest.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
     )
 
 
