@@ -40,5 +40,5 @@ def test_the_output_follows_the_schema(asked: BindingBuilder, options: tuple[str
     assert found["kind"] == "WhyNot"
     assert list(problems(found, schema, schema)) == []
     assert [each.get("primary", False) for each in found["causes"]].count(True) == (
-        0 if found["holds"] else 1
+        0 if found["nextHolds"] else 1
     )

@@ -52,7 +52,7 @@ def _line(size: int, options: argparse.Namespace) -> str:
         for question in _questions(size, options, checker):
             with _cpu_time() as spent:
                 _, answer = checker.ask(question)
-            if not answer or answer["holds"]:
+            if not answer or answer["nextHolds"]:
                 continue
             answered += bool(answer["remedies"])
             seconds.append(answer["search"]["seconds"])

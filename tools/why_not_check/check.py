@@ -71,7 +71,7 @@ class Checker:
         if not answer:
             return CheckResult("refused")
         result = CheckResult(
-            "holds" if answer["holds"] else "answered" if answer["remedies"] else "none found",
+            "holds" if answer["nextHolds"] else "answered" if answer["remedies"] else "none found",
             len(answer["remedies"]),
             [len(each["apply"]) for each in answer["remedies"]],
             seconds=answer["search"]["seconds"],
@@ -79,7 +79,7 @@ class Checker:
             primary=next((each["code"] for each in answer["causes"] if each["primary"]), ""),
             complete=answer["search"]["complete"],
         )
-        if status != 2 and (status == 1) != (result.outcome == "none found"):
+        if status != 2 and (status == 0) != (answer["holds"] or bool(answer["remedies"])):
             result.problems.append(f"exit status {status} for {result.outcome}")
         base = self._simulate(question, [])
         result.simulated += 1
@@ -90,8 +90,10 @@ class Checker:
             result.problems.append(
                 f"without edits: simulate {base['clusters']}, why-not {answer['next']['result']}"
             )
-        if self._reaches(question, answer, base, is_edited=False) != answer["holds"]:
-            result.problems.append("the goal holds already, or does not, against the answer")
+        if self._reaches(question, answer, base, is_edited=False) != answer["nextHolds"]:
+            result.problems.append("the next decision reaches the goal, or does not, against the answer")
+        if answer["holds"] and not answer["nextHolds"]:
+            result.problems.append("the goal holds, and the next decision does not reach it")
         for number, remedy in enumerate(answer["remedies"]):
             self._check_remedy(question, answer, remedy, f"remedy {number}", result)
         return result
@@ -166,7 +168,9 @@ class Checker:
         goal = answer["goal"]["type"]
         clusters = {each["name"]: each["replicas"] for each in found["clusters"]}
         is_placed = bool(clusters) and (
-            found["scheduleType"] == "Avoid" or found["condition"]["status"] == "True"
+            _keeps_all_replicas(found, clusters)
+            if found["scheduleType"] == "Avoid"
+            else found["condition"]["status"] == "True"
         )
         if goal == "offCluster":
             return bool(is_placed and question.cluster not in clusters)
@@ -175,11 +179,8 @@ class Checker:
         if question.cluster not in clusters or (is_edited and not is_placed):
             return False
         spec = found["manifest"]["spec"]
-        divided = (spec.get("replicas") or spec.get("replicaRequirements") is not None) and len(
-            spec.get("components") or []
-        ) <= 1
         wanted = int(answer["goal"]["replicas"])
-        return bool(clusters[question.cluster] >= wanted) if divided else wanted <= 1
+        return bool(clusters[question.cluster] >= wanted) if _has_replicas(spec) else wanted <= 1
 
     def simulate(self, clusters: Manifests, bindings: Manifests) -> list[dict[str, Any]]:
         """Return what ``simulate`` prints about bindings."""
@@ -194,6 +195,24 @@ class Checker:
 
     def _files(self) -> list[str]:
         return ["--clusters", str(self._clusters), "--bindings", str(self._bindings)]
+
+
+def _keeps_all_replicas(found: dict[str, Any], clusters: dict[str, int]) -> bool:
+    """Return whether a placement that nothing changes is complete; while scheduling is suspended, it need not be."""
+    spec = found["manifest"]["spec"]
+    if not (spec.get("suspension") or {}).get("scheduling") or not _has_replicas(spec):
+        return True
+    wanted = spec.get("replicas") or 0
+    placement = spec.get("placement") or {}
+    strategy = (placement.get("replicaScheduling") or {}).get("replicaSchedulingType") or "Duplicated"
+    if strategy == "Duplicated":
+        return all(each == wanted for each in clusters.values())
+    return sum(clusters.values()) == wanted
+
+
+def _has_replicas(spec: dict[str, Any]) -> bool:
+    has_some = spec.get("replicas") or spec.get("replicaRequirements") is not None
+    return bool(has_some and len(spec.get("components") or []) <= 1)
 
 
 _PLACED: dict[str, Any] = {"goal": {"type": "placed", "replicas": 0}}

@@ -183,7 +183,7 @@ def compare(
 
     def compared(objects: ObjectSet, question: Question, bounds: Bounds, **rest: Any) -> WhyNot:
         found = original(objects, question, bounds, **rest)
-        if found.holds:
+        if found.next_holds:
             comparison.outcomes["holds"] += 1
             return found
         if objects.bindings[objects.ref][1].spec.placement is None:

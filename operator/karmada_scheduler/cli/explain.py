@@ -27,7 +27,7 @@ from karmada_scheduler.cli.sources.bindings import possible_keys
 from karmada_scheduler.cli.sources.inputs import explaining
 from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, add_other_bindings, captured, gather
 from karmada_scheduler.cli.sources.process import read_process, use_rules
-from karmada_scheduler.cli.sources.remedies import with_remedies
+from karmada_scheduler.cli.sources.remedies import with_claiming_remedies, with_remedies
 from karmada_scheduler.cli.sources.times import seconds
 from karmada_scheduler.config import features
 from karmada_scheduler.explain.causes_capacity import may_be_overcommitted
@@ -81,6 +81,7 @@ def add_parser(subparsers: Any) -> None:
     )
     explain_all.add_arguments(parser)
     objects_source.add_arguments(parser)
+    objects_source.add_quota_argument(parser)
     rules.add_arguments(parser)
     parser.add_argument(
         "--from",
@@ -381,7 +382,8 @@ def _unclaimed(
     if objects.is_live and objects.policies is None:
         raise NoAnswerError(f"{arguments.name} has no binding, and the policies cannot be read")
     template = Template(found.api_version, found.kind, found.namespace, found.name, found.labels)
-    return explain_unclaimed(template, objects.policies or (), source=objects.source)
+    explanation = explain_unclaimed(template, objects.policies or (), source=objects.source)
+    return with_claiming_remedies(explanation, template, objects.policies or ())
 
 
 @contextmanager

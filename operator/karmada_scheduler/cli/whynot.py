@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
-from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.cli.explain import add_output_arguments, style_of
 from karmada_scheduler.cli.sources import capture, rules
@@ -24,6 +23,7 @@ from karmada_scheduler.cli.sources import objects as objects_source
 from karmada_scheduler.cli.sources.bindings import possible_keys
 from karmada_scheduler.cli.sources.configurations import alternatives
 from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, gather, workload_reader
+from karmada_scheduler.cli.sources.remedies import editable
 from karmada_scheduler.cli.sources.rules import Frameworks
 from karmada_scheduler.cli.sources.simulated import SimulatedScheduler
 from karmada_scheduler.cli.sources.times import seconds
@@ -41,13 +41,13 @@ from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.explain.trace_trigger import at
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.state.reading import state_of
 from karmada_scheduler.views.fields import as_json, as_yaml, why_not_cluster_fields, why_not_fields
 from karmada_scheduler.views.layout import Style
 from karmada_scheduler.views.printable import printable, with_printable_texts
 from karmada_scheduler.views.why_not import why_not_cluster_text, why_not_text
 from karmada_scheduler.whynot.answer import Question, answer, remedy_of_configuration
 from karmada_scheduler.whynot.blockers import Step, blocker_of
-from karmada_scheduler.whynot.edits import ObjectRef
 from karmada_scheduler.whynot.goals import Goal, IsPlaced, OffCluster, OnCluster, is_placed
 from karmada_scheduler.whynot.model import Remedy, WhyNot
 from karmada_scheduler.whynot.objects import ObjectSet, Outcome
@@ -107,6 +107,7 @@ def add_parser(subparsers: Any) -> None:
         "--max-runs", type=_positive, default=96, metavar="N", help="sets of changes to try (default 96)"
     )
     objects_source.add_arguments(parser)
+    objects_source.add_quota_argument(parser)
     rules.add_arguments(parser)
     add_output_arguments(parser)
 
@@ -253,11 +254,11 @@ class Session:
     def ask(self, gates: FeatureGates, key: BindingKey) -> WhyNot:
         """Return the answer about one binding."""
         arguments, objects = self.arguments, self.objects
-        editable = self._editable(gates, key, self.scheduler)
-        binding = editable.bindings[editable.ref][1]
+        edited = self._editable(gates, key, self.scheduler)
+        binding = edited.bindings[edited.ref][1]
 
         def causes(root: Outcome) -> list[Cause]:
-            snapshot = editable.snapshot
+            snapshot = edited.snapshot
             self.scheduler.show(snapshot, objects.bindings)
             inputs = self._inputs(binding, snapshot, gates)
             situation = Situation(inputs, None if arguments.as_new else root.scheduled.decision)
@@ -268,14 +269,16 @@ class Session:
                 of_binding=arguments.off or not arguments.cluster,
             )
 
+        inputs = self._inputs(binding, edited.snapshot, gates)
         return answer(
-            editable,
+            edited,
             Question(arguments.cluster, _goal(arguments)),
             Bounds(arguments.timeout or _SEARCH_SECONDS, arguments.max_runs),
-            provenance=self._provenance(self._inputs(binding, editable.snapshot, gates)),
+            state=state_of(binding, edited.manifests[edited.ref], inputs.facts),
+            provenance=self._provenance(inputs),
             causes=causes,
             notes=self._notes(),
-            more=lambda root: self._by_configuration(editable, root) if arguments.allow else (),
+            more=lambda root: self._by_configuration(edited, root) if arguments.allow else (),
         )
 
     def _notes(self) -> list[str]:
@@ -294,26 +297,16 @@ class Session:
         return ["Bindings may not be listed, so it is not known how many others the changes concern."]
 
     def _editable(self, gates: FeatureGates, key: BindingKey, scheduler: SimulatedScheduler) -> ObjectSet:
-        objects = self.objects
-        return ObjectSet(
-            key,
-            gates,
-            scheduler,
-            {
-                ObjectRef(CLUSTER, "", each.name): (objects.manifests[each.name], each)
-                for each in objects.clusters
-            },
-            {ObjectRef(*each.key): (objects.manifests[each.key], each) for each in objects.bindings},
-            has_all_bindings=not objects.unlisted,
-            as_new=self.arguments.as_new,
+        return editable(
+            self.objects, key, gates, scheduler, bindings=self.objects.bindings, as_new=self.arguments.as_new
         )
 
-    def _by_configuration(self, editable: ObjectSet, root: Outcome) -> list[Remedy]:
+    def _by_configuration(self, edited: ObjectSet, root: Outcome) -> list[Remedy]:
         """Return the single changes of the configuration that reach the goal, each decided by a scheduler with it."""
         arguments, found = self.arguments, []
         blocker = blocker_of(root, arguments.cluster) if arguments.cluster else None
         refusing = blocker.code if blocker is not None and blocker.step is Step.FILTER else ""
-        for each in alternatives(arguments, editable.gates, refusing):
+        for each in alternatives(arguments, edited.gates, refusing):
             changed = each.applied(arguments)
             gates = features.parse(changed.feature_gates)
             scheduler = SimulatedScheduler(
@@ -327,14 +320,14 @@ class Session:
                     changed, gates, self.own, handle_for=scheduler.handle_for, say=_ignored
                 ) as frameworks:
                     scheduler.use(frameworks)
-                    outcome = self._editable(gates, editable.key, scheduler).outcome(())
+                    outcome = self._editable(gates, edited.key, scheduler).outcome(())
             except ConfigError:
                 continue  # for example the last plugin cannot be disabled
             # A decision that fails leaves the placement, which may look like the goal.
             if outcome is not None and is_placed(outcome) and _goal(arguments).holds(outcome):
                 found.append(
                     remedy_of_configuration(
-                        editable, arguments.cluster, outcome, op=each.op, text=each.text, flags=each.flags
+                        edited, arguments.cluster, outcome, op=each.op, text=each.text, flags=each.flags
                     )
                 )
         return found

@@ -43,6 +43,9 @@ PROPAGATION_POLICIES: Final = Resource(
 CLUSTER_PROPAGATION_POLICIES: Final = Resource(
     "policy.karmada.io", "v1alpha1", "clusterpropagationpolicies", "ClusterPropagationPolicy"
 )
+FEDERATED_RESOURCE_QUOTAS: Final = Resource(
+    "policy.karmada.io", "v1alpha1", "federatedresourcequotas", "FederatedResourceQuota"
+)
 CLUSTERS: Final = Resource("cluster.karmada.io", "v1alpha1", "clusters", "Cluster")
 
 WATCHED: Final = (

@@ -12,6 +12,7 @@ from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.explain.amounts import shown_times
 from karmada_scheduler.explain.causes_filter import code_of, sentence
 from karmada_scheduler.explain.causes_models import not_in_models
+from karmada_scheduler.explain.causes_values import unknown_values
 from karmada_scheduler.explain.model import Cause, FilterCell, Stage
 from karmada_scheduler.explain.names import nearest
 from karmada_scheduler.explain.situation import Situation
@@ -35,6 +36,7 @@ def of_failure(situation: Situation) -> Iterator[Cause]:
     yield from _terms(situation)
     if isinstance(error, FitError):
         yield from unknown_names(situation)
+        yield from unknown_values(situation.inputs)
         if not len(situation.inputs.snapshot):
             yield Cause("NoClusters", Stage.FILTER, {}, "no cluster exists")
         yield from _refusals(situation, traces)

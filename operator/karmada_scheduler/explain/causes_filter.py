@@ -60,7 +60,11 @@ def sentence(cell: FilterCell) -> str:
     match cell.plugin:
         case "TaintToleration":
             since = f", since {evidence['since']}" if evidence.get("since") else ""
-            return f"the taint {evidence.get('taint', '')} is not tolerated{since}"
+            near = evidence.get("nearToleration")
+            but = (
+                f"; the toleration {near} differs in its {' and '.join(evidence['differs'])}" if near else ""
+            )
+            return f"the taint {evidence.get('taint', '')} is not tolerated{since}{but}"
         case "SpreadConstraint":
             return f"{evidence.get('field', 'a property')} is not set, and a spread constraint needs it"
         case "APIEnablement":

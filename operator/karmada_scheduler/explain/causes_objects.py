@@ -10,12 +10,11 @@ from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
-from karmada_scheduler.claims.selectors import Match
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT, SCHEDULER_ERROR
 from karmada_scheduler.explain.amounts import shown
 from karmada_scheduler.explain.inputs import Manifest
 from karmada_scheduler.explain.model import Cause, Stage
-from karmada_scheduler.explain.policies import Matching, Template, claims, match_of, matching, name_of
+from karmada_scheduler.explain.policies import Matching, Template, claims, held_claim, matching, name_of
 from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.state.model import Applied, StateName
@@ -152,19 +151,15 @@ def template_of(situation: Situation) -> Template:
 
 def claim_held(situation: Situation) -> Iterator[Cause]:
     """Yield that another policy comes first, but the template stays with the one that claims it."""
-    labels = situation.inputs.binding.labels
-    holder = next((each for each in (situation.inputs.policies or ()) if claims(each, labels)), None)
-    if holder is None:
+    held = held_claim(
+        situation.inputs.policies or (), situation.inputs.binding.labels, template_of(situation)
+    )
+    if held is None:
         return
-    first = next(iter(matching((situation.inputs.policies or ()), template_of(situation))), None)
-    if first is None or first.name == name_of(holder):
-        return
-    if match_of(holder, template_of(situation)) is Match.NONE:
-        return  # its selectors no longer match, or need labels that are not known
-    preemption = str(_at(first.policy, "spec", "preemption") or "Never")
-    evidence = {"heldBy": name_of(holder), "first": first.name, "preemption": preemption}
+    preemption = str(_at(held.first.policy, "spec", "preemption") or "Never")
+    evidence = {"heldBy": held.holder_name, "first": held.first.name, "preemption": preemption}
     text = (
-        f"{first.name} comes first, but the template stays with {name_of(holder)} as long as that matches; preemption "
+        f"{held.first.name} comes first, but the template stays with {held.holder_name} as long as that matches; preemption "
         "needs preemption: Always, names in its selectors, and the gate PropagationPolicyPreemption"
     )
     yield Cause("ClaimHeld", Stage.POLICY, evidence, text)

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.matching import IN, LabelSelector, Requirement, matches_zones
 from karmada_scheduler.api.placement import ClusterAffinity
+from karmada_scheduler.explain.causes_values import near_toleration
 from karmada_scheduler.explain.inputs import ExplainInputs, Manifest
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.snapshot import Snapshot
@@ -106,7 +107,7 @@ def _taint(cycle: Cycle, cluster: Cluster, inputs: ExplainInputs) -> Evidence:
     for taint in cluster.taints:
         if taint.blocks_scheduling and not any(each.tolerates(taint) for each in tolerations):
             short = f"{taint.key.rpartition('/')[2]}:{taint.effect}"
-            fields = {
+            fields: dict[str, Any] = {
                 "clause": short,
                 "taint": str(taint),
                 "key": taint.key,
@@ -114,6 +115,9 @@ def _taint(cycle: Cycle, cluster: Cluster, inputs: ExplainInputs) -> Evidence:
                 "effect": taint.effect,
                 "since": _taint_since(inputs.cluster_manifest(cluster.name), taint.key, taint.effect),
             }
+            near, differs = near_toleration(taint, tolerations)
+            if near:
+                fields |= {"nearToleration": near, "differs": differs}
             return Evidence(short, fields)
     return Evidence("", {})
 

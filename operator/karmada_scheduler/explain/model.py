@@ -532,12 +532,14 @@ class RemedyEdit:
         side: The part of the system: trigger, policy, workload, cluster, competitor, peer.
         op: The kind of the change; stable.
         text: For people.
+        instead: What a person does, if the patch only shows the effect of it; "" if the patch is what a person applies.
     """
 
     side: str
     op: str
     object: ChangedObject
     text: str
+    instead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -560,6 +562,9 @@ class Remedy:
         edits: The edits, in the order in which they are applied; none of them can be left out.
         apply: The patches, one per edit, in the same order.
         moves: Replicas that stop in one cluster.
+        rank: Its place, from 1: less harm first, then less effort.
+        harm: What speaks against it: none, narrows, widens, unchecked.
+        caution: The same in sentences; "" if nothing does.
     """
 
     side: str
@@ -569,6 +574,9 @@ class Remedy:
     edits: tuple[RemedyEdit, ...] = ()
     apply: tuple[RemedyPatch, ...] = ()
     moves: int = 0
+    rank: int = 1
+    harm: str = "none"
+    caution: str = ""
 
 
 @dataclass(frozen=True, slots=True)

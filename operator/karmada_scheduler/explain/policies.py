@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from typing import Any, Final
 
 from karmada_scheduler.api.manifest import ManifestError
@@ -18,15 +19,17 @@ from karmada_scheduler.claims.template import is_skipped_namespace
 from karmada_scheduler.explain.inputs import Manifest
 
 __all__ = [
+    "HeldClaim",
     "Matching",
+    "Miss",
     "Template",
     "claims",
+    "held_claim",
     "match_of",
     "matching",
     "miss_of",
     "misses",
     "name_of",
-    "progress",
 ]
 
 _FIELDS: Final = ("apiVersion", "kind", "namespace", "name", "label")
@@ -149,19 +152,105 @@ def miss_of(selector: Mapping[str, Any], template: Template) -> str:
     return "" if labels is not None and labels.matches(template.labels) else "labelSelector does not match"
 
 
-def misses(policies: Iterable[Manifest], template: Template) -> dict[str, str]:
-    """Return by policy why it does not match a template: its nearest selector, the one that differs last."""
-    found: dict[str, str] = {}
-    for policy in policies:
-        if not _is_in_scope(policy, template):
-            found[name_of(policy)] = "is in another namespace"
+@dataclass(frozen=True, slots=True)
+class HeldClaim:
+    """A template that stays with a policy although another one comes first.
+
+    Attributes:
+        holder: The policy that claims it.
+        first: The policy that comes first.
+    """
+
+    holder: Manifest
+    first: Matching
+
+    @property
+    def holder_name(self) -> str:
+        """Kind, namespace and name of the policy that claims it."""
+        return name_of(self.holder)
+
+
+def held_claim(
+    policies: Iterable[Manifest], labels: Mapping[str, str], template: Template
+) -> HeldClaim | None:
+    """Return the policy that holds a template, and the one that comes first; None if these are not two.
+
+    Args:
+        policies: All policies.
+        labels: Of the binding.
+        template: The template.
+    """
+    listed = list(policies)
+    holder = next((each for each in listed if claims(each, labels)), None)
+    if holder is None or match_of(holder, template) is Match.NONE:
+        return None  # its selectors no longer match, or need labels that are not known
+    first = next(iter(matching(listed, template)), None)
+    return None if first is None or first.name == name_of(holder) else HeldClaim(holder, first)
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """The selector of a policy that comes nearest to a template, and does not match it.
+
+    Attributes:
+        policy: As it was read.
+        index: The place of the selector in ``spec.resourceSelectors``; -1 if the policy is of another namespace.
+        reason: The first field in which it differs, in words.
+        closeness: Larger for a nearer one: fields that match, and the likeness of the one that does not.
+    """
+
+    policy: Manifest
+    index: int
+    reason: str
+    closeness: tuple[int, float] = (0, 0.0)
+
+    @property
+    def name(self) -> str:
+        """Kind, namespace and name of the policy."""
+        return name_of(self.policy)
+
+    @property
+    def field(self) -> str:
+        """The field of the selector that differs: ``apiVersion``, ``kind``, ``namespace``, ``name`` or ``labelSelector``."""
+        return self.reason.partition(" ")[0] if self.index >= 0 else ""
+
+
+def misses(policies: Iterable[Manifest], template: Template) -> list[Miss]:
+    """Return why policies do not match a template, the nearest first."""
+    found = [
+        miss for each in policies if not _is_deleting(each) and (miss := _miss(each, template)) is not None
+    ]
+    return sorted(found, key=lambda each: (*(-part for part in each.closeness), each.name))
+
+
+def _miss(policy: Manifest, template: Template) -> Miss | None:
+    best: Miss | None = None
+    for index, selector in enumerate(_selectors(policy)):
+        reason = miss_of(selector, template)
+        if not reason:
             continue
-        reasons = [reason for each in _selectors(policy) if (reason := miss_of(each, template))]
-        if reasons:
-            found[name_of(policy)] = max(reasons, key=progress)
-    return found
+        miss = Miss(policy, index, reason, _closeness(selector, reason, template))
+        if best is None or miss.closeness > best.closeness:
+            best = miss
+    if best is not None and not _is_in_scope(policy, template):
+        return Miss(policy, -1, "is in another namespace", (-1, 0.0))
+    return best
 
 
-def progress(reason: str) -> int:
-    """Return how many fields of a selector matched before it differed."""
-    return next((index for index, name in enumerate(_FIELDS) if reason.startswith(name)), -1)
+def _closeness(selector: Mapping[str, Any], reason: str, template: Template) -> tuple[int, float]:
+    matched = next((index for index, name in enumerate(_FIELDS) if reason.startswith(name)), -1)
+    wanted = {
+        "apiVersion": template.api_version,
+        "kind": template.kind,
+        "namespace": template.namespace,
+        "name": template.name,
+    }
+    name = reason.partition(" ")[0]
+    if name in wanted:
+        return matched, SequenceMatcher(None, str(selector.get(name) or ""), wanted[name]).ratio()
+    asked = (selector.get("labelSelector") or {}).get("matchLabels") or {}
+    labels = template.labels or {}
+    alike = sum(
+        1.0 if labels.get(key) == value else 0.5 if key in labels else 0.0 for key, value in asked.items()
+    )
+    return matched, alike / len(asked) if asked else 0.0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from karmada_scheduler.explain.inputs import Manifest
 from karmada_scheduler.explain.model import BindingHead, Cause, Explanation, Provenance, Stage, Tense
-from karmada_scheduler.explain.policies import Template, matching, misses, progress
+from karmada_scheduler.explain.policies import Template, matching, misses
 from karmada_scheduler.state.model import BindingState, StateName
 
 
@@ -22,7 +22,7 @@ def explain_unclaimed(
     """
     found = matching(policies, template)
     missed = misses(policies, template)
-    nearest = dict(sorted(missed.items(), key=lambda item: item[0]))
+    nearest = {each.name: each.reason for each in missed}
     evidence = {
         "template": f"{template.api_version} {template.kind}",
         "nearest": nearest,
@@ -33,9 +33,10 @@ def explain_unclaimed(
         text = f"templates of the namespace {template.namespace} are never propagated"
     elif found:
         text = f"{found[0].name} matches, but Karmada's detector has not made a binding yet"
-    elif nearest:
-        name, reason = max(nearest.items(), key=lambda item: progress(item[1]))
-        text = f"no policy matches it; nearest: {name}, but its {reason}"
+    elif missed and missed[0].index >= 0:
+        text = f"no policy matches it; nearest: {missed[0].name}, but its {missed[0].reason}"
+    elif missed:
+        text = f"no policy matches it; nearest: {missed[0].name}, but it {missed[0].reason}"
     else:
         text = "there is no policy"
     cause = Cause("NotClaimed", Stage.POLICY, evidence, text, primary=True)

@@ -79,9 +79,15 @@ def document_of(explanation: Explanation, *, rows: int) -> Iterator[Block]:
     if explanation.remedies:
         yield Table(
             "Any one of these changes places it; each was verified by deciding again",
-            ("Side", "Object", "Change", "Result"),
+            ("Side", "Object", "Change", "Result", "To consider"),
             [
-                (each.side, each.subject, each.change, _placement(each.result, rows))
+                (
+                    each.side,
+                    each.subject,
+                    each.change,
+                    _placement(each.result, rows),
+                    " ".join([*(edit.instead for edit in each.edits if edit.instead), each.caution]).strip(),
+                )
                 for each in explanation.remedies
             ],
         )

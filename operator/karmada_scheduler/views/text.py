@@ -317,28 +317,40 @@ def _remedies(explanation: Explanation, style: Style) -> Iterator[str]:
         yield from style.wrap(end, indent="  ")
 
 
+NO_RESULT: Final = "Karmada then makes its binding"
+"""What follows a change after which a policy claims a template: only with its binding is there a placement."""
+
+
 def _remedy_lines(remedies: Sequence[Remedy], style: Style) -> list[str]:
     """Return one line per change with its result at the end; below it where that is too wide."""
     side, subject = (max(len(getattr(each, name)) for each in remedies) for name in ("side", "subject"))
     leads = [f"  {each.side:<{side}}  {each.subject:<{subject}}  " for each in remedies]
     results = [
-        f"-> {style.fold([f'{t.name} {t.replicas}' if t.replicas else t.name for t in each.result])}"
+        f"-> {style.fold([f'{t.name} {t.replicas}' if t.replicas else t.name for t in each.result]) or NO_RESULT}"
         for each in remedies
     ]
+    indent = " " * len(leads[0])
     change = max(len(each.change) for each in remedies)
     lines = [
         f"{lead}{each.change:<{change}}  {result}"
         for lead, each, result in zip(leads, remedies, results, strict=True)
     ]
-    if all(len(line) <= style.width for line in lines):
-        return lines
-    indent = " " * len(leads[0])
+    fits = all(len(line) <= style.width for line in lines)
     return [
         line
-        for lead, each, result in zip(leads, remedies, results, strict=True)
-        for text in (f"{lead}{each.change}", f"{indent}{result}")
-        for line in style.wrap(text, indent=indent)
+        for lead, each, result, one in zip(leads, remedies, results, lines, strict=True)
+        for text in (
+            *([one] if fits else [f"{lead}{each.change}", f"{indent}{result}"]),
+            *(f"{indent}{remark}" for remark in _remarks(each)),
+        )
+        for line in ([text] if text is one else style.wrap(text, indent=indent))
     ]
+
+
+def _remarks(remedy: Remedy) -> list[str]:
+    """Return what a person does instead of a patch, and what speaks against the remedy."""
+    instead = dict.fromkeys(each.instead for each in remedy.edits if each.instead)
+    return [*instead, *([remedy.caution] if remedy.caution else [])]
 
 
 def _search_end(search: RemedySearch, *, found: bool) -> str:

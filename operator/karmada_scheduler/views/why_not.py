@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.explain.model import Cause, Stage, Target
 from karmada_scheduler.views.layout import Style, table
+from karmada_scheduler.views.state import Fold, headline
 from karmada_scheduler.whynot.edits import Side
 from karmada_scheduler.whynot.model import EditShown, GoalType, Remedy, WhyNot
 from karmada_scheduler.whynot.reverse import WhyNotCluster
@@ -25,7 +27,10 @@ def why_not_text(found: WhyNot, style: Style) -> str:
 
 
 def _head(found: WhyNot, style: Style) -> Iterator[str]:
-    yield from style.wrap(first_line(found, style), indent="  ")
+    fold: Fold = partial(style.fold, limit=_CLUSTERS)
+    yield from style.wrap(f"{found.binding}   {headline(found.state, fold)}", indent="  ")
+    if sentence := first_line(found, style):
+        yield from style.wrap(sentence, indent="  ")
     for number, cause in enumerate(found.causes):
         yield from style.wrap(f"{cause_label(number, cause):<9}{cause.code}: {cause.text}", indent=" " * 9)
 
@@ -38,42 +43,42 @@ def cause_label(number: int, cause: Cause) -> str:
 
 
 def first_line(found: WhyNot, style: Style) -> str:
-    """Return the answer in one sentence."""
+    """Return the answer in one sentence; "" if the state says it. What would be decided is named so."""
     asked = (
         f"the {counted(found.binding.replicas, 'replica')} of {found.binding}"
         if found.binding.replicas
         else str(found.binding)
     )
-    where = f" ({_placement(found.present, style)})" if found.present else ""
     if found.goal.type is GoalType.PLACED:
-        return f"{found.binding} is {'placed' if found.holds else 'not placed'}{where}" + (
-            f": {counted(found.binding.replicas, 'replica')} wanted" if found.binding.replicas else ""
-        )
+        return _would_be(found, style) if found.next_holds and not found.holds else ""
     if found.goal.type is GoalType.OFF_CLUSTER:
-        return f"{found.cluster} has {'none' if found.holds else 'some'} of {asked}{where}"
-    if found.holds:
-        return _holds(found, asked, style)
-    if not found.present:
-        where = (
-            ", which is placed nowhere"
-            if not found.next.result
-            else f" ({_placement(found.next.result, style)})"
+        is_off = all(each.name != found.cluster for each in found.present) and not found.goal.as_new
+        return f"{found.cluster} has {'none' if found.holds or is_off else 'some'} of {asked}" + (
+            f". {_would_be(found, style)}" if found.next_holds and not found.holds else ""
         )
+    if found.next_holds:
+        return _holds(found, asked, style)
+    where = "" if found.present or found.goal.as_new else ", which is placed nowhere"
     count = f"fewer than {found.goal.replicas}" if found.goal.replicas > 1 else "none"
     return f"{found.cluster} has {count} of {asked}{where}"
 
 
 def _holds(found: WhyNot, asked: str, style: Style) -> str:
-    count = next((each.replicas for each in found.next.result if each.name == found.cluster), 0)
+    has = found.present if found.holds and not found.goal.as_new else found.next.result
+    count = next((each.replicas for each in has if each.name == found.cluster), 0)
     share = f"{count} of {asked}" if count else asked
-    result = _placement(found.next.result, style)
-    if any(each.name == found.cluster for each in found.present):
-        return f"{found.cluster} has {share}: {result}"
-    return f"{found.cluster} gets {share} at the next decision: {result}"
+    if found.holds and not found.goal.as_new:
+        return f"{found.cluster} has {share}"
+    return f"{found.cluster} would get {share}. {_would_be(found, style)}"
+
+
+def _would_be(found: WhyNot, style: Style) -> str:
+    """Return what a decision now would give."""
+    return f"Would be: {_placement(found.next.result, style)} (a decision now)."
 
 
 def _answers(found: WhyNot, style: Style) -> Iterator[list[str]]:
-    if found.holds:
+    if found.next_holds:
         return
     if not found.remedies:
         yield style.wrap(none_found(found), indent="  ")
@@ -140,6 +145,14 @@ def _remedy(number: int, remedy: Remedy, style: Style) -> Iterator[str]:
     yield from style.wrap(
         f"{'':<13}-> {_placement(remedy.result, style)}   {', '.join(facts)}", indent=indent
     )
+    for text in remarks(remedy):
+        yield from style.wrap(f"{'':<16}{text}", indent=indent)
+
+
+def remarks(remedy: Remedy) -> list[str]:
+    """Return what a person does instead of a patch, and what speaks against the remedy."""
+    instead = dict.fromkeys(each.instead for each in remedy.edits if each.instead)
+    return [*instead, *([remedy.caution] if remedy.caution else [])]
 
 
 def boundary(edit: EditShown) -> str:
@@ -166,7 +179,7 @@ def _placement(placement: Sequence[Target], style: Style) -> str:
 
 
 def _end(found: WhyNot, style: Style) -> Iterator[str]:
-    if found.holds:
+    if found.next_holds:
         return
     if found.ineffective:
         tried = [described(edit) for each in found.ineffective for edit in each.edits]

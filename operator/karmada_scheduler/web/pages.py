@@ -19,7 +19,7 @@ from karmada_scheduler.explain.model import Target
 from karmada_scheduler.views.fields import fields_of
 from karmada_scheduler.views.layout import Style
 from karmada_scheduler.views.plan_words import moves, summary
-from karmada_scheduler.views.state import would_be
+from karmada_scheduler.views.state import headline, would_be
 from karmada_scheduler.views.text import asked_text, provenance_text
 from karmada_scheduler.views.why_not import (
     boundary,
@@ -130,6 +130,7 @@ class Pages:
             "query": query,
             "LOST_BY": LOST_BY,
             "cause_label": cause_label,
+            "headline": headline,
             "first_line": lambda found: first_line(found, Style()),
         }
 

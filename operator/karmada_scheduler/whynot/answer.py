@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
+from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.explain.model import Cause, Provenance, Target
+from karmada_scheduler.state.model import BindingState, SchedulerStatus
+from karmada_scheduler.state.schedulers import Schedulers
+from karmada_scheduler.whynot.detector import is_policy
 from karmada_scheduler.whynot.edits import Edit, ObjectRef, Side
-from karmada_scheduler.whynot.goals import Goal, IsPlaced, OffCluster, OnCluster, is_placed, on_cluster
+from karmada_scheduler.whynot.goals import (
+    Goal,
+    IsDecided,
+    IsPlaced,
+    OffCluster,
+    OnCluster,
+    is_placed,
+    on_cluster,
+)
+from karmada_scheduler.whynot.harm import caution_of
 from karmada_scheduler.whynot.model import (
     BindingShown,
     EditShown,
@@ -28,7 +41,7 @@ from karmada_scheduler.whynot.model import (
     Verified,
     WhyNot,
 )
-from karmada_scheduler.whynot.objects import NO_EDITS, ObjectSet, Outcome
+from karmada_scheduler.whynot.objects import NO_EDITS, NOBODY_DECIDES, ObjectSet, Outcome, Scheduled
 from karmada_scheduler.whynot.search import Answer, Bounds, Found, Search
 
 _MAX_INEFFECTIVE: Final = 40
@@ -54,6 +67,7 @@ def answer(
     question: Question,
     bounds: Bounds,
     *,
+    state: BindingState,
     provenance: Provenance,
     causes: Callable[[Outcome], Sequence[Cause]],
     more: Callable[[Outcome], Sequence[Remedy]] = lambda _: (),
@@ -66,6 +80,7 @@ def answer(
         objects: All objects.
         question: The question.
         bounds: Where the search ends.
+        state: What is stored about the binding.
         provenance: Where the objects come from.
         causes: Returns why the goal does not hold.
         more: Returns remedies that are no patches of objects; called if the goal does not hold.
@@ -76,10 +91,12 @@ def answer(
     root = objects.outcome(NO_EDITS)
     assert root is not None  # the objects were read before
     goal = question.goal
-    holds = goal.holds(root)
-    found = Found() if holds else Search(objects, goal, bounds, cluster=question.cluster, clock=clock).run()
+    next_holds = goal.holds(root)
+    found = (
+        Found() if next_holds else Search(objects, goal, bounds, cluster=question.cluster, clock=clock).run()
+    )
     answers = list(found.answers)
-    if not holds and isinstance(goal, OnCluster) and not is_placed(root) and not root.scheduled.targets:
+    if not next_holds and isinstance(goal, OnCluster) and not is_placed(root) and not root.scheduled.targets:
         answers += _placing(objects, question.cluster, bounds, found, elapsed=clock() - start, clock=clock)
 
     def may_check() -> bool:
@@ -90,14 +107,18 @@ def answer(
         binding=BindingShown(*binding.key, binding.generation, binding.spec.replicas),
         cluster=question.cluster,
         goal=_goal_shown(goal, as_new=objects.as_new),
-        holds=holds,
+        state=state,
+        holds=next_holds and _is_stored(objects, goal, root),
+        next_holds=next_holds,
         provenance=provenance,
         present=_targets(_present(objects)),
         next=NextDecision(_targets(root.scheduled.targets), root.scheduled.code, root.scheduled.problem),
-        causes=() if holds else tuple(causes(root)),
-        remedies=(
-            *(_remedy(objects, question.cluster, each, may_check=may_check) for each in answers),
-            *(() if holds else more(root)),
+        causes=() if next_holds else tuple(causes(root)),
+        remedies=_ranked(
+            [
+                *(_remedy(objects, question.cluster, root, each, may_check=may_check) for each in answers),
+                *(() if next_holds else [*_restarted(objects, question), *more(root)]),
+            ]
         ),
         ineffective=tuple(_ineffective(root, each) for each in found.ineffective[:_MAX_INEFFECTIVE]),
         search=SearchShown(
@@ -113,6 +134,14 @@ def answer(
         ),
         notes=tuple(notes),
     )
+
+
+def _is_stored(objects: ObjectSet, goal: Goal, root: Outcome) -> bool:
+    """Return whether what is stored reaches a goal; with forgotten placements, only the next decision counts."""
+    if objects.as_new:
+        return True
+    stored = Scheduled(ScheduleType.AVOID, root.binding.spec.clusters, None, code=NOBODY_DECIDES)
+    return goal.holds(replace(root, scheduled=stored)) if not isinstance(goal, IsDecided) else True
 
 
 def _placing(
@@ -168,7 +197,44 @@ def remedy_of_configuration(
     )
 
 
-def _remedy(objects: ObjectSet, cluster: str, found: Answer, *, may_check: Callable[[], bool]) -> Remedy:
+def _restarted(objects: ObjectSet, question: Question) -> list[Remedy]:
+    """Return that the scheduler of the binding has to run again, if it is down and that reaches the goal."""
+    name = objects.bindings[objects.ref][1].spec.responsible_scheduler
+    scheduler = objects.schedulers.of(name)
+    if scheduler.status is not SchedulerStatus.DOWN:
+        return []
+    outcome = replace(objects, schedulers=Schedulers(), decisions=0).outcome(NO_EDITS)
+    if outcome is None or not question.goal.holds(outcome):
+        return []
+    edit = EditShown(
+        Side.CONFIGURATION,
+        "startScheduler",
+        ObjectShown("Scheduler", "", name),
+        f"{name} has to run again: {scheduler}",
+        instead=f"Start {name}, or find out why it does not renew its Lease.",
+    )
+    return [
+        Remedy(
+            edits=(edit,),
+            apply=(),
+            result=_targets(outcome.scheduled.targets),
+            moves=_stopped(_present(objects), outcome.scheduled.targets),
+            touches=Touched(1, checked=False),
+            uses_cluster=bool(question.cluster) and on_cluster(outcome, question.cluster) > 0,
+            verified=Verified(1, 1),
+        )
+    ]
+
+
+def _ranked(remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:
+    """Return remedies by harm, and number them."""
+    found = sorted(remedies, key=lambda each: each.harm.degree)
+    return tuple(replace(each, rank=number) for number, each in enumerate(found, 1))
+
+
+def _remedy(
+    objects: ObjectSet, cluster: str, root: Outcome, found: Answer, *, may_check: Callable[[], bool]
+) -> Remedy:
     outcome = found.outcome
     return Remedy(
         edits=tuple(map(_edit_shown, found.edits)),
@@ -181,6 +247,8 @@ def _remedy(objects: ObjectSet, cluster: str, found: Answer, *, may_check: Calla
         touches=_touched(objects, found, may_check),
         uses_cluster=bool(cluster) and on_cluster(outcome, cluster) > 0,
         verified=Verified(1, len(found.edits)),
+        harm=found.harm,
+        caution=caution_of(found.edits, root, outcome, objects.gates),
     )
 
 
@@ -205,6 +273,7 @@ def _edit_shown(edit: Edit) -> EditShown:
             "" if edit.quantity is None else edit.quantity.unit,
             minimal.monotone,
         ),
+        edit.instead,
     )
 
 
@@ -226,6 +295,8 @@ def _touched(objects: ObjectSet, found: Answer, may_check: Callable[[], bool]) -
     """
     mine = objects.bindings[objects.ref][1]
     claimed = 1
+    if any(is_policy(each.target) or each.side is Side.QUOTA for each in found.edits):
+        return Touched(claimed, checked=False)
     if not objects.has_all_bindings:
         return Touched(claimed, checked=not found.sides - {Side.TRIGGER, Side.WORKLOAD})
     if Side.POLICY in found.sides and any(_policy_of(mine)):

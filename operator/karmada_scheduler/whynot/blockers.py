@@ -12,7 +12,7 @@ from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.core.ordering.candidates import candidate_list
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.whynot.goals import on_cluster
-from karmada_scheduler.whynot.objects import Outcome
+from karmada_scheduler.whynot.objects import NOBODY_DECIDES, Outcome
 
 
 class Step(IntEnum):
@@ -22,7 +22,8 @@ class Step(IntEnum):
     FILTER = 1
     SELECT = 2
     DIVIDE = 3
-    DONE = 4
+    WRITE = 4
+    DONE = 5
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,14 @@ class Blocker:
 def blocker_of(outcome: Outcome, cluster: str) -> Blocker:
     """Return where a cluster drops out of an outcome; DONE if it has replicas."""
     scheduled = outcome.scheduled
+    if scheduled.code in {"OtherScheduler", "Gated", "Waiting", NOBODY_DECIDES}:
+        return Blocker(Step.TRIGGER, scheduled.code, (scheduled.problem,))
+    if outcome.binding.spec.scheduling_suspended:
+        return Blocker(Step.TRIGGER, "Suspended")
+    if scheduled.refused is not None:
+        return Blocker(Step.WRITE, "QuotaExceeded", (scheduled.problem,), attempt=last_attempt(outcome))
     if on_cluster(outcome, cluster):
         return Blocker(Step.DONE, "TooFew", attempt=last_attempt(outcome))
-    if scheduled.code in {"OtherScheduler", "Gated", "Waiting"}:
-        return Blocker(Step.TRIGGER, scheduled.code, (scheduled.problem,))
     if scheduled.decision is None:
         return Blocker(Step.TRIGGER, _untriggered(outcome))
     attempts = scheduled.decision.attempts

@@ -29,7 +29,27 @@ class Side(Enum):
     CLUSTER = "cluster"
     COMPETITOR = "competitor"
     PEER = "peer"
+    QUOTA = "quota"
     CONFIGURATION = "configuration"
+
+
+class Harm(Enum):
+    """What speaks against an edit, the least first; edits of less harm come first."""
+
+    NONE = "none"
+    NARROWS = "narrows"
+    """It takes away clusters that the owner allows, or capacity that others use."""
+
+    WIDENS = "widens"
+    """It admits what an owner has kept out, or gives up what an owner asked for."""
+
+    UNCHECKED = "unchecked"
+    """It turns a check off: what the check has found stays true."""
+
+    @property
+    def degree(self) -> int:
+        """Its place in this order."""
+        return list(Harm).index(self)
 
 
 class ObjectRef(NamedTuple):
@@ -103,7 +123,11 @@ class Edit:
         path: Keys and indexes from the root of the object; an append's is that of the list.
         value: The new value or item; None for a removal.
         text: For people, without the object.
-        cost: Effort of the change; edits of low cost are tried first.
+        cost: Effort of the change, with its harm; edits of low cost are tried first.
+        harm: What speaks against it.
+        caution: The same as a sentence; "" if the placement afterwards says it.
+        instead: What a person does, of which the change is the effect: status is no patch of a person's. "" if the patch
+            is what a person applies.
         quantity: Its amount, None without one.
         minimal: The boundary of its amount, None if it has none or is not known.
     """
@@ -116,6 +140,9 @@ class Edit:
     value: Any = field(default=None, compare=False, hash=False)
     text: str = field(default="", compare=False)
     cost: float = field(default=0.0, compare=False)
+    harm: Harm = field(default=Harm.NONE, compare=False)
+    caution: str = field(default="", compare=False)
+    instead: str = field(default="", compare=False)
     quantity: Quantity | None = field(default=None, compare=False, repr=False)
     minimal: Minimum | None = field(default=None, compare=False)
     identity: bytes = b""

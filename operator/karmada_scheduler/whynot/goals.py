@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import SUCCESS
-from karmada_scheduler.whynot.objects import Outcome
+from karmada_scheduler.whynot.objects import NOBODY_DECIDES, Outcome
 
 
 def has_replicas(binding: Binding) -> bool:
@@ -25,10 +25,26 @@ def on_cluster(outcome: Outcome, cluster: str) -> int:
 
 
 def is_placed(outcome: Outcome) -> bool:
-    """Return whether the binding has clusters and its last decision did not fail."""
+    """Return whether the binding has clusters and its last decision did not fail.
+
+    A placement that nothing may change, because scheduling is suspended or nobody decides, has to have all replicas.
+    """
     if not outcome.scheduled.targets:
         return False
-    return outcome.scheduled.type is ScheduleType.AVOID or outcome.scheduled.code == SUCCESS
+    if outcome.scheduled.type is ScheduleType.AVOID:
+        is_kept = outcome.binding.spec.scheduling_suspended or outcome.scheduled.code == NOBODY_DECIDES
+        return not is_kept or _has_all_replicas(outcome.binding)
+    return outcome.scheduled.code == SUCCESS
+
+
+def _has_all_replicas(binding: Binding) -> bool:
+    spec = binding.spec
+    if not has_replicas(binding) or spec.placement is None:
+        return True
+    present = [each.replicas for each in spec.clusters]
+    if spec.placement.is_duplicated:
+        return all(each == spec.replicas for each in present)
+    return sum(present) == spec.replicas
 
 
 @dataclass(frozen=True)
@@ -70,4 +86,14 @@ class IsPlaced:
         return is_placed(outcome) and (not self.without or self.without not in outcome.replicas)
 
 
-Goal = OnCluster | OffCluster | IsPlaced
+@dataclass(frozen=True)
+class IsDecided:
+    """The binding is placed, and later changes are decided: scheduling is not suspended, and a scheduler has its name."""
+
+    def holds(self, outcome: Outcome) -> bool:
+        """Return whether it is reached."""
+        held = outcome.scheduled.code in {NOBODY_DECIDES, "OtherScheduler", "Gated", "Waiting"}
+        return is_placed(outcome) and not outcome.binding.spec.scheduling_suspended and not held
+
+
+Goal = OnCluster | OffCluster | IsPlaced | IsDecided

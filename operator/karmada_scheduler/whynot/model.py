@@ -8,7 +8,8 @@ from enum import Enum
 from typing import Any
 
 from karmada_scheduler.explain.model import Cause, Provenance, Target
-from karmada_scheduler.whynot.edits import Side
+from karmada_scheduler.state.model import BindingState
+from karmada_scheduler.whynot.edits import Harm, Side
 
 
 class GoalType(Enum):
@@ -96,6 +97,8 @@ class EditShown:
         op: The kind of the edit; stable.
         text: For people.
         minimal: The boundary of its amount, None without an amount.
+        instead: What a person does, if the patch only shows the effect of it, for example on the status of a cluster; ""
+            if the patch is what a person applies.
     """
 
     side: Side
@@ -103,6 +106,7 @@ class EditShown:
     object: ObjectShown
     text: str
     minimal: MinimumShown | None = None
+    instead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +149,9 @@ class Remedy:
         moves: Replicas that stop in one cluster.
         uses_cluster: Whether the cluster in question has replicas afterwards.
         flags: What to append to the command line of the scheduler, for changes of the configuration.
+        rank: Its place, from 1: less harm first, then less effort.
+        harm: What speaks against it.
+        caution: The same in sentences; "" if nothing does.
     """
 
     edits: tuple[EditShown, ...]
@@ -155,6 +162,9 @@ class Remedy:
     uses_cluster: bool
     verified: Verified
     flags: tuple[str, ...] = ()
+    rank: int = 1
+    harm: Harm = Harm.NONE
+    caution: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +209,12 @@ class WhyNot:
 
     Attributes:
         cluster: The cluster in question; "" if the goal is that the binding is placed anywhere.
-        holds: Whether the goal holds without any edit.
+        state: What is stored about the binding, and who decides.
+        holds: Whether the goal holds in what is stored, and the next decision does not change that.
+        next_holds: Whether the next decision reaches the goal without any edit. If it is not stored, it is a hypothesis.
         present: The placement of the binding.
-        causes: Why the goal does not hold; none if it does.
-        remedies: The best ones, of different sides first.
+        causes: Why the goal does not hold; none if the next decision reaches it.
+        remedies: The best ones, in the order of their ranks.
         ineffective: Single edits that were tried.
         notes: What limits the answer, in sentences: objects that may not be read.
     """
@@ -210,7 +222,9 @@ class WhyNot:
     binding: BindingShown
     cluster: str
     goal: GoalShown
+    state: BindingState
     holds: bool
+    next_holds: bool
     provenance: Provenance
     present: tuple[Target, ...]
     next: NextDecision

@@ -11,8 +11,9 @@ from functools import partial
 from typing import Final
 
 from karmada_scheduler.whynot.blockers import Blocker, Step, blocker_of, last_attempt, signature
-from karmada_scheduler.whynot.edits import Edit, Side, compatible
-from karmada_scheduler.whynot.goals import Goal, IsPlaced, OffCluster
+from karmada_scheduler.whynot.edits import Edit, Harm, Side, compatible
+from karmada_scheduler.whynot.goals import Goal, IsDecided, IsPlaced, OffCluster, OnCluster
+from karmada_scheduler.whynot.harm import harm_of
 from karmada_scheduler.whynot.objects import NO_EDITS, Edits, ObjectSet, Outcome
 from karmada_scheduler.whynot.quantities import least
 from karmada_scheduler.whynot.vocabulary import leaving, proposals
@@ -33,7 +34,14 @@ _ROUNDS: Final = 6
 _ASKING: Final = {Side.POLICY, Side.TRIGGER}
 _LEAST_COST: Final = 1.0
 """No edit costs less."""
-_REMAINING: Final = {Step.TRIGGER: 4.0, Step.FILTER: 9.0, Step.SELECT: 5.0, Step.DIVIDE: 2.0, Step.DONE: 1.0}
+_REMAINING: Final = {
+    Step.TRIGGER: 4.0,
+    Step.FILTER: 9.0,
+    Step.SELECT: 5.0,
+    Step.DIVIDE: 2.0,
+    Step.WRITE: 1.5,
+    Step.DONE: 1.0,
+}
 """The estimated effort from a step to the goal, on the high side: progress counts more than a cheap beginning."""
 
 
@@ -75,6 +83,11 @@ class Answer:
     def sides(self) -> frozenset[Side]:
         """The parts of the system that it changes."""
         return _sides(self.edits)
+
+    @property
+    def harm(self) -> Harm:
+        """What speaks against it."""
+        return harm_of(self.edits)
 
 
 @dataclass
@@ -188,9 +201,11 @@ class Search:
         return _SAME_SIDES if _sides(edits) in self._sides else 0.0
 
     def _is_enough(self) -> bool:
-        if len(self._found.answers) >= self._bounds.answers:
+        """Return whether to end: harmful answers do not count, a better one may still come."""
+        harmless = sum(1 for each in self._found.answers if each.harm is Harm.NONE)
+        if harmless >= self._bounds.answers:
             return True
-        return bool(self._found.answers) and self._found.runs - self._last_answer >= self._patience
+        return harmless > 0 and self._found.runs - self._last_answer >= self._patience
 
     def _is_blocked(self, edits: Edits) -> bool:
         keys = _keys(edits)
@@ -221,8 +236,10 @@ class Search:
         """Add an outcome to those from which the search goes on."""
         sources = list(self._sources(outcome))
         now = tuple(signature(source, blocker) for source, _, blocker in sources)
-        # After the filters, an edit without any effect is a dead end; filters may need several edits to be passed.
-        if now == before and all(blocker.step > Step.FILTER for _, _, blocker in sources):
+        # After the filters, an edit without any effect is a dead end; filters may need several edits to be passed, and so
+        # may the limits of spread constraints.
+        is_after_filters = all(blocker.step > Step.FILTER for _, _, blocker in sources)
+        if now == before and is_after_filters and any(each.op != "setGroups" for each in outcome.edits):
             return
         self._number += 1
         node = _Node(outcome.edits, sources, now)
@@ -240,7 +257,8 @@ class Search:
     def _expand(self, node: _Node) -> None:
         """Queue the edits that may cure what blocks the clusters of the goal."""
         for source, name, blocker in node.sources:
-            context = Context(self._objects, source, blocker, name)
+            is_wanted = isinstance(self._goal, OnCluster)
+            context = Context(self._objects, source, blocker, name, is_wanted)
             offered = leaving.proposals if isinstance(self._goal, OffCluster) else proposals
             for each in offered(context):
                 if source.forced and each.side not in _ASKING and each.op != "setReplicas":
@@ -269,9 +287,12 @@ class Search:
                     yield forced, name, blocker_of(forced, name)
 
     def _clusters(self, outcome: Outcome) -> Sequence[str]:
-        if not isinstance(self._goal, IsPlaced):
-            return [self._cluster]
-        return list(_representatives(outcome, self._goal.without))
+        match self._goal:
+            case IsPlaced(without):
+                return list(_representatives(outcome, without))
+            case IsDecided():
+                return list(_representatives(outcome, ""))
+        return [self._cluster]
 
     def _verified(self, edits: Iterable[Edit]) -> Answer | None:
         """Return the irreducible part of a set, with the least amounts.
@@ -342,17 +363,23 @@ def _keys(edits: Iterable[Edit]) -> frozenset[object]:
 
 
 def _chosen(answers: Sequence[Answer], count: int) -> list[Answer]:
-    """Return the best answers, those that change other sides first."""
-    ranked = sorted(answers, key=lambda each: (each.cost, len(each.edits)))
+    """Return the best answers: those of the least harm, and of these, those that change other sides."""
+
+    def rank(each: Answer) -> tuple[int, float, int]:
+        return each.harm.degree, each.cost, len(each.edits)
+
+    ranked = sorted(answers, key=rank)
     chosen: list[Answer] = []
-    for each in ranked:
-        if all(each.sides != other.sides for other in chosen):
-            chosen.append(each)
-    for each in ranked:
-        if all(_kinds(each.edits) != _kinds(other.edits) for other in chosen):
-            chosen.append(each)
-    chosen += [each for each in ranked if each not in chosen]
-    return sorted(chosen[:count], key=lambda each: each.cost)
+    for harm in Harm:
+        same = [each for each in ranked if each.harm is harm]
+        for each in same:
+            if all(each.sides != other.sides for other in chosen):
+                chosen.append(each)
+        for each in same:
+            if all(_kinds(each.edits) != _kinds(other.edits) for other in chosen):
+                chosen.append(each)
+        chosen += [each for each in same if each not in chosen]
+    return sorted(chosen[:count], key=rank)
 
 
 def _representatives(outcome: Outcome, without: str) -> Iterator[str]:

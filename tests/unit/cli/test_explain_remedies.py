@@ -173,7 +173,7 @@ def test_changes_are_written_in_full_at_any_width(files: Files, width: int) -> N
 
     assert max(map(len, out.splitlines())) <= width
     written = " ".join(out.split())
-    assert "remove the taint cluster.karmada.io/unschedulable:NoSchedule -> us-east-2 6" in written
+    assert "uncordon it (cluster.karmada.io/unschedulable:NoSchedule) -> us-east-2 6" in written
 
 
 def test_a_peer_of_a_workload_group_may_leave_it(files: Files) -> None:

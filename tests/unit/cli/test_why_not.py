@@ -37,9 +37,8 @@ def test_the_text_has_cause_changes_and_what_was_tried(
 
     out = capsys.readouterr().out
     lines = out.splitlines()
-    assert lines[0].startswith(
-        "us-east-1 has none of the 24 replicas of shop/checkout-deployment (ap-south-1 4,"
-    )
+    assert lines[0].startswith("shop/checkout-deployment   PLACED   ap-south-1 4, eu-west-1 12, eu-west-2 8")
+    assert lines[1] == "us-east-1 has none of the 24 replicas of shop/checkout-deployment"
     assert any(line.startswith("WHY      RegionTie: ") for line in lines)
     assert any(line.startswith("AND NOW  NothingAsks: ") for line in lines)
     assert "33 replicas (24 now); 32 is not enough" in out
@@ -74,8 +73,8 @@ def test_a_cluster_that_has_replicas_is_no_question(
     assert main(["why-not", "-n", "shop", "checkout-deployment", "eu-west-1", *files]) == 0
 
     assert capsys.readouterr().out == (
-        "eu-west-1 has 12 of the 24 replicas of shop/checkout-deployment: ap-south-1 4, eu-west-1 12,\n"
-        "  eu-west-2 8\n"
+        "shop/checkout-deployment   PLACED   ap-south-1 4, eu-west-1 12, eu-west-2 8\n"
+        "eu-west-1 has 12 of the 24 replicas of shop/checkout-deployment\n"
     )
 
 
@@ -84,10 +83,11 @@ def test_the_next_decision_may_use_the_cluster_already(
 ) -> None:
     files = write(tmp_path, [cluster("m1")], [binding("web").replicas(2, cpu=1).dynamic_weight()])
 
-    assert main(["why-not", "web-deployment", "m1", *files]) == 0
+    assert main(["why-not", "web-deployment", "m1", *files]) == 1
 
     assert capsys.readouterr().out == (
-        "m1 gets 2 of the 2 replicas of default/web-deployment at the next decision: m1 2\n"
+        "default/web-deployment   NOT PLACED, not decided yet   no decision yet; decides: default-scheduler\n"
+        "m1 would get 2 of the 2 replicas of default/web-deployment. Would be: m1 2 (a decision now).\n"
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, BindingKey, ObjectReference
 from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.cli.sources.bindings import NoSuchBindingError, WorkloadName, find_binding
 from karmada_scheduler.client import json_body
 from karmada_scheduler.client.api_error import ApiError
@@ -20,12 +21,14 @@ from karmada_scheduler.client.karmada import (
     CLUSTER_PROPAGATION_POLICIES,
     CLUSTER_RESOURCE_BINDINGS,
     CLUSTERS,
+    FEDERATED_RESOURCE_QUOTAS,
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,
     Resource,
 )
 from karmada_scheduler.client.lists import list_pages
 from karmada_scheduler.client.metadata import KindName, MetadataClient, ServedResource
+from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 from karmada_scheduler.state.model import SchedulerShown, SchedulerStatus
 from karmada_scheduler.state.schedulers import schedulers_of, seen_in_bindings, seen_in_event
 from karmada_scheduler.state.stored import mapping, mappings
@@ -70,6 +73,8 @@ class LiveContents:
     Attributes:
         server: The URL of the API server.
         templates: The metadata of the wanted workload, if it has no binding.
+        quotas: The FederatedResourceQuotas of the wanted binding's namespace if a quota has refused it; None if they were
+            not read.
         problems: What could not be read without ending the command: single objects, and policies.
         unlisted: Why bindings other than the wanted one could not be listed, one line per kind.
         leases: Of Karmada's system namespace; None if they could not be read.
@@ -84,6 +89,7 @@ class LiveContents:
     bindings: list[Manifest] = field(default_factory=list)
     templates: list[Manifest] = field(default_factory=list)
     policies: list[Manifest] = field(default_factory=list)
+    quotas: list[Manifest] | None = None
     problems: list[str] = field(default_factory=list)
     unlisted: list[str] = field(default_factory=list)
     leases: list[Manifest] | None = None
@@ -135,6 +141,7 @@ async def _read(
                     await reading.wanted(keys, workload)
                 await reading.clusters()
                 await reading.policies()
+                await reading.quotas()
                 if all_bindings:
                     await reading.other_bindings()
                 await reading.schedulers()
@@ -334,6 +341,17 @@ class _Reading:
             except ApiError as error:
                 self.found.problems.append(f"{resource.plural}: {error}")
 
+    async def quotas(self) -> None:
+        """Read the quotas that concern the wanted binding, if one has refused it. An answer without them is still right."""
+        refused = [each for each in self.found.bindings if _is_refused_by_quota(each)]
+        for each in refused[:1]:
+            try:
+                self.found.quotas = await self._list(
+                    FEDERATED_RESOURCE_QUOTAS, namespace=str(each["metadata"].get("namespace") or "")
+                )
+            except ApiError as error:
+                self.found.problems.append(f"{FEDERATED_RESOURCE_QUOTAS.plural}: {error}")
+
     async def other_bindings(self) -> None:
         known = {_identity(each) for each in self.found.bindings}
         for resource in _BINDINGS:
@@ -401,11 +419,17 @@ class _Reading:
         found = await self._connection.request("GET", path, query=query, timeout=_ITEMS_SECONDS)
         return [dict(each) for each in mappings(mapping(found).get("items"))]
 
-    async def _list(self, resource: Resource) -> list[Manifest]:
+    async def _list(self, resource: Resource, *, namespace: str = "") -> list[Manifest]:
+        """Return all objects of a kind, of all namespaces or of one."""
         self.subject = resource.plural
+        path = (
+            resource.path
+            if not namespace
+            else f"{resource.group_path}/namespaces/{namespace}/{resource.plural}"
+        )
         manifests: list[Manifest] = []
         api_version = f"{resource.group}/{resource.version}"
-        async for page, _ in list_pages(self._connection, resource.path):
+        async for page, _ in list_pages(self._connection, path):
             for item in page:
                 if problem := json_body.unreadable(item):
                     name = item.get("metadata", {}).get("name", "")
@@ -426,6 +450,14 @@ def _readable(manifests: Iterable[Manifest]) -> Iterator[Binding]:
             yield Binding.from_manifest(each)
         except ManifestError:
             continue  # reported where the binding is used
+
+
+def _is_refused_by_quota(manifest: Manifest) -> bool:
+    conditions = (manifest.get("status") or {}).get("conditions") or ()
+    return any(
+        each.get("type") == SCHEDULED_CONDITION and each.get("reason") == QUOTA_EXCEEDED
+        for each in conditions
+    )
 
 
 def _identity(manifest: Manifest) -> tuple[str, str, str]:

@@ -32,11 +32,22 @@ from karmada_scheduler.state.model import SchedulerShown
 from karmada_scheduler.state.schedulers import Schedulers, schedulers_of
 from karmada_scheduler.state.stored import mapping, mappings
 
-__all__ = ["NoAnswerError", "Objects", "add_arguments", "add_other_bindings", "captured", "gather"]
+__all__ = [
+    "NoAnswerError",
+    "Objects",
+    "add_arguments",
+    "add_other_bindings",
+    "add_quota_argument",
+    "captured",
+    "gather",
+]
 
 Manifest = Mapping[str, Any]
 T = TypeVar("T")
 
+_FILES: Final = "YAML or JSON as kubectl writes it, also gzipped, - for standard input; may be repeated"
+_QUOTA: Final = "FederatedResourceQuota"
+_WARNINGS: Final = ("federatedresourcequotas:",)
 _POLICIES: Final = ("propagationpolicies:", "clusterpropagationpolicies:")
 
 
@@ -51,6 +62,8 @@ class Objects:
         bindings: In the order of the files.
         manifests: Clusters by name, and bindings by key, as they were read.
         policies: None if they were not read.
+        quotas: FederatedResourceQuotas; None if they were not read: no quota has refused a wanted binding, or they may not
+            be read.
         workloads: None if none were given.
         problems: What could not be read, one line each.
         warnings: Problems without which the answer is right all the same: policies that may not be read.
@@ -69,6 +82,7 @@ class Objects:
     bindings: list[Binding] = field(default_factory=list)
     manifests: dict[str | BindingKey, Manifest] = field(default_factory=dict)
     policies: list[Manifest] | None = None
+    quotas: list[Manifest] | None = None
     workloads: list[Workload] | None = None
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -159,7 +173,7 @@ def _unknown(wanted: BindingKey, known: Sequence[BindingKey]) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags for files and for a control plane."""
-    files = "YAML or JSON as kubectl writes it, also gzipped, - for standard input; may be repeated"
+    files = _FILES
     parser.add_argument("--clusters", action="append", metavar="FILE", help=f"Clusters: {files}")
     parser.add_argument(
         "--bindings", action="append", metavar="FILE", help=f"bindings of both kinds: {files}"
@@ -195,6 +209,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         metavar="FILE",
         help="a file of explain --capture instead of a control plane: its objects, and its rules unless flags name others",
+    )
+
+
+def add_quota_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the flag for files of quotas."""
+    parser.add_argument(
+        "--quotas",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=f"FederatedResourceQuotas, for changes of a workload that a quota refuses: {_FILES}",
     )
 
 
@@ -248,6 +273,7 @@ def captured(objects: Objects) -> dict[str, Any]:
         "policies": None
         if objects.policies is None
         else [capture.reduced(each) for each in objects.policies],
+        "quotas": None if objects.quotas is None else [capture.reduced(each) for each in objects.quotas],
         "leases": None if objects.leases is None else [capture.reduced(each) for each in objects.leases],
         "noLeases": objects.no_leases,
         "events": [capture.reduced(each) for each in objects.events],
@@ -258,7 +284,7 @@ def captured(objects: Objects) -> dict[str, Any]:
 
 
 def _from_capture(arguments: argparse.Namespace) -> Objects:
-    others = ("clusters", "bindings", "policies", "workloads", "kubeconfig", "context", "process")
+    others = ("clusters", "bindings", "policies", "quotas", "workloads", "kubeconfig", "context", "process")
     if named := [
         f"--{'from' if each == 'process' else each}" for each in others if getattr(arguments, each, "")
     ]:
@@ -270,6 +296,7 @@ def _from_capture(arguments: argparse.Namespace) -> Objects:
         source,
         at=at,
         policies=fields.get("policies"),
+        quotas=fields.get("quotas"),
         leases=fields.get("leases"),
         no_leases=str(fields.get("noLeases") or ""),
         events=mappings(fields.get("events")),
@@ -297,6 +324,10 @@ def _from_files(arguments: argparse.Namespace) -> Objects:
         policies: Contents[Manifest] = read(arguments.policies, _as_policy)
         objects.policies = policies.objects
         objects.problems += map(str, policies.problems)
+    if getattr(arguments, "quotas", None):
+        quotas: Contents[Manifest] = read(arguments.quotas, _as_quota)
+        objects.quotas = quotas.objects
+        objects.problems += map(str, quotas.problems)
     return objects
 
 
@@ -323,9 +354,10 @@ def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, al
     if found.no_events:
         objects.warnings.append(f"events: what controllers have reported is not known: {found.no_events}")
     for each in found.problems:
-        (objects.warnings if each.startswith(_POLICIES) else objects.problems).append(each)
+        (objects.warnings if each.startswith((*_POLICIES, *_WARNINGS)) else objects.problems).append(each)
     if not any(each.startswith(_POLICIES) for each in objects.warnings):
         objects.policies = list(found.policies)
+    objects.quotas = None if found.quotas is None else list(found.quotas)
     objects.add_clusters(_parsed(found.clusters, as_cluster, objects.problems))
     objects.add_bindings(_parsed(found.bindings, as_binding, objects.problems))
     known = {each.key for each in objects.bindings}
@@ -391,4 +423,10 @@ def _with_manifest(parse: Callable[[Manifest], T]) -> Callable[[Manifest], tuple
 def _as_policy(manifest: Manifest) -> Manifest:
     if read_required_text(manifest, "kind", "") not in ID_LABELS:
         raise ManifestError("kind", f"expected {' or '.join(ID_LABELS)}, got {manifest['kind']!r}")
+    return manifest
+
+
+def _as_quota(manifest: Manifest) -> Manifest:
+    if read_required_text(manifest, "kind", "") != _QUOTA:
+        raise ManifestError("kind", f"expected {_QUOTA}, got {manifest['kind']!r}")
     return manifest

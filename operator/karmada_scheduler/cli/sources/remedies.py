@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
+from karmada_scheduler.api.policy import ID_LABELS
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.cli.sources.inputs import Explaining
+from karmada_scheduler.cli.sources.objects import Objects
+from karmada_scheduler.cli.sources.simulated import SimulatedScheduler
+from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.explain.inputs import ExplainInputs
 from karmada_scheduler.explain.model import (
     ChangedObject,
@@ -16,14 +23,19 @@ from karmada_scheduler.explain.model import (
     RemedyPatch,
     RemedySearch,
 )
+from karmada_scheduler.explain.policies import Template
 from karmada_scheduler.state.model import Placed, StateName
+from karmada_scheduler.state.schedulers import Schedulers
 from karmada_scheduler.whynot.answer import Question, answer
+from karmada_scheduler.whynot.detector import ref_of
+from karmada_scheduler.whynot.dispatching import resumed
 from karmada_scheduler.whynot.edits import ObjectRef, Side
-from karmada_scheduler.whynot.goals import IsPlaced
+from karmada_scheduler.whynot.goals import IsDecided, IsPlaced
 from karmada_scheduler.whynot.model import EditShown, ObjectShown
 from karmada_scheduler.whynot.model import Remedy as Found
 from karmada_scheduler.whynot.objects import ObjectSet
 from karmada_scheduler.whynot.search import Bounds
+from karmada_scheduler.whynot.unclaimed import claiming
 
 _CURABLE: Final = frozenset(
     {
@@ -35,6 +47,8 @@ _CURABLE: Final = frozenset(
         StateName.STUCK,
     }
 )
+
+_HELD: Final = frozenset({StateName.HELD, StateName.NOBODY_DECIDES})
 
 
 def with_remedies(
@@ -48,19 +62,26 @@ def with_remedies(
         using: The objects and the rules.
         seconds: The time of the search.
     """
-    if explanation.state.name not in _CURABLE and explanation.state.placed is not Placed.PART:
+    binding = inputs.binding
+    resuming = resumed(binding, using.objects.manifests[binding.key], using.objects.policies or ())
+    if resuming is not None:
+        explanation = replace(explanation, remedies=(_remedy(resuming, explanation),))
+    state = explanation.state
+    if state.name not in _CURABLE and state.placed is not Placed.PART and not _is_refused(binding):
         return explanation
+    is_held = binding.spec.scheduling_suspended or state.name in _HELD
     found = answer(
         _objects(inputs, using),
-        Question("", IsPlaced()),
+        Question("", IsDecided() if is_held else IsPlaced()),
         Bounds(seconds),
+        state=explanation.state,
         provenance=explanation.provenance,
         causes=lambda _: (),
     )
     facts = found.search
     return replace(
         explanation,
-        remedies=tuple(_remedy(each, explanation) for each in found.remedies),
+        remedies=(*(_remedy(each, explanation) for each in found.remedies), *explanation.remedies),
         remedy_search=RemedySearch(
             runs=facts.runs,
             seconds=facts.seconds,
@@ -71,19 +92,71 @@ def with_remedies(
     )
 
 
+def with_claiming_remedies(
+    explanation: Explanation, template: Template, policies: Sequence[Mapping[str, Any]]
+) -> Explanation:
+    """Return the explanation of a template without a binding, with the edits after which a policy claims it."""
+    found = claiming(policies, template)
+    return replace(explanation, remedies=tuple(_remedy(each, explanation) for each in found))
+
+
+def _is_refused(binding: Binding) -> bool:
+    """Return whether the last decision failed, or was not written because of a quota."""
+    condition = binding.status.condition(SCHEDULED_CONDITION)
+    return condition is not None and condition.get("status") == "False"
+
+
 def _objects(inputs: ExplainInputs, using: Explaining) -> ObjectSet:
     """Return the objects that the search edits: other bindings only where they change the decision about this one."""
-    objects, key = using.objects, inputs.binding.key
+    objects = using.objects
     bindings = objects.bindings if using.scheduler.is_coupled else [inputs.binding]
-    return ObjectSet(
-        key,
+    return editable(
+        objects,
+        inputs.binding.key,
         using.gates,
         using.scheduler,
+        bindings=bindings,
+        schedulers=inputs.schedulers,
+    )
+
+
+def editable(
+    objects: Objects,
+    key: BindingKey,
+    gates: FeatureGates,
+    scheduler: SimulatedScheduler,
+    *,
+    bindings: Sequence[Binding],
+    as_new: bool = False,
+    schedulers: Schedulers | None = None,
+) -> ObjectSet:
+    """Return the objects that a search edits.
+
+    Args:
+        objects: What was read.
+        key: The binding in question.
+        gates: Feature gates.
+        scheduler: Schedules the changed objects.
+        bindings: The binding in question, and those that decisions about it read.
+        as_new: Whether placements are forgotten.
+        schedulers: Which schedulers exist; None for those that the objects tell of.
+    """
+    mine = next(each for each in bindings if each.key == key)
+    return ObjectSet(
+        key,
+        gates,
+        scheduler,
         {
             ObjectRef(CLUSTER, "", each.name): (objects.manifests[each.name], each)
             for each in objects.clusters
         },
         {ObjectRef(*each.key): (objects.manifests[each.key], each) for each in bindings},
+        quotas={ref_of(each): each for each in objects.quotas or ()},
+        policies={ref_of(each): each for each in objects.policies or ()},
+        template_labels=objects.template_labels(mine.spec.resource),
+        schedulers=objects.schedulers() if schedulers is None else schedulers,
+        has_all_bindings=not objects.unlisted,
+        as_new=as_new,
     )
 
 
@@ -95,10 +168,14 @@ def _remedy(found: Found, explanation: Explanation) -> Remedy:
         change=", and ".join(_change(each) for each in found.edits),
         result=found.result,
         edits=tuple(
-            RemedyEdit(each.side.value, each.op, _object(each.object), each.text) for each in found.edits
+            RemedyEdit(each.side.value, each.op, _object(each.object), each.text, each.instead)
+            for each in found.edits
         ),
         apply=tuple(RemedyPatch(_object(each.object), each.patch) for each in found.apply),
         moves=found.moves,
+        rank=found.rank,
+        harm=found.harm.value,
+        caution=found.caution,
     )
 
 
@@ -108,7 +185,7 @@ def _object(shown: ObjectShown) -> ChangedObject:
 
 def _subject(edit: EditShown, explanation: Explanation) -> str:
     """Return the object that a person changes: the policy rather than the binding, which has its placement."""
-    if edit.side is Side.POLICY:
+    if edit.side is Side.POLICY and edit.object.kind not in ID_LABELS:
         policy = explanation.binding.policy
         return policy.name if policy is not None else ""
     return "" if edit.object.name == explanation.binding.name else edit.object.name

@@ -7,12 +7,22 @@ from collections.abc import Iterator
 from karmada_scheduler.whynot.blockers import Step
 from karmada_scheduler.whynot.edits import Edit
 from karmada_scheduler.whynot.goals import has_replicas
-from karmada_scheduler.whynot.vocabulary import affinity, capacity, division, filters, selection, triggers
+from karmada_scheduler.whynot.vocabulary import (
+    affinity,
+    capacity,
+    division,
+    filters,
+    policies,
+    quotas,
+    selection,
+    triggers,
+)
 from karmada_scheduler.whynot.vocabulary.context import Context
 
 
 def proposals(context: Context) -> Iterator[Edit]:
     """Yield edits that may let the cluster pass the step at which it drops out."""
+    yield from policies.proposals(context)
     match context.blocker.step:
         case Step.TRIGGER:
             yield from triggers.proposals(context)
@@ -35,6 +45,8 @@ def proposals(context: Context) -> Iterator[Edit]:
             yield from affinity.competitors(context)
             yield from affinity.only(context)
             yield from affinity.tiers(context)
+        case Step.WRITE:
+            yield from quotas.proposals(context)
         case Step.DONE:
             yield from division.more(context)
             yield from capacity.proposals(context)

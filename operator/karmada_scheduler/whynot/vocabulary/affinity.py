@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement_json import read_affinity
-from karmada_scheduler.whynot.edits import Action, Edit, Path, Side
+from karmada_scheduler.whynot.edits import Action, Edit, Harm, Path, Side
 from karmada_scheduler.whynot.vocabulary.context import NEAREST, PLACEMENT, Context
+
+_PLACES: Final = frozenset(
+    {"region", "zone", "provider", "cloud", "country", "location", "datacenter", "site"}
+)
 
 
 def proposals(context: Context) -> Iterator[Edit]:
@@ -18,8 +22,9 @@ def proposals(context: Context) -> Iterator[Edit]:
             yield from _select(context, path, found)
     if context.placement.cluster_affinity is not None:
         yield context.policy(
-            "dropAffinity", Action.REMOVE, ("clusterAffinity",), "drop clusterAffinity", extra=1.5
-        )
+            "dropAffinity", Action.REMOVE, ("clusterAffinity",), "drop clusterAffinity", extra=1.5,
+            harm=Harm.WIDENS,
+        )  # fmt: skip
     elif context.placement.cluster_affinities:
         yield from _terms(context)
 
@@ -36,6 +41,8 @@ def only(context: Context) -> Iterator[Edit]:
                 f"clusterNames: [{context.name}]",
                 value=[context.name],
                 extra=2.5,
+                harm=Harm.NARROWS,
+                caution="It takes every other cluster out of the policy.",
             )
         return
 
@@ -59,18 +66,22 @@ def competitors(context: Context) -> Iterator[Edit]:
                 f"region NotIn [{region}]",
                 value={"key": "region", "operator": "NotIn", "values": [region]},
                 extra=0.5,
+                harm=Harm.NARROWS,
+                caution=f"It takes all clusters of {region} out of the policy.",
             )
             break
 
 
 def exclude(context: Context, name: str, *, extra: float = 0.0) -> Iterator[Edit]:
-    """Yield the edit that takes one cluster out of the affinity."""
+    """Yield the edit that takes one cluster out of the affinity; harmless if another one is asked for, or this one is left."""
+    harm = Harm.NONE if context.is_wanted or name == context.name else Harm.NARROWS
+    caution = "" if name == context.name else f"It takes {name}, which the policy allows, out of it."
     for path, found in context.affinity_paths():
         names = (found.get("clusterNames") or ()) if isinstance(found, dict) else ()
         if name in names and len(names) > 1:
             yield context.policy(
                 "removeClusterName", Action.REMOVE, (*path, "clusterNames", names.index(name)),
-                f"remove {name} from clusterNames", extra=extra,
+                f"remove {name} from clusterNames", extra=extra, harm=harm, caution=caution,
             )  # fmt: skip
         else:
             yield context.policy(
@@ -80,6 +91,8 @@ def exclude(context: Context, name: str, *, extra: float = 0.0) -> Iterator[Edit
                 f"exclude {name}",
                 value=name,
                 extra=extra,
+                harm=harm,
+                caution=caution,
             )
 
 
@@ -126,6 +139,7 @@ def _terms(context: Context) -> Iterator[Edit]:
                     ("clusterAffinities", index),
                     f"drop affinity term {name}",
                     extra=0.5,
+                    harm=Harm.WIDENS,
                 )
         elif _matches(term, context.cluster):
             others = [each for each in listed if each is not term]
@@ -138,8 +152,9 @@ def _terms(context: Context) -> Iterator[Edit]:
                 extra=0.5,
             )
     yield context.policy(
-        "dropTerms", Action.REMOVE, ("clusterAffinities",), "drop clusterAffinities", extra=1.5
-    )
+        "dropTerms", Action.REMOVE, ("clusterAffinities",), "drop clusterAffinities", extra=1.5,
+        harm=Harm.WIDENS,
+    )  # fmt: skip
 
 
 def _matches(found: Any, cluster: Cluster) -> bool:
@@ -156,6 +171,7 @@ def _select(context: Context, path: Path, found: dict[str, Any]) -> Iterator[Edi
             Action.REMOVE,
             (*path, "exclude", excluded.index(name)),
             f"remove {name} from exclude",
+            harm=Harm.WIDENS,
         )
     names = found.get("clusterNames") or []
     if names and name not in names:
@@ -185,18 +201,19 @@ def _names(context: Context, path: Path, names: list[str]) -> Iterator[Edit]:
 def _labels(context: Context, path: Path, selector: dict[str, Any]) -> Iterator[Edit]:
     failing = 0
     cluster = context.cluster
-    for key, value in (selector.get("matchLabels") or {}).items():
+    labels = selector.get("matchLabels") or {}
+    for key, value in labels.items():
         if cluster.labels.get(key) == value:
             continue
         failing += 1
-        yield context.on_cluster(
-            "setLabel", Action.SET, ("metadata", "labels", key), f"label {key}={value}", value=value
-        )
+        yield from _corrected_label(context, path, labels, key)
+        yield from _set_label(context, key, value)
         yield context.policy(
             "dropLabel",
             Action.REMOVE,
             (*path, "matchLabels", key),
             f"drop the label {key}={value} of the selector",
+            harm=Harm.WIDENS,
         )
     for index, expression in enumerate(selector.get("matchExpressions") or []):
         if _matches({"labelSelector": {"matchExpressions": [expression]}}, cluster):
@@ -210,25 +227,20 @@ def _labels(context: Context, path: Path, selector: dict[str, Any]) -> Iterator[
             path,
             "drop the labelSelector",
             extra=1.0 if failing == 1 else 0.2,
+            harm=Harm.WIDENS,
         )
 
 
 def _label_expression(context: Context, path: Path, expression: dict[str, Any]) -> Iterator[Edit]:
     key, operator, values = expression.get("key"), expression.get("operator"), expression.get("values") or []
     present = context.cluster.labels.get(str(key))
+    if operator in {"In", "Exists"}:
+        yield from _corrected_expression(context, path, expression)
     if operator == "In" and values:
-        yield context.on_cluster(
-            "setLabel",
-            Action.SET,
-            ("metadata", "labels", str(key)),
-            f"label {key}={values[0]}",
-            value=values[0],
-        )
+        yield from _set_label(context, str(key), values[0])
     elif operator == "Exists":
-        yield context.on_cluster(
-            "setLabel", Action.SET, ("metadata", "labels", str(key)), f"label {key}", value="true"
-        )
-    elif operator in {"NotIn", "DoesNotExist"} and present is not None:
+        yield from _set_label(context, str(key), "true")
+    elif operator in {"NotIn", "DoesNotExist"} and present is not None and not names_a_place(str(key)):
         yield context.on_cluster(
             "removeLabel", Action.REMOVE, ("metadata", "labels", str(key)), f"remove the label {key}"
         )
@@ -248,9 +260,12 @@ def _extend(context: Context, path: Path, expression: dict[str, Any], present: s
             Action.REMOVE,
             (*path, "values", values.index(present)),
             f"{key} NotIn without {present}",
+            harm=Harm.WIDENS,
         )
     shown = f"{key} {operator}" + (f" [{', '.join(map(str, values))}]" if values else "")
-    yield context.policy("dropExpression", Action.REMOVE, path, f"drop the expression {shown}", extra=0.1)
+    yield context.policy(
+        "dropExpression", Action.REMOVE, path, f"drop the expression {shown}", extra=0.1, harm=Harm.WIDENS
+    )
 
 
 def _fields(context: Context, path: Path, selector: dict[str, Any]) -> Iterator[Edit]:
@@ -264,13 +279,13 @@ def _fields(context: Context, path: Path, selector: dict[str, Any]) -> Iterator[
         present = {"provider": cluster.provider, "region": cluster.region}.get(str(key))
         if key == "zone":
             present = cluster.zones[0] if cluster.zones else None
+        if operator == "In":
+            yield from _corrected_field(context, (*path, "matchExpressions", index), str(key), values)
         wanted = values[0] if operator == "In" and values else "other" if operator == "Exists" else None
-        if wanted is not None and key in {"provider", "region"}:
+        if wanted is not None and not present and key in {"provider", "region"}:
             yield set_field(context, str(key), wanted)
-        elif wanted is not None and key == "zone":
-            yield context.on_cluster(
-                "setZones", Action.SET, ("spec", "zones"), f"zones [{wanted}]", value=[wanted]
-            )
+        elif wanted is not None and not present and key == "zone":
+            yield set_zones(context, wanted)
         yield from _extend(context, (*path, "matchExpressions", index), expression, present)
     if failing:
         yield context.policy(
@@ -279,12 +294,97 @@ def _fields(context: Context, path: Path, selector: dict[str, Any]) -> Iterator[
             path,
             "drop the fieldSelector",
             extra=1.0 if failing == 1 else 0.2,
+            harm=Harm.WIDENS,
         )
 
 
 def set_field(context: Context, key: str, value: str, *, extra: float = 0.0) -> Edit:
-    """Return the edit of the region or provider of the cluster."""
+    """Return the edit that fills in the region or provider of a cluster that has none; another one would be a lie."""
     return context.make(
         Side.CLUSTER, f"set{key.capitalize()}", context.cluster_ref, Action.SET, ("spec", key), value=value,
-        text=f"spec.{key} {value}", extra=extra,
+        text=f"spec.{key} {value}", extra=extra, caution=_if_true(context, value),
     )  # fmt: skip
+
+
+def set_zones(context: Context, value: str) -> Edit:
+    """Return the edit that fills in the zones of a cluster that has none."""
+    return context.on_cluster(
+        "setZones", Action.SET, ("spec", "zones"), f"zones [{value}]", value=[value],
+        caution=_if_true(context, value),
+    )  # fmt: skip
+
+
+def _if_true(context: Context, value: str) -> str:
+    return (
+        f"Only if {context.name} is in {value}: the field is empty now, and has to say where the cluster is."
+    )
+
+
+def names_a_place(key: str) -> bool:
+    """Return whether a label says where a cluster is, so that another value would be a lie."""
+    return key.rpartition("/")[2].lower() in _PLACES
+
+
+def _set_label(context: Context, key: str, value: str) -> Iterator[Edit]:
+    """Yield the label of the cluster, unless it would say that the cluster is where it is not."""
+    present = context.cluster.labels.get(key)
+    if names_a_place(key) and present:
+        return
+    caution = _if_true(context, value) if names_a_place(key) else ""
+    if present:
+        caution = f"Whatever selects {context.name} by {key}={present} loses it."
+    text = f"label {key}={value}" + (f" ({present} now)" if present else "")
+    yield context.on_cluster(
+        "setLabel", Action.SET, ("metadata", "labels", key), text, value=value, caution=caution,
+        harm=Harm.NARROWS if present else Harm.NONE,
+    )  # fmt: skip
+
+
+def _corrected_label(context: Context, path: Path, labels: dict[str, str], key: str) -> Iterator[Edit]:
+    """Yield the nearest label that clusters have, for one that none has."""
+    near = context.objects.near.label(key, labels[key])
+    if near is None:
+        return
+    if near.key == key:
+        yield context.policy(
+            "correctLabel", Action.SET, (*path, "matchLabels", key),
+            f"select {key}={near.value} instead of {key}={labels[key]}, which no cluster has",
+            value=near.value, extra=-0.4,
+        )  # fmt: skip
+        return
+    yield context.policy(
+        "correctLabelKey", Action.SET, (*path, "matchLabels"),
+        f"select {near.key}={near.value} instead of {key}={labels[key]}, which no cluster has",
+        value={near.key if each == key else each: near.value if each == key else text for each, text in labels.items()},
+        extra=-0.4,
+    )  # fmt: skip
+
+
+def _corrected_expression(context: Context, path: Path, expression: dict[str, Any]) -> Iterator[Edit]:
+    """Yield the nearest values, or the nearest key, that clusters have, for an expression that none meets."""
+    key, values = str(expression.get("key")), [str(each) for each in expression.get("values") or []]
+    for index, each in enumerate(values):
+        near = context.objects.near.label(key, each)
+        if near is not None and near.key == key:
+            yield context.policy(
+                "correctValue", Action.SET, (*path, "values", index),
+                f"{key} {near.value} instead of {each}, which no cluster has", value=near.value, extra=-0.4,
+            )  # fmt: skip
+            return
+    near_key = context.objects.near.label_key(key)
+    if near_key:
+        yield context.policy(
+            "correctLabelKey", Action.SET, (*path, "key"),
+            f"the label {near_key} instead of {key}, which no cluster has", value=near_key, extra=-0.4,
+        )  # fmt: skip
+
+
+def _corrected_field(context: Context, path: Path, key: str, values: list[Any]) -> Iterator[Edit]:
+    """Yield the nearest region, zone or provider of a cluster, for one in which no cluster is."""
+    for index, each in enumerate(values):
+        near = context.objects.near.field(key, str(each))
+        if near:
+            yield context.policy(
+                "correctValue", Action.SET, (*path, "values", index),
+                f"{key} {near} instead of {each}, which no cluster has", value=near, extra=-0.4,
+            )  # fmt: skip

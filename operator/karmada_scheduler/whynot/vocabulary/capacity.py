@@ -12,10 +12,10 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.core.available_replicas import counts_component_sets
-from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.explain.amounts import counted
-from karmada_scheduler.whynot.edits import Action, Edit, ObjectRef, Side
+from karmada_scheduler.whynot.edits import Action, Edit, Harm, ObjectRef, Side
 from karmada_scheduler.whynot.goals import has_replicas
+from karmada_scheduler.whynot.harm import available
 from karmada_scheduler.whynot.quantities import amounts_of
 from karmada_scheduler.whynot.vocabulary.context import NEAREST, Context
 
@@ -58,12 +58,10 @@ def _needs(requirements: ReplicaRequirements | None) -> dict[str, int]:
 
 def _capacity(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
     """Yield a resource summary with which a number of replicas fits."""
-    spec = context.binding.spec
-    [base] = GeneralEstimator(context.objects.gates).max_available_replicas(
-        [cluster], spec.replica_requirements, {}
-    )
+    base = available(context.binding, cluster, context.objects.gates)
     others = context.available
-    wanted = max(1, spec.replicas)
+    wanted = 1 if _is_sets(context) else max(1, context.binding.spec.replicas)
+    one, units = ("set of Pods", "sets of Pods") if _is_sets(context) else ("replica", "replicas")
     amounts = [base + wanted, base + wanted + max(0, min(others, MAX_INT32 // 4))]
     ref = ObjectRef(CLUSTER, "", cluster.name)
     manifest, per_replica = context.manifest(ref), needed(context)
@@ -72,11 +70,13 @@ def _capacity(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
         path, value, text = _with_capacity(manifest, cluster, per_replica, amount, context)
         return context.make(
             side, "addCapacity", ref, Action.SET, (*_SUMMARY, *path), value=value,
-            text=f"{text}: {counted(amount, 'replica fits', 'replicas fit')} ({base} now)", extra=0.5 if base > 0 else -0.8,
+            text=f"{text}: {counted(amount, f"{one} fits", f"{units} fit")} ({base} now)",
+            extra=0.5 if base > 0 else -0.8,
+            instead=f"Add nodes to {cluster.name}, or free what runs there; Karmada then updates its capacity.",
         )  # fmt: skip
 
     yield from amounts_of(
-        build, "replicas that fit", base=base, amounts=[each for each in amounts if each > base]
+        build, f"{units} that fit", base=base, amounts=[each for each in amounts if each > base]
     )
 
 
@@ -167,12 +167,9 @@ def _units(name: str, amount: int) -> str:
 def less(context: Context, cluster: Cluster, side: Side, *, extra: float = 0.0) -> Iterator[Edit]:
     """Yield fewer pods for which a cluster has capacity."""
     summary = cluster.resource_summary
-    spec = context.binding.spec
     if summary is None or "pods" not in summary.allocatable:
         return
-    [base] = GeneralEstimator(context.objects.gates).max_available_replicas(
-        [cluster], spec.replica_requirements, {}
-    )
+    base = available(context.binding, cluster, context.objects.gates)
     if base <= 0:
         return
     used = summary.allocatable["pods"].value - summary.left("pods").value
@@ -182,6 +179,7 @@ def less(context: Context, cluster: Cluster, side: Side, *, extra: float = 0.0) 
             side, "removeCapacity", ObjectRef(CLUSTER, "", cluster.name), Action.SET,
             (*_SUMMARY, "allocatable", "pods"), value=str(used + amount), extra=extra,
             text=f"{counted(amount, 'free pod')} ({counted(base, 'replica fits', 'replicas fit')} now)",
+            harm=Harm.NARROWS, caution=f"It takes capacity of {cluster.name} from all workloads.",
         )  # fmt: skip
 
     yield from amounts_of(build, "replicas that fit", base=base, amounts=[0])
@@ -202,7 +200,7 @@ def requests(context: Context) -> Iterator[Edit]:
         if amount.value > 0 and name not in {"cpu", "memory"}:
             yield context.make(
                 Side.WORKLOAD, "dropRequest", context.objects.ref, Action.REMOVE, (*path, name),
-                text=f"no request of {name}", extra=0.6,
+                text=f"no request of {name}", extra=0.6, harm=Harm.UNCHECKED,
             )  # fmt: skip
     if needed(context):
         yield context.make(
@@ -213,6 +211,7 @@ def requests(context: Context) -> Iterator[Edit]:
             path,
             text="no requests",
             extra=1.2,
+            harm=Harm.UNCHECKED,
         )
 
 

@@ -14,7 +14,7 @@ from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.whynot.blockers import Blocker
-from karmada_scheduler.whynot.edits import Action, Edit, ObjectRef, Path, Side, edit, patched
+from karmada_scheduler.whynot.edits import Action, Edit, Harm, ObjectRef, Path, Side, edit, patched
 from karmada_scheduler.whynot.objects import ObjectSet, Outcome
 
 PLACEMENT: Final = ("spec", "placement")
@@ -28,7 +28,9 @@ _COST: Final = {
     Side.CLUSTER: 3.0,
     Side.COMPETITOR: 4.0,
     Side.PEER: 4.0,
+    Side.QUOTA: 2.5,
 }
+_HARM_COST: Final = {Harm.NONE: 0.0, Harm.NARROWS: 1.5, Harm.WIDENS: 3.0, Harm.UNCHECKED: 6.0}
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,14 @@ class Context:
         outcome: The binding after edits.
         blocker: Where the cluster drops out.
         name: The cluster.
+        is_wanted: Whether replicas are wanted on this cluster, and not anywhere: then it may be preferred to others.
     """
 
     objects: ObjectSet
     outcome: Outcome
     blocker: Blocker
     name: str
+    is_wanted: bool = False
 
     @property
     def binding(self) -> Binding:
@@ -118,10 +122,12 @@ class Context:
         path: Path,
         *,
         extra: float = 0.0,
+        harm: Harm = Harm.NONE,
         **rest: Any,
     ) -> Edit:
-        """Return an edit with the cost of its side."""
-        return edit(side, op, ref, action, path, cost=_COST[side] + extra, **rest)
+        """Return an edit with the cost of its side and of its harm."""
+        cost = _COST[side] + extra + _HARM_COST[harm]
+        return edit(side, op, ref, action, path, cost=cost, harm=harm, **rest)
 
     def policy(
         self,

@@ -9,7 +9,7 @@ from karmada_scheduler.api.placement import AGGREGATED, DIVIDED, WEIGHTED
 from karmada_scheduler.core.select_clusters import ignores_spread
 from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.whynot.blockers import Step
-from karmada_scheduler.whynot.edits import Action, Edit, Side
+from karmada_scheduler.whynot.edits import Action, Edit, Harm, Side
 from karmada_scheduler.whynot.goals import has_replicas
 from karmada_scheduler.whynot.quantities import amounts_of
 from karmada_scheduler.whynot.vocabulary.context import PLACEMENT, Context
@@ -118,6 +118,8 @@ def strategies(context: Context) -> Iterator[Edit]:
     current = context.mine(*PLACEMENT, *_STRATEGY)
     for text, value, extra in choices:
         if value != current:
+            ignores_capacity = extra > 1.0
             yield context.policy(
-                "setStrategy", Action.SET, _STRATEGY, f"replicaScheduling: {text}", value=value, extra=extra
-            )
+                "setStrategy", Action.SET, _STRATEGY, f"replicaScheduling: {text}", value=value, extra=extra,
+                harm=Harm.UNCHECKED if ignores_capacity else Harm.NONE,
+            )  # fmt: skip

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
-from karmada_scheduler.api.placement import SPREAD_BY_PROVIDER, SPREAD_BY_REGION, SPREAD_BY_ZONE
-from karmada_scheduler.whynot.edits import Action, Edit, ObjectRef, Side
+from karmada_scheduler.api.matching import Taint
+from karmada_scheduler.api.placement import (
+    SPREAD_BY_CLUSTER,
+    SPREAD_BY_PROVIDER,
+    SPREAD_BY_REGION,
+    SPREAD_BY_ZONE,
+)
+from karmada_scheduler.core.available_replicas import counts_component_sets
+from karmada_scheduler.explain.names import nearest, nearest_value
+from karmada_scheduler.whynot.edits import Action, Edit, Harm, ObjectRef, Side
 from karmada_scheduler.whynot.vocabulary import affinity
 from karmada_scheduler.whynot.vocabulary.context import PLACEMENT, Context
+
+CORDON_TAINT: Final = "cluster.karmada.io/unschedulable"
+"""Set by ``karmadactl cordon``."""
+KARMADA_TAINTS: Final = frozenset(
+    {"cluster.karmada.io/not-ready", "cluster.karmada.io/unreachable", "cluster.karmada.io/terminating"}
+)
+"""Set and removed by Karmada's controllers, whatever a person does."""
 
 
 def proposals(context: Context) -> Iterator[Edit]:
@@ -50,6 +65,7 @@ def _other_terms(context: Context) -> Iterator[Edit]:
                 ("clusterAffinities", index),
                 f"drop affinity term {name}",
                 extra=1.0,
+                harm=Harm.WIDENS,
             )
 
 
@@ -61,15 +77,25 @@ def _taints(context: Context) -> Iterator[Edit]:
         for taint in context.cluster.taints
         if taint.blocks_scheduling and not any(each.tolerates(taint) for each in tolerations)
     ]
+    ours = [taint for taint in refusing if taint.key in KARMADA_TAINTS]
+    if ours:
+        yield _ready_again(context, ours, listed)
+    refusing = [taint for taint in refusing if taint not in ours]
     for taint in refusing:
+        is_cordon = taint.key == CORDON_TAINT
+        yield from _corrected_toleration(context, taint)
         for index, found in enumerate(listed):
             if (found.get("key") or "", found.get("value") or "", found.get("effect") or "") == tuple(taint):
                 yield context.on_cluster(
                     "removeTaint",
                     Action.REMOVE,
                     ("spec", "taints", index),
-                    f"remove the taint {taint}",
-                    extra=-0.5,
+                    f"uncordon it ({taint})" if is_cordon else f"remove the taint {taint}",
+                    extra=-0.9 if is_cordon else 0.0,
+                    harm=Harm.NONE if is_cordon else Harm.WIDENS,
+                    caution=""
+                    if is_cordon
+                    else f"Somebody set the taint: {context.name} is then open to all workloads.",
                 )
                 break
         toleration = {"key": taint.key, "operator": "Exists", "effect": taint.effect}
@@ -82,15 +108,59 @@ def _taints(context: Context) -> Iterator[Edit]:
             f"tolerate {taint}",
             value=toleration,
             extra=0.2,
+            harm=Harm.WIDENS if is_cordon else Harm.NONE,
+            caution=f"{context.name} is cordoned: somebody took it out of use." if is_cordon else "",
         )
     if len(refusing) > 1:
         yield context.policy(
             "tolerateAll", Action.APPEND, ("clusterTolerations",), "tolerate every taint",
-            value={"operator": "Exists"}, extra=0.6,
+            value={"operator": "Exists"}, extra=0.6, harm=Harm.WIDENS,
+            caution="The workload then goes to every tainted cluster that the policy allows, also to clusters that are down.",
         )  # fmt: skip
-        yield context.on_cluster(
-            "removeTaints", Action.REMOVE, ("spec", "taints"), "remove all taints", extra=0.2
-        )
+        if not ours:
+            yield context.on_cluster(
+                "removeTaints", Action.REMOVE, ("spec", "taints"), "remove all taints", extra=0.2,
+                harm=Harm.WIDENS,
+                caution=f"Somebody set the taints: {context.name} is then open to all workloads.",
+            )  # fmt: skip
+
+
+def _ready_again(context: Context, ours: Sequence[Taint], listed: list[Any]) -> Edit:
+    """Return the effect of a repair of the cluster: Karmada removes its own taints, and sets them again if a person does."""
+    keys = {each.key for each in ours}
+    kept = [each for each in listed if not isinstance(each, dict) or each.get("key") not in keys]
+    shown = ", ".join(sorted(keys))
+    return context.on_cluster(
+        "becomeReady", Action.SET, ("spec", "taints"), f"it is down ({shown}) and has to be Ready again", value=kept,
+        extra=-1.0,
+        instead=f"Repair {context.name} until its condition Ready is True; Karmada then removes the taint by itself.",
+    )  # fmt: skip
+
+
+def _corrected_toleration(context: Context, taint: Taint) -> Iterator[Edit]:
+    """Yield the toleration that was meant for a taint: with another value or effect, or nearly the same key."""
+    for index, each in enumerate(context.items(*PLACEMENT, "clusterTolerations")):
+        if not isinstance(each, dict) or not each.get("key"):
+            continue
+        key = str(each["key"])
+        if key != taint.key and not nearest_value(key, [taint.key]):
+            continue
+        changed = {**each, "key": taint.key}
+        if each.get("effect"):
+            changed["effect"] = taint.effect
+        if each.get("operator") != "Exists" and (each.get("value") or "") != taint.value:
+            if key != taint.key and each.get("value"):
+                continue  # neither the key nor the value is that of the taint
+            changed["value"] = taint.value
+        yield context.policy(
+            "correctToleration", Action.SET, ("clusterTolerations", index),
+            f"tolerate {taint} instead of {_toleration(each)}", value=changed, extra=-0.3,
+        )  # fmt: skip
+
+
+def _toleration(found: Mapping[str, Any]) -> str:
+    value = f"={found['value']}" if found.get("value") else ""
+    return f"{found.get('key')}{value}" + (f":{found['effect']}" if found.get("effect") else "")
 
 
 def _spread(context: Context) -> Iterator[Edit]:
@@ -105,9 +175,7 @@ def _spread(context: Context) -> Iterator[Edit]:
         if not lacking.get(name):
             continue
         if name == SPREAD_BY_ZONE:
-            yield context.on_cluster(
-                "setZones", Action.SET, ("spec", "zones"), "zones [zone-1]", value=["zone-1"]
-            )
+            yield affinity.set_zones(context, "zone-1")
         else:
             yield from new_field(context, name)
         yield drop_constraint(context, index, name)
@@ -116,7 +184,7 @@ def _spread(context: Context) -> Iterator[Edit]:
 
 
 def new_field(context: Context, name: str) -> Iterator[Edit]:
-    """Yield edits that put the cluster into an existing region (or provider), or into one of its own."""
+    """Yield edits that fill in the region (or provider) of a cluster that has none: an existing one, or one of its own."""
     existing = sorted(
         {getattr(each, name) for each in context.outcome.snapshot} - {"", getattr(context.cluster, name)}
     )
@@ -129,22 +197,33 @@ def new_field(context: Context, name: str) -> Iterator[Edit]:
 
 
 def drop_constraint(context: Context, index: int, name: Any, *, extra: float = 0.0) -> Edit:
-    """Return the edit that removes a spread constraint."""
+    """Return the edit that removes a spread constraint; without that of clusters, sets of components are not counted."""
+    ends_check = name == SPREAD_BY_CLUSTER and _counts_sets(context)
     return context.policy(
         "dropConstraint",
         Action.REMOVE,
         ("spreadConstraints", index),
         f"drop the {name} constraint",
         extra=0.5 + extra,
+        harm=Harm.UNCHECKED if ends_check else Harm.WIDENS,
+        caution=""
+        if ends_check
+        else f"It gives up the spread by {name} that the owner of the policy asked for.",
     )
+
+
+def _counts_sets(context: Context) -> bool:
+    return counts_component_sets(context.binding.spec, context.objects.gates)
 
 
 def drop_constraints(context: Context) -> Iterator[Edit]:
     """Yield the edit that removes all spread constraints, if there are several."""
     if len(context.items(*PLACEMENT, "spreadConstraints")) > 1:
         yield context.policy(
-            "dropConstraints", Action.REMOVE, ("spreadConstraints",), "drop all spread constraints", extra=1.0
-        )
+            "dropConstraints", Action.REMOVE, ("spreadConstraints",), "drop all spread constraints", extra=1.0,
+            harm=Harm.UNCHECKED if _counts_sets(context) else Harm.WIDENS,
+            caution="" if _counts_sets(context) else "It gives up every spread that the owner of the policy asked for.",
+        )  # fmt: skip
 
 
 def _api(context: Context) -> Iterator[Edit]:
@@ -153,16 +232,39 @@ def _api(context: Context) -> Iterator[Edit]:
     if slash and ("/" in version or not (group or version)):
         return
     group_version = version if slash and not group else resource.api_version
+    yield from _served_version(context)
     kind = {"kind": resource.kind, "name": f"{resource.kind.lower()}s"}
     text = f"serve {group_version} {resource.kind} (install the CRD)"
+    instead = f"Install what serves {group_version} {resource.kind} on {context.name}; Karmada then updates its list of APIs."
     listed = context.at(context.cluster_ref, ("status", "apiEnablements")) or []
     for index, found in enumerate(listed):
         if isinstance(found, dict) and found.get("groupVersion") == group_version:
             path = ("status", "apiEnablements", index, "resources")
-            yield context.on_cluster("serveApi", Action.APPEND, path, text, value=kind)
+            yield context.on_cluster("serveApi", Action.APPEND, path, text, value=kind, instead=instead)
             return
     value = {"groupVersion": group_version, "resources": [kind]}
-    yield context.on_cluster("serveApi", Action.APPEND, ("status", "apiEnablements"), text, value=value)
+    yield context.on_cluster(
+        "serveApi", Action.APPEND, ("status", "apiEnablements"), text, value=value, instead=instead
+    )
+
+
+def _served_version(context: Context) -> Iterator[Edit]:
+    """Yield the versions of the workload's API that the cluster serves, the nearest first."""
+    resource = context.binding.spec.resource
+    group, _, _ = resource.api_version.rpartition("/")
+    served = {
+        version
+        for version, kind in context.cluster.api_kinds
+        if kind == resource.kind and version.rpartition("/")[0] == group
+    }
+    near = nearest(resource.api_version, served)
+    for number, version in enumerate(sorted(served, key=lambda each: (each != near, each))[:2]):
+        yield context.make(
+            Side.WORKLOAD, "setApiVersion", context.objects.ref, Action.SET, ("spec", "resource", "apiVersion"),
+            value=version, extra=0.1 * number,
+            text=f"write the {resource.kind} as {version} instead of {resource.api_version}",
+            instead=f"Write the manifest and the selector of its policy as {version}; the binding follows.",
+        )  # fmt: skip
 
 
 def _evictions(context: Context) -> Iterator[Edit]:
@@ -174,14 +276,15 @@ def _evictions(context: Context) -> Iterator[Edit]:
     for index in found:
         yield context.make(
             Side.CLUSTER, "endEviction", context.objects.ref, Action.REMOVE, ("spec", "gracefulEvictionTasks", index),
-            text=f"end the eviction from {context.name}",
+            text=f"end the eviction from {context.name}", harm=Harm.WIDENS,
+            caution=f"The eviction has a reason: the one who asked for it wants the replicas off {context.name}.",
         )  # fmt: skip
 
 
 def _group(context: Context, name: str) -> Iterator[Edit]:
     yield context.make(
         Side.WORKLOAD, "leaveGroup", context.objects.ref, Action.REMOVE, ("spec", "workloadAffinityGroups", name),
-        text=f"leave the {name}",
+        text=f"leave the {name}", harm=Harm.WIDENS, caution=f"It gives up the {name} that the owner asked for.",
     )  # fmt: skip
     groups = context.binding.spec.workload_affinity_groups
     mine = getattr(groups, "affinity_group" if name == "affinityGroup" else "anti_affinity_group", "")
@@ -194,5 +297,6 @@ def _group(context: Context, name: str) -> Iterator[Edit]:
         if theirs == mine and is_there == (name == "antiAffinityGroup"):
             yield context.make(
                 Side.PEER, "releasePeer", ObjectRef(*peer.key), Action.REMOVE,
-                ("spec", "workloadAffinityGroups", name), text=f"{peer.key} leaves the {name}",
+                ("spec", "workloadAffinityGroups", name), text=f"{peer.key} leaves the {name}", harm=Harm.WIDENS,
+                caution=f"It gives up the {name} that the owner of {peer.key} asked for.",
             )  # fmt: skip

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from karmada_scheduler.whynot.edits import Action, Edit, Side
-from karmada_scheduler.whynot.vocabulary import affinity, capacity, division, selection, triggers
+from karmada_scheduler.whynot.edits import Action, Edit, Harm, Side
+from karmada_scheduler.whynot.vocabulary import affinity, capacity, division, policies, selection, triggers
 from karmada_scheduler.whynot.vocabulary.context import Context
 
 
 def proposals(context: Context) -> Iterator[Edit]:
     """Yield edits that take a cluster out of the candidates, the selection or the division."""
+    yield from policies.proposals(context)
     yield from triggers.reschedule(context)
     yield from affinity.exclude(context, context.name)
     for path, _ in context.affinity_paths():
@@ -30,6 +31,8 @@ def proposals(context: Context) -> Iterator[Edit]:
         ("spec", "taints"),
         "add a NoSchedule taint",
         value={"key": "example.com/reserved", "effect": "NoSchedule"},
+        harm=Harm.NARROWS,
+        caution="The taint keeps every workload off that does not tolerate it.",
     )
     yield from capacity.less(context, context.cluster, Side.CLUSTER)
     yield from division.replicas(context)

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, timedelta
 
-from karmada_scheduler.whynot.edits import Action, Edit, Side
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
+from karmada_scheduler.explain.names import nearest
+from karmada_scheduler.state.model import SchedulerStatus
+from karmada_scheduler.state.suspension import manager_of
+from karmada_scheduler.whynot.edits import Action, Edit, Harm, Side
 from karmada_scheduler.whynot.vocabulary.context import Context
 
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
@@ -17,15 +21,38 @@ def proposals(context: Context) -> Iterator[Edit]:
         case "NothingAsks":
             yield from reschedule(context)
         case "Suspended":
-            yield context.make(
-                Side.TRIGGER, "resume", context.objects.ref, Action.SET, ("spec", "suspension", "scheduling"),
-                value=False, text="resume scheduling (suspension.scheduling: false)",
-            )  # fmt: skip
-        case "OtherScheduler":
-            yield context.make(
-                Side.POLICY, "setSchedulerName", context.objects.ref, Action.SET, ("spec", "schedulerName"),
-                value="default-scheduler", text="schedulerName default-scheduler (needs a new policy)", extra=1.0,
-            )  # fmt: skip
+            yield _resume(context)
+        case "OtherScheduler" | "NobodyDecides":
+            yield from _scheduler_names(context)
+
+
+def _resume(context: Context) -> Edit:
+    """Return the end of the suspension, in the binding: policies of Karmada 1.18 have no such field."""
+    path = ("spec", "suspension", "scheduling")
+    manager, at = manager_of(context.objects.manifests[context.objects.ref], *path)
+    by = f"{manager} has set it at {at}" if manager else "policies have no such field"
+    return context.make(
+        Side.TRIGGER, "resume", context.objects.ref, Action.SET, path, value=False,
+        text=f"resume scheduling: spec.suspension.scheduling false in the binding ({by})",
+    )  # fmt: skip
+
+
+def _scheduler_names(context: Context) -> Iterator[Edit]:
+    """Yield the names of schedulers that exist, the most similar first."""
+    written, schedulers = context.binding.spec.responsible_scheduler, context.objects.schedulers
+    known = {**schedulers.seen, **schedulers.by_name}
+    names = {name for name, each in known.items() if each.decides} or {DEFAULT_SCHEDULER_NAME}
+    names.discard(written)
+    near = nearest(written, names)
+    is_down = schedulers.of(written).status is SchedulerStatus.DOWN
+    for number, name in enumerate(sorted(names, key=lambda each: (each != near, each))[:2]):
+        yield context.make(
+            Side.POLICY, "setSchedulerName", context.objects.ref, Action.SET, ("spec", "schedulerName"),
+            value=name, text=f"schedulerName {name} instead of {written}", extra=1.0 + 0.1 * number,
+            instead=f"A policy keeps its schedulerName: delete the policy, and create it with schedulerName {name}.",
+            harm=Harm.WIDENS if is_down else Harm.NONE,
+            caution=f"{written} decides when it runs again; {name} may decide by other rules." if is_down else "",
+        )  # fmt: skip
 
 
 def reschedule(context: Context) -> Iterator[Edit]:

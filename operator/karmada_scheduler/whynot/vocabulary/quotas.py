@@ -1,0 +1,44 @@
+"""Edits for a placement that a FederatedResourceQuota refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from karmada_scheduler.api.binding import TargetCluster
+from karmada_scheduler.whynot.edits import Action, Edit, Side
+from karmada_scheduler.whynot.quantities import amounts_of
+from karmada_scheduler.whynot.quotas import shown, times_left, usage_of
+from karmada_scheduler.whynot.vocabulary import capacity
+from karmada_scheduler.whynot.vocabulary.context import Context
+
+
+def proposals(context: Context) -> Iterator[Edit]:
+    """Yield as many replicas as the quotas allow, a higher limit, and smaller requests."""
+    yield from _fewer_replicas(context)
+    refused = context.outcome.scheduled.refused
+    if refused is not None:
+        limit, wanted = (shown(refused.resource, each) for each in (refused.limit, refused.requested))
+        yield context.make(
+            Side.QUOTA, "raiseQuota", refused.quota, Action.SET, ("spec", "overall", refused.resource), value=wanted,
+            text=f"raise {refused.resource} of the quota {refused.quota.name} to {wanted} ({limit} now)",
+        )  # fmt: skip
+    yield from capacity.requests(context)
+
+
+def _fewer_replicas(context: Context) -> Iterator[Edit]:
+    binding, objects = context.binding, context.objects
+    base = binding.spec.replicas
+    if binding.spec.components or base < 2:
+        return
+    one = usage_of(binding, [TargetCluster("", 1)])
+    quotas = objects.quotas_with(context.outcome.patched.manifests)
+    most = times_left(quotas, objects.key.namespace, objects.usage, one)
+
+    def build(amount: int) -> Edit:
+        return context.make(
+            Side.WORKLOAD, "setReplicas", objects.ref, Action.SET, ("spec", "replicas"), value=amount,
+            text=f"{amount} replicas ({base} now)", extra=-0.5,
+        )  # fmt: skip
+
+    amounts = [each for each in (most or 0, base // 2, 1) if 0 < each < base]
+    yield from amounts_of(build, "replicas", base=base, amounts=amounts)
