@@ -70,7 +70,7 @@ def _capacity(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
         path, value, text = _with_capacity(manifest, cluster, per_replica, amount, context)
         return context.make(
             side, "addCapacity", ref, Action.SET, (*_SUMMARY, *path), value=value,
-            text=f"{text}: {counted(amount, f"{one} fits", f"{units} fit")} ({base} now)",
+            text=f"{text}: {counted(amount, one + ' fits', units + ' fit')} ({base} now)",
             extra=0.5 if base > 0 else -0.8,
             instead=f"Add nodes to {cluster.name}, or free what runs there; Karmada then updates its capacity.",
         )  # fmt: skip
