@@ -335,6 +335,7 @@ def _capture(
         "asked": {"name": arguments.name, "namespace": arguments.namespace},
         "rules": capture.rules_of(arguments) | {"scheduler_names": sorted(names)},
         "process": capture.process_of(view),
+        "processConfiguration": None if arguments.anonymise else capture.configuration_of(arguments),
         **captured(objects),
     }
     capture.write(arguments.capture, anonymous(fields) if arguments.anonymise else fields)

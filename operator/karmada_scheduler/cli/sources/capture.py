@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from karmada_scheduler.api.workload import LAST_APPLIED_ANNOTATION, Workload
 from karmada_scheduler.cli.sources.errors import NoAnswerError
+from karmada_scheduler.cli.sources.process_rules import ProcessConfiguration, use
 from karmada_scheduler.explain.model import API_VERSION
 from karmada_scheduler.explain.process_view import ProcessView
 
@@ -58,6 +59,12 @@ def rules_of(arguments: argparse.Namespace) -> Fields:
     except (OSError, UnicodeDecodeError) as error:
         raise NoAnswerError(f"--config: {arguments.config} cannot be read: {error}") from error
     return found
+
+
+def configuration_of(arguments: argparse.Namespace) -> Fields | None:
+    """Return what a running scheduler decides with; None if none was asked."""
+    found: ProcessConfiguration | None = getattr(arguments, "process_configuration", None)
+    return None if found is None else {"url": found.url, "state": found.state}
 
 
 def process_of(view: ProcessView | None) -> Fields | None:
@@ -180,6 +187,9 @@ def replayed(arguments: argparse.Namespace) -> Iterator[Replayed]:
         *(text for text in of_capture if text.partition("=")[0] not in given),
         *arguments.feature_gates,
     ]
+    if isinstance(asked := fields.get("processConfiguration"), dict):
+        configuration = ProcessConfiguration.of(str(asked.get("url")), asked.get("state") or {})
+        use(changed, configuration, changed.feature_gates)
     process = fields.get("process")
     view = None if process is None else ProcessView(**process)
     found = Replayed(changed, view, frozenset(rules.get("scheduler_names") or ()))

@@ -35,6 +35,7 @@ class ProcessConfiguration:
         is_complete: Whether it says all this; older versions do not.
         empty_workload_propagation: Its flag.
         not_called: What it asks besides plugins, and a command does not: extenders, estimators.
+        state: What ``of`` was made from, for a capture.
     """
 
     url: str = ""
@@ -48,6 +49,7 @@ class ProcessConfiguration:
     is_complete: bool = False
     empty_workload_propagation: bool = False
     not_called: tuple[str, ...] = ()
+    state: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def scheduler_names(self) -> frozenset[str]:
@@ -64,6 +66,7 @@ class ProcessConfiguration:
         )
         file = found.get("file")
         return cls(
+            state={"process": state.get("process"), "configuration": found},
             url=url,
             process=str(state.get("process") or url),
             gates={str(name): bool(value) for name, value in mapping(found.get("featureGates")).items()},
@@ -124,6 +127,7 @@ def use(arguments: argparse.Namespace, found: ProcessConfiguration, gates: list[
         gates: Its feature gates, with those of the flags.
     """
     arguments.feature_gates = gates
+    arguments.process_configuration = found
     arguments.process_names = dict.fromkeys(found.profiles, found.process)
     if arguments.config or arguments.plugins or arguments.scheduler_name or not found.is_complete:
         return
