@@ -11,7 +11,7 @@ import yaml
 
 from karmada_scheduler.cli import main
 from karmada_scheduler.explain.model import Stage
-from tests.explain.fleet import billing, checkout, fleet, manifests
+from tests.explain.fleet import failed_billing, fleet, manifests, placed_checkout
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "explain.md").read_text()
@@ -75,5 +75,5 @@ def test_the_files_of_the_example_are_the_fleet_of_the_tests() -> None:
     folder = ROOT / "docs/examples/fleet"
     assert list(yaml.safe_load_all((folder / "clusters.yaml").read_text())) == manifests(*fleet())
     assert list(yaml.safe_load_all((folder / "bindings.yaml").read_text())) == manifests(
-        checkout(), billing()
+        placed_checkout(), failed_billing()
     )

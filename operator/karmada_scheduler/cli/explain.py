@@ -30,6 +30,7 @@ from karmada_scheduler.cli.sources.process import read_process, use_rules
 from karmada_scheduler.cli.sources.remedies import with_claiming_remedies, with_remedies
 from karmada_scheduler.cli.sources.times import seconds
 from karmada_scheduler.config import features
+from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.explain.causes_capacity import may_be_overcommitted
 from karmada_scheduler.explain.explain import explain
 from karmada_scheduler.explain.model import BindingHead, Explanation, Provenance, Tense
@@ -340,7 +341,8 @@ def _capture(
     }
     capture.write(arguments.capture, anonymous(fields) if arguments.anonymise else fields)
     _print_error(
-        f"wrote {len(objects.clusters)} clusters and {len(objects.bindings)} bindings to {arguments.capture}"
+        f"wrote {counted(len(objects.clusters), 'cluster')} and {counted(len(objects.bindings), 'binding')} to "
+        f"{arguments.capture}"
     )
 
 

@@ -10,8 +10,8 @@ from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT
 from karmada_scheduler.explain.causes_capacity import estimators_failed
 from karmada_scheduler.explain.model import Cause, NextState, Stage
-from karmada_scheduler.explain.policies import claims, name_of
 from karmada_scheduler.explain.situation import Situation
+from karmada_scheduler.state.suspension import manager_of
 
 
 def of_state(situation: Situation) -> Iterator[Cause]:
@@ -44,13 +44,13 @@ def of_state(situation: Situation) -> Iterator[Cause]:
             evidence = {"plugin": gate.plugin, "reason": gate.message}
             yield Cause("Gated", Stage.TRIGGER, evidence, text)
         case NextState.SUSPENDED:
-            by = _suspended_by(situation)
-            text = f"spec.suspension.scheduling is true, set by {by}"
+            by, at = manager_of(situation.inputs.binding_manifest or {}, "spec", "suspension", "scheduling")
             evidence = {
                 "setBy": by,
+                "since": at,
                 "clusterChangeSchedules": {"karmada-scheduler": True, "karmada-pyscheduler": False},
             }
-            yield Cause("Suspended", Stage.TRIGGER, evidence, text)
+            yield Cause("Suspended", Stage.TRIGGER, evidence, situation.stored.text)
 
 
 def _no_placement(situation: Situation) -> Cause:
@@ -65,16 +65,6 @@ def _no_placement(situation: Situation) -> Cause:
     else:
         text = "it has no placement, and no binding requires it: the controller manager did not fill it in"
     return Cause("NoPlacement", Stage.POLICY, {"requiredBy": required_by}, text)
-
-
-def _suspended_by(situation: Situation) -> str:
-    binding_labels = situation.inputs.binding.labels
-    for policy in situation.inputs.policies or ():
-        suspension = (policy.get("spec") or {}).get("suspension") or {}
-        if suspension.get("scheduling") and claims(policy, binding_labels):
-            return name_of(policy)
-    # The API of policies of Karmada 1.18 has no such field, so it is usually a controller or webhook of the user's own.
-    return "a policy or the binding itself" if situation.inputs.policies is None else "the binding itself"
 
 
 def before_failure(situation: Situation) -> Iterator[Cause]:

@@ -9,7 +9,7 @@ from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.core.available_replicas import counts_component_sets
 from karmada_scheduler.core.cluster_groups import last_constraint
 from karmada_scheduler.core.decision import TermAttempt
-from karmada_scheduler.explain.amounts import shown_times
+from karmada_scheduler.explain.amounts import counted, shown_times
 from karmada_scheduler.explain.causes_filter import code_of, sentence
 from karmada_scheduler.explain.causes_models import not_in_models
 from karmada_scheduler.explain.causes_values import unknown_values
@@ -89,7 +89,7 @@ def _refusals(situation: Situation, traces: Traces) -> Iterator[Cause]:
             **cell.evidence,
         }
         are = "is" if each.count == 1 else "are"
-        text = f"{each.count} of {len(rows)} clusters {are} refused: {_shared(cell, each.count)}"
+        text = f"{each.count:,} of {counted(len(rows), 'cluster')} {are} refused: {_shared(cell, each.count)}"
         yield Cause(code_of(cell), Stage.FILTER, evidence, text)
 
 

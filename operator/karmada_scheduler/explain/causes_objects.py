@@ -293,7 +293,7 @@ def propagation(situation: Situation) -> Iterator[Cause]:
     if missing and len(missing) < len(rows):
         evidence = {"clusters": missing, "works": [f"karmada-es-{name}" for name in missing]}
         text = (
-            f"scheduling is done: {', '.join(missing)} has the binding, and has not reported that its Work is applied "
+            f"scheduling is done; there is no report from {', '.join(missing)} that the Work is applied "
             f"(namespace karmada-es-{missing[0]})"
         )
         yield Cause("NotOurs", Stage.PROPAGATE, evidence, text)

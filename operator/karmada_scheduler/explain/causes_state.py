@@ -8,7 +8,7 @@ from typing import Any, Final
 from karmada_scheduler.explain.model import Cause, Stage
 from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.framework.diagnosis import AT_GUARD
-from karmada_scheduler.state.model import BindingState, ClusterStatus, HeldBy, StateName
+from karmada_scheduler.state.model import BindingState, ClusterStatus, HeldBy, SchedulerStatus, StateName
 from karmada_scheduler.state.reading import seconds_left
 from karmada_scheduler.state.stored import mapping
 
@@ -68,7 +68,8 @@ def _nobody(state: BindingState) -> Cause:
         "since": scheduler.since,
         "source": scheduler.source,
     }
-    return Cause(state.reason, Stage.TRIGGER, evidence, f"nobody decides about it: {scheduler}")
+    code = "SchedulerMissing" if scheduler.status is SchedulerStatus.MISSING else "SchedulerDown"
+    return Cause(code, Stage.TRIGGER, evidence, f"nobody decides about it: {scheduler}")
 
 
 def _evicting(situation: Situation, state: BindingState) -> Cause:

@@ -124,7 +124,7 @@ def _fragile(situation: Situation) -> Iterator[str]:
             continue
         decision = after.decide()
         if decision.targets is None or {each.name for each in decision.targets} != set(placement):
-            result = str(decision.error)
+            result = str(decision.error).rstrip(".")
             if decision.error is None:
                 result = ", ".join(f"{each.name} {each.replicas}" for each in sorted(decision.targets or ()))
             yield f"fragile. With 1 cpu more in use on {name}, this decision would have been {result}."

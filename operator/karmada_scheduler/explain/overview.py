@@ -16,7 +16,7 @@ EXPLAINED: Final = 10
 """Groups of which a binding is decided again for its cause: a trace of all clusters for each."""
 
 _NOT_BAD: Final = frozenset({StateName.NO_PLACEMENT, StateName.BEING_DELETED})
-"""States that are no news in a list: bindings that follow others, and those that are on their way out."""
+"""States in which nothing waits for a person: bindings that follow others, and those that are being deleted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def test_a_binding_of_which_everything_is_done_is_placed() -> None:
         (web().placement(None), StateName.NO_PLACEMENT, "NO PLACEMENT"),
         (web(), StateName.NOT_DECIDED_YET, "NOT PLACED, not decided yet"),
         (web().condition(**failed("NoClusterFit", "0/1")), StateName.NOT_PLACED, "NOT PLACED"),
-        (placed(condition=failed("Unschedulable", "no room")), StateName.STUCK, "PLACED, stuck"),
+        (placed(condition=failed("Unschedulable", "too little is free")), StateName.STUCK, "PLACED, stuck"),
         (placed(7).generation(2), StateName.OUT_OF_DATE, "PLACED IN PART, out of date"),
         (web().suspended(), StateName.HELD, "NOT PLACED, held"),
         (placed(8).suspended(), StateName.HELD, "PLACED IN PART, held"),

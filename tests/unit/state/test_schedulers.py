@@ -62,11 +62,11 @@ def test_a_scheduler_without_a_lease_is_known_by_what_it_has_left() -> None:
     condition = DONE | {"lastTransitionTime": OLD}
 
     decided = known.with_seen(seen_in_bindings([web().scheduler("quiet").condition(**condition).build()]))
-    told = known.with_seen(
+    reported = known.with_seen(
         [seen_in_event("quiet", {"reason": "ScheduleBindingSucceed", "lastTimestamp": OLD})]
     )
 
-    for each in (decided, told):
+    for each in (decided, reported):
         assert each.of("quiet").status is SchedulerStatus.SEEN
         assert each.of("quiet").since == OLD
         assert each.of("quite").nearest == "quiet"
