@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -49,6 +49,7 @@ def proposal_of(
     max_moves: int = 100,
     gates: FeatureGates | None = None,
     exclude: str = "",
+    is_undecided: Callable[[Binding], bool] = lambda _: False,
     **bounds: Any,
 ) -> RebalanceProposal:
     """Return the proposal about some objects."""
@@ -61,6 +62,7 @@ def proposal_of(
             Bounds(max_moves, **bounds),
             fill,
             is_excluded=lambda each: fnmatchcase(str(each.key), exclude),
+            is_undecided=is_undecided,
             fingerprint="0123456789",
         )
     )

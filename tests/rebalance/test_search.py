@@ -7,7 +7,7 @@ import random
 import pytest
 
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.rebalance.model import Goal, Reason
+from karmada_scheduler.rebalance.model import Goal, Reason, Skipped
 from karmada_scheduler.testing import binding
 from tests.rebalance.proposing import executed, left, member, placements, proposal_of, settled, workload
 
@@ -208,3 +208,17 @@ def test_an_executed_proposal_comes_true_and_keeps_its_bounds(seed: int, gates: 
         assert replicas - move.stops >= kept * replicas
     assert len(moves) + len(left(found)) == len(bindings)
     assert found.deviation_after <= found.deviation_before + 1e-9 or not moves
+
+
+def test_a_binding_that_nobody_decides_about_is_not_proposed() -> None:
+    bindings = [workload("web", full=8), workload("lost", full=8)]
+
+    found = proposal_of(
+        [member("full", used=80), member("empty")],
+        bindings,
+        min_kept=0,
+        is_undecided=lambda asked: asked.key.name.startswith("lost"),
+    )
+
+    assert {*placements(found)} == {"web"}
+    assert [(each.reason, each.count) for each in found.skipped] == [(Skipped.UNDECIDED, 1)]

@@ -20,8 +20,8 @@ from karmada_scheduler.cli.explain import add_output_arguments, style_of
 from karmada_scheduler.cli.plan import as_manifests, now
 from karmada_scheduler.cli.sources import objects as objects_source
 from karmada_scheduler.cli.sources import planned
-from karmada_scheduler.cli.sources.objects import NoAnswerError, gather
-from karmada_scheduler.cli.sources.process import gates_of, read_configuration
+from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, gather
+from karmada_scheduler.cli.sources.process import use_rules
 from karmada_scheduler.cli.sources.rules import add_arguments as add_rule_arguments
 from karmada_scheduler.explain.names import nearest
 from karmada_scheduler.explain.trace_trigger import at
@@ -31,6 +31,8 @@ from karmada_scheduler.rebalance.inputs import Inputs
 from karmada_scheduler.rebalance.manifests import manifests
 from karmada_scheduler.rebalance.model import Bounds, Goal, RebalanceProposal
 from karmada_scheduler.rebalance.propose import propose
+from karmada_scheduler.state.model import StateName
+from karmada_scheduler.state.reading import Facts, state_of
 from karmada_scheduler.views.fields import as_json, as_yaml, rebalance_fields
 from karmada_scheduler.views.rebalance_text import rebalance_text
 
@@ -182,6 +184,20 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     return NO_ANSWER if problems else GOOD
 
 
+def _undecided(sources: Objects) -> Callable[[Binding], bool]:
+    """Return what tells whether a rebalance of a binding would wait, by what is stored."""
+    schedulers = sources.schedulers()
+    facts = Facts(schedulers, sources.manifests.get, sources.policies, now=sources.at or now())
+
+    def is_undecided(binding: Binding) -> bool:
+        if not schedulers.of(binding.spec.responsible_scheduler).decides:
+            return True
+        manifest = sources.manifests.get(binding.key) or {}
+        return state_of(binding, manifest, facts).name is StateName.HELD
+
+    return is_undecided
+
+
 def proposal_of(
     arguments: argparse.Namespace, own: Sequence[Registration] = ()
 ) -> tuple[RebalanceProposal, Sequence[str]]:
@@ -191,8 +207,7 @@ def proposal_of(
         NoAnswerError: There is no answer.
     """
     if arguments.process:
-        gates = read_configuration(arguments.process).gates
-        arguments.feature_gates = gates_of(arguments.process, gates, arguments.feature_gates)
+        use_rules(arguments)
     sources = gather(arguments, (), all_bindings=True)
     for problem in (*sources.problems, *sources.warnings):
         _print_error(problem)
@@ -219,6 +234,7 @@ def proposal_of(
                 ),
                 fill,
                 is_excluded=_excluded(arguments.namespaces, arguments.exclude),
+                is_undecided=_undecided(sources),
                 fingerprint=hashed,
                 source=sources.source,
                 at=at(now()),

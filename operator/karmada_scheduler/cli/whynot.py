@@ -377,7 +377,8 @@ class Session:
             binding_manifest=self.objects.manifests.get(given.key),
             cluster_manifest=self.objects.manifests.get,
             policies=self.objects.policies,
-            now=datetime.now(UTC),
+            now=self.objects.at or datetime.now(UTC),
+            schedulers=self.objects.schedulers(),
         )
 
 

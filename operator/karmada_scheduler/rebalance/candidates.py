@@ -30,17 +30,25 @@ class Candidates:
     skipped: list[tuple[Binding, Skipped]]
 
 
-def candidates(bindings: Iterable[Binding], side: Side, is_excluded: Callable[[Binding], bool]) -> Candidates:
+def candidates(
+    bindings: Iterable[Binding],
+    side: Side,
+    is_excluded: Callable[[Binding], bool],
+    is_undecided: Callable[[Binding], bool],
+) -> Candidates:
     """Return which bindings to look at.
 
     Args:
         bindings: All of them.
         side: The clusters and the rules.
         is_excluded: Whether a binding must not be moved.
+        is_undecided: Whether a rebalance would wait, because nobody decides about a binding, or something holds it.
     """
     found = Candidates([], [], [])
     for binding in bindings:
         skipped = Skipped.EXCLUDED if is_excluded(binding) else _skipped(binding, side)
+        if skipped is None and is_undecided(binding):
+            skipped = Skipped.UNDECIDED
         if skipped is not None:
             found.skipped.append((binding, skipped))
             continue

@@ -33,6 +33,7 @@ class Inputs:
         bounds: Its limits.
         fill: The cluster of the goal ``fill``; "" otherwise.
         is_excluded: Whether a binding must not be moved.
+        is_undecided: Whether nobody decides about a binding, or something holds it.
         fingerprint: A hash over all that decisions read.
         source: Where the objects come from, for people.
         at: The time, as the API writes times.
@@ -46,6 +47,7 @@ class Inputs:
     bounds: Bounds
     fill: str = ""
     is_excluded: Callable[[Binding], bool] = field(default=_nothing_excluded)
+    is_undecided: Callable[[Binding], bool] = field(default=_nothing_excluded)
     fingerprint: str = ""
     source: str = ""
     at: str = ""

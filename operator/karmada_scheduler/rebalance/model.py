@@ -60,6 +60,7 @@ class Skipped(Enum):
     STATIC_WEIGHTS = "static weights"
     WITHOUT_REPLICAS = "without replicas"
     NOT_SCHEDULED_HERE = "suspended, deleted or of another scheduler"
+    UNDECIDED = "held, or of a scheduler that is down or does not exist"
     EXCLUDED = "excluded"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.explain.causes_state import of_state
 from karmada_scheduler.explain.model import Cause, Provenance, Stage
 from karmada_scheduler.explain.situation import Situation
 
@@ -73,11 +74,12 @@ def why_not_cluster(
             break
         looked_at += 1
         situation = situation_of(binding)
-        if cluster in situation.placement:
-            is_present = cluster in situation.present
+        is_present = cluster in situation.present
+        stored = None if is_present else next(of_state(situation), None)
+        if cluster in situation.placement and stored is None:
             present, at_once = present + is_present, at_once + (not is_present)
             continue
-        primary = next(iter(causes_of(situation, cluster)), None)
+        primary = stored or next(iter(causes_of(situation, cluster)), None)
         if primary is None:
             continue
         groups.setdefault((primary.code, primary.stage), []).append(str(binding.key))
