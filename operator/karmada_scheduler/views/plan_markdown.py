@@ -11,6 +11,7 @@ from typing import Final
 from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.plan.model import BindingPlan, Effect, FailureGroup, Plan
 from karmada_scheduler.views import plan_words as words
+from karmada_scheduler.views.plan_changes import field_line
 from karmada_scheduler.views.printable import printable
 
 MAX_CHARACTERS: Final = 60_000
@@ -19,9 +20,10 @@ MAX_CHARACTERS: Final = 60_000
 _ROWS: Final = 50
 _LEAST_ROWS: Final = 1
 _CHANGES: Final = 20
+_FIELDS: Final = 12
 _GROUPS: Final = 10
 _TARGETS: Final = 12
-_TEXT: Final = 300
+_TEXT: Final = 400
 _DETAILED: Final = (
     Effect.STUCK,
     Effect.UNPLACED,
@@ -88,7 +90,12 @@ def _title(plan: Plan) -> str:
 
 def _changes(plan: Plan) -> Iterator[str]:
     for each in plan.changes[:_CHANGES]:
-        yield f"- `{each.sign}` {code(each.object)} {code(each.text) if each.text else ''}".rstrip()
+        text = "" if each.fields else each.text
+        yield f"- `{each.sign}` {code(each.object)} {code(text) if text else ''}".rstrip()
+        for field in each.fields[:_FIELDS]:
+            yield f"  - {code(field_line(field))}"
+        if len(each.fields) > _FIELDS:
+            yield f"  - and {len(each.fields) - _FIELDS} more fields"
     if len(plan.changes) > _CHANGES:
         yield f"- and {len(plan.changes) - _CHANGES} more"
     yield ""

@@ -10,6 +10,7 @@ from karmada_scheduler.explain.model import Target
 from karmada_scheduler.plan.model import BindingPlan, Capacity, ClusterLoad, Effect, FailureGroup, Plan
 from karmada_scheduler.views import plan_words as words
 from karmada_scheduler.views.layout import Style, folded_to, table
+from karmada_scheduler.views.plan_changes import change_lines
 from karmada_scheduler.views.printable import printable
 
 _CHANGES: Final = 8
@@ -49,19 +50,12 @@ def _summary(plan: Plan, style: Style) -> str:
 def _head(plan: Plan, style: Style) -> Iterator[str]:
     yield from style.wrap(f"Plan: {words.head(plan)}, against {words.against(plan)}", indent="  ")
     changed = plan.changes if style.unfolded else plan.changes[:_CHANGES]
-    if len(plan.changes) == 1 and plan.changes[0].object.startswith("Cluster/"):
+    if words.is_in_head(plan.changes):
         return
-    rows = [
-        (f"{each.sign} {printable(each.object)}", printable(each.text or _sign(each.sign)))
-        for each in changed
-    ]
-    yield from table((), rows, style, indent="  ")
+    for each in changed:
+        yield from change_lines(each, style)
     if len(plan.changes) > len(changed):
         yield f"  and {len(plan.changes) - len(changed)} more"
-
-
-def _sign(sign: str) -> str:
-    return {"+": "is new", "-": "is deleted", "=": "is as it was"}.get(sign, "")
 
 
 def _nothing(plan: Plan, style: Style) -> Iterator[str]:

@@ -8,7 +8,16 @@ from typing import Final
 
 from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.explain.model import Cause, Target
-from karmada_scheduler.plan.model import BindingPlan, Capacity, Demand, Effect, FailureGroup, Plan, Totals
+from karmada_scheduler.plan.model import (
+    BindingPlan,
+    Capacity,
+    ChangeShown,
+    Demand,
+    Effect,
+    FailureGroup,
+    Plan,
+    Totals,
+)
 from karmada_scheduler.views.printable import printable
 
 _GI: Final = 2**30
@@ -21,11 +30,21 @@ def head(plan: Plan) -> str:
     changed = [each for each in plan.changes if each.sign != "="]
     if not changed:
         return "nothing changed"
-    if len(changed) == 1 and changed[0].object.startswith("Cluster/") and changed[0].text:
+    if is_in_head(changed):
         return printable(f"cluster {changed[0].object.removeprefix('Cluster/')} {changed[0].text}")
     kinds = Counter(_kind(each.object) for each in changed)
     listed = [counted(count, kind, _MANY.get(kind, "")) for kind, count in kinds.items()]
     return f"{', '.join(listed)} changed"
+
+
+def is_in_head(changes: Sequence[ChangeShown]) -> bool:
+    """Return whether the head has the whole change: one flag about one cluster."""
+    return (
+        len(changes) == 1
+        and changes[0].object.startswith("Cluster/")
+        and bool(changes[0].text)
+        and not changes[0].fields
+    )
 
 
 def _kind(shown: str) -> str:
