@@ -44,8 +44,8 @@ GOOD: Final = 0
 NOT_GOOD: Final = 1
 NO_ANSWER: Final = 2
 
-_FAIL_ON: Final = (*CLASSES, "overcommit", "drift", "none")
-DEFAULT_FAIL_ON: Final = "unplaced,stuck"
+_FAIL_ON: Final = (*CLASSES, "overcommit", "blocked", "warnings", "drift", "none")
+DEFAULT_FAIL_ON: Final = "unplaced,stuck,undecided,blocked,warnings"
 
 
 def add_parser(subparsers: Any) -> None:

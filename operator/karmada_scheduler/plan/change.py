@@ -68,6 +68,7 @@ class Draft:
     Attributes:
         after: The objects so far.
         shown: The parts of the change, in their order.
+        written: The policies of the change as they were given.
         notes: What was left out, and why.
     """
 
@@ -76,6 +77,7 @@ class Draft:
         self._before = before
         self.after = before.copy()
         self.shown: list[ChangeShown] = []
+        self.written: list[Manifest] = []
         self.notes: list[str] = []
 
     # --- files ---
@@ -101,6 +103,7 @@ class Draft:
             if self.after.policies is None:
                 self.after.policies = {}
             filled = with_defaults(manifest)
+            self.written.append(manifest)
             self._put_into(
                 self.after.policies,
                 policy_key(filled),

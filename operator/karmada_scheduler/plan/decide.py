@@ -116,16 +116,19 @@ class Side:
 
     def type_of(self, binding: Binding) -> ScheduleType:
         """Return what asks for a decision about a binding; AVOID if nothing does, or it is not ours."""
-        if not self.is_assigned(binding):
+        if not self.may_decide(binding):
             return ScheduleType.AVOID
         return classify(binding, terminating=self.snapshot.terminating, gates=self.rules.gates).type
 
     def is_assigned(self, binding: Binding) -> bool:
-        """Return whether this scheduler may decide about a binding."""
+        """Return whether this scheduler decides about a binding."""
+        return self.may_decide(binding) and not binding.spec.scheduling_suspended
+
+    def may_decide(self, binding: Binding) -> bool:
+        """Return whether this scheduler decides about a binding unless its scheduling is suspended."""
         return (
             binding.spec.placement is not None
             and not binding.deleting
-            and not binding.spec.scheduling_suspended
             and self.rules.framework_of(binding) is not None
         )
 

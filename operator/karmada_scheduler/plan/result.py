@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.explain.model import Provenance, Target, Tense
 from karmada_scheduler.plan import eviction, triggers
-from karmada_scheduler.plan.decide import HeldMove
+from karmada_scheduler.plan.deletions import deleted_clusters
 from karmada_scheduler.plan.derive import Derived
 from karmada_scheduler.plan.effects import Comparison, shift
 from karmada_scheduler.plan.fingerprint import SHOWN, fingerprint
 from karmada_scheduler.plan.held import held_notes
 from karmada_scheduler.plan.inputs import PlanInputs
+from karmada_scheduler.plan.lint import lint
 from karmada_scheduler.plan.model import (
     CLASSES,
     BindingPlan,
+    BlockedDeletion,
     Capacity,
+    ChangeShown,
     Claim,
     ClusterLoad,
     Drift,
@@ -28,9 +32,13 @@ from karmada_scheduler.plan.model import (
     Held,
     Later,
     Plan,
+    PlanWarning,
     Totals,
 )
 from karmada_scheduler.plan.parsed import Parsed
+
+NOT_READY: Final = "cluster.karmada.io/not-ready"
+"""The key of the taint that Karmada's controller gives to a cluster that is not ready."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,7 @@ class Compared:
         failures: Failing decisions.
         capacity: What the plan asks of clusters.
         latent_load: The same at the next rebalance.
+        blocked: Deleted clusters that stay Terminating.
         restarts: Whether the configuration changes.
     """
 
@@ -53,6 +62,7 @@ class Compared:
     failures: tuple[FailureGroup, ...]
     capacity: tuple[Capacity, ...]
     latent_load: tuple[ClusterLoad, ...]
+    blocked: tuple[BlockedDeletion, ...]
     restarts: bool
 
 
@@ -68,7 +78,7 @@ def result(inputs: PlanInputs, found: Compared) -> Plan:
     return Plan(
         Provenance(Tense.RECOMPUTED, inputs.source, inputs.at, hashed[:SHOWN]),
         hashed,
-        (*inputs.draft.shown, *inputs.rule_changes),
+        (*_shown(inputs.draft.shown, found.blocked), *inputs.rule_changes),
         len(inputs.before.clusters),
         len(plans),
         dict(counts),
@@ -80,9 +90,32 @@ def result(inputs: PlanInputs, found: Compared) -> Plan:
         found.failures,
         found.capacity,
         found.latent_load,
+        found.blocked,
+        tuple(_warnings(inputs, found)),
         tuple(_drift(found.all)) if inputs.with_drift else None,
         tuple(_notes(inputs, found)),
     )
+
+
+def _warnings(inputs: PlanInputs, found: Compared) -> Iterator[PlanWarning]:
+    return lint(
+        inputs.before,
+        inputs.draft.after,
+        inputs.draft.written,
+        found.derived,
+        clusters=found.parsed.clusters_after,
+        deleted=deleted_clusters(found.parsed.changed_clusters),
+        schedulers=inputs.schedulers,
+        known=inputs.templates_known,
+    )
+
+
+def _shown(changes: Iterable[ChangeShown], blocked: Iterable[BlockedDeletion]) -> Iterator[ChangeShown]:
+    """Yield the parts of the change; a deleted cluster that stays is not gone."""
+    staying = {each.object for each in blocked}
+    for each in changes:
+        is_staying = each.sign == "-" and each.object in staying
+        yield replace(each, text=each.text.replace("is gone", "stays Terminating")) if is_staying else each
 
 
 def _binding_plan(key: BindingKey, each: Comparison, derived: Derived) -> BindingPlan:
@@ -113,12 +146,18 @@ def _binding_plan(key: BindingKey, each: Comparison, derived: Derived) -> Bindin
         Later(targets(each.later.targets), each.later.error)
         if effect is Effect.LATENT and each.later is not None
         else None,
-        _held(decided.held) if effect is Effect.HELD and decided is not None and decided.held else None,
-        decided.graceful if acts and decided is not None else (),
+        _held(each) if effect in {Effect.HELD, Effect.UNDECIDED} else None,
+        decided.graceful if acts and decided is not None and each.hold is None else (),
+        derived.policies_before.get(key),
     )
 
 
-def _held(found: HeldMove) -> Held:
+def _held(each: Comparison) -> Held | None:
+    if each.hold is not None:
+        return Held("", each.hold.text, targets(each.wanted), 0.0, each.hold.by)
+    found = each.decided.held if each.decided is not None else None
+    if found is None:
+        return None
     return Held(found.plugin, found.reason, targets(found.targets), found.retry_after)
 
 
@@ -185,6 +224,35 @@ def _drift(every: Mapping[BindingKey, Comparison]) -> Iterator[Drift]:
             yield Drift(*key, targets(each.before), targets(found.targets), found.error)
 
 
+def _when_lost(found: Compared) -> Iterator[str]:
+    """Yield when the bindings of a deleted cluster move, and whether they would if it only were not ready.
+
+    A cluster that is not ready gets a NoSchedule taint. That evicts nothing, but it is a change of the cluster, and bindings
+    that are decided upon each such change choose their regions anew, also those that are not on it.
+    """
+    names = deleted_clusters(found.parsed.changed_clusters)
+    if not names:
+        return
+    text = "when: at once, because the scheduler reschedules the bindings of a deleted cluster"
+    choosing = sum(1 for each in found.all.values() if each.old is not None and _chooses_regions(each.old))
+    if choosing:
+        count = f"{choosing:,} {'binding' if choosing == 1 else 'bindings'}"
+        yield (
+            f"{text}; {names[0]} being not ready evicts nothing by itself, but {count} with a region constraint may move "
+            f"(plan --taint {names[0]}={NOT_READY}:NoSchedule)"
+        )
+    else:
+        yield f"{text}; {names[0]} being not ready moves nothing by itself"
+
+
+def _chooses_regions(binding: Binding) -> bool:
+    """Return whether a binding is decided upon each change of a cluster that it matches, and is spread by region."""
+    placement = binding.spec.placement
+    if placement is None or not (placement.is_duplicated or not binding.spec.replicas):
+        return False
+    return any(each.spread_by_field == "region" for each in placement.spread_constraints)
+
+
 def _notes(inputs: PlanInputs, found: Compared) -> Iterator[str]:
     """Yield what the plan does not know, and what stays although that may surprise."""
     yield from inputs.draft.notes
@@ -207,12 +275,7 @@ def _notes(inputs: PlanInputs, found: Compared) -> Iterator[str]:
                     f"Karmada evicts them from {name} only with --enable-no-execute-taint-eviction "
                     "(give it here as well to see what moves then)"
                 )
-    gone = [name for name, (_, new) in changed.items() if new is not None and new.deleting]
-    if gone:
-        yield (
-            f"when: at once, because the scheduler reschedules the bindings of a deleted cluster; "
-            f"{gone[0]} being not ready moves nothing by itself"
-        )
+    yield from _when_lost(found)
     gated = sum(
         1 for each in found.all.values() if each.decided is not None and each.decided.reason == "Gated"
     )
