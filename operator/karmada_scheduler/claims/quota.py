@@ -30,7 +30,7 @@ from karmada_scheduler.estimator.resources import CPU, PODS, Amounts, is_counted
 KIND: Final = "FederatedResourceQuota"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Quota:
     """A FederatedResourceQuota. Amounts are int64: cpu in thousandths, other resources in whole units.
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
-from karmada_scheduler.claims.quota import Excess, Ledger, Quota, usage
+from karmada_scheduler.claims.quota import Excess, Ledger, Quota, is_enforced, usage
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT, QUOTA_EXCEEDED
 from karmada_scheduler.explain.amounts import shown_units
 from karmada_scheduler.framework.diagnosis import AT_GUARD
@@ -77,6 +77,28 @@ def foreign_refusal(message: str) -> str:
         if reason and not reason.partition(" ")[2].startswith(_IN_TREE):
             return reason
     return ""
+
+
+def enforced(quotas: Iterable[Quota], bindings: Iterable[Binding]) -> dict[Quota, bool]:
+    """Return the quotas that Karmada enforces, or may enforce, and whether that is sure.
+
+    Args:
+        quotas: All quotas.
+        bindings: All bindings, as they are.
+    """
+    by_namespace: dict[str, list[Binding]] = {each.namespace: [] for each in quotas}
+    has_refused = False
+    for each in bindings if by_namespace else ():
+        condition = each.status.condition(SCHEDULED_CONDITION)
+        has_refused |= condition is not None and condition.get("reason") == QUOTA_EXCEEDED
+        if each.key.namespace in by_namespace:
+            by_namespace[each.key.namespace].append(each)
+    found = {}
+    for quota in quotas:
+        is_enforced_now = has_refused or is_enforced(quota, by_namespace[quota.namespace])
+        if is_enforced_now is not False:
+            found[quota] = is_enforced_now is True
+    return found
 
 
 def charge(every: Iterable[Comparison], quotas: Sequence[Quota]) -> None:

@@ -39,7 +39,9 @@ class PlanInputs:
         source: Where the objects come from, for people.
         at: The time of the plan, as the API writes times.
         schedulers: Which schedulers exist.
-        quotas: The quotas that Karmada enforces; None if they are not known.
+        quotas: FederatedResourceQuotas; None if they are not known.
+        no_quotas: Why they are not; "" if they are.
+        is_live: Whether the objects come from a control plane.
         templates_known: Of which kinds all templates were read.
         known: The objects before the change as values, if they were read already.
         progress: Called with a phase, the number of decisions made, and their total.
@@ -58,6 +60,8 @@ class PlanInputs:
     at: str = ""
     schedulers: Schedulers = field(default_factory=Schedulers)
     quotas: Sequence[Quota] | None = None
+    no_quotas: str = ""
+    is_live: bool = False
     templates_known: TemplatesKnown = field(default_factory=TemplatesKnown)
     known: Known | None = None
     progress: Progress = field(default=_no_progress)

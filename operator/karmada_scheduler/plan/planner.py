@@ -11,6 +11,7 @@ from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.explain.inputs import rebalanced
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 from karmada_scheduler.plan import deletions, eviction, failures, holds, triggers
+from karmada_scheduler.plan.compared import Compared
 from karmada_scheduler.plan.decide import Outcome, Rules, Side, grouped
 from karmada_scheduler.plan.derive import derive
 from karmada_scheduler.plan.effects import Comparison, same
@@ -18,7 +19,7 @@ from karmada_scheduler.plan.inputs import PlanInputs
 from karmada_scheduler.plan.load import Loads, Move
 from karmada_scheduler.plan.model import Capacity, ClusterLoad, Effect, Plan
 from karmada_scheduler.plan.parsed import parse
-from karmada_scheduler.plan.result import Compared, result
+from karmada_scheduler.plan.result import result
 
 T = TypeVar("T")
 
@@ -65,8 +66,9 @@ class _Planner:
         self._decide_after(after)
         before = Side(inputs.rules, self._snapshot(parsed.clusters_before), parsed.bindings_before.values())
         self._decide_before(before)
-        if inputs.quotas:
-            holds.charge(self._all.values(), inputs.quotas)
+        quotas = holds.enforced(inputs.quotas or (), parsed.bindings_before.values())
+        if quotas:
+            holds.charge(self._all.values(), [*quotas])
         # The filter results of both sides are in the caches; a third snapshot costs little.
         after = Side(
             inputs.rules_after, self._snapshot(parsed.clusters_after), parsed.bindings_after.values()
@@ -85,6 +87,7 @@ class _Planner:
             self._latent_load(after.snapshot),
             tuple(deletions.blocked(self._all, self._changed, after)),
             restarts=self._restarts,
+            unsure_quotas=tuple(each for each, is_sure in quotas.items() if not is_sure),
         )
         return result(inputs, compared)
 

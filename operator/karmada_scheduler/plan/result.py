@@ -4,66 +4,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
 
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
-from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.explain.model import Provenance, Target, Tense
-from karmada_scheduler.plan import eviction, triggers
+from karmada_scheduler.plan import triggers
+from karmada_scheduler.plan.compared import Compared
 from karmada_scheduler.plan.deletions import deleted_clusters
 from karmada_scheduler.plan.derive import Derived
 from karmada_scheduler.plan.effects import Comparison, shift
 from karmada_scheduler.plan.fingerprint import SHOWN, fingerprint
-from karmada_scheduler.plan.held import held_notes
 from karmada_scheduler.plan.inputs import PlanInputs
 from karmada_scheduler.plan.lint import lint
 from karmada_scheduler.plan.model import (
     CLASSES,
     BindingPlan,
     BlockedDeletion,
-    Capacity,
     ChangeShown,
     Claim,
-    ClusterLoad,
     Drift,
     Effect,
-    FailureGroup,
     Held,
     Later,
     Plan,
     PlanWarning,
     Totals,
 )
-from karmada_scheduler.plan.parsed import Parsed
-
-NOT_READY: Final = "cluster.karmada.io/not-ready"
-"""The key of the taint that Karmada's controller gives to a cluster that is not ready."""
-
-
-@dataclass(frozen=True)
-class Compared:
-    """What the planner has found.
-
-    Attributes:
-        all: Every binding on both sides.
-        parsed: The objects.
-        derived: What follows from policies.
-        failures: Failing decisions.
-        capacity: What the plan asks of clusters.
-        latent_load: The same at the next rebalance.
-        blocked: Deleted clusters that stay Terminating.
-        restarts: Whether the configuration changes.
-    """
-
-    all: Mapping[BindingKey, Comparison]
-    parsed: Parsed
-    derived: Derived
-    failures: tuple[FailureGroup, ...]
-    capacity: tuple[Capacity, ...]
-    latent_load: tuple[ClusterLoad, ...]
-    blocked: tuple[BlockedDeletion, ...]
-    restarts: bool
+from karmada_scheduler.plan.notes import notes
 
 
 def result(inputs: PlanInputs, found: Compared) -> Plan:
@@ -72,7 +39,7 @@ def result(inputs: PlanInputs, found: Compared) -> Plan:
     counts = Counter(dict.fromkeys(CLASSES, 0))
     counts.update(each.effect.value for each in plans)
     counts.update(each.claim.value for each in plans if each.claim is not Claim.KEPT)
-    hashed = fingerprint(inputs.before, inputs.rules_text)
+    hashed = fingerprint(inputs.before, inputs.rules_text, inputs.quotas or ())
     has_other_changes = bool(found.parsed.changed_clusters) or found.restarts
     concerned = found.derived.concerned | {key for key, each in found.all.items() if each.is_spec_changed}
     return Plan(
@@ -93,7 +60,7 @@ def result(inputs: PlanInputs, found: Compared) -> Plan:
         found.blocked,
         tuple(_warnings(inputs, found)),
         tuple(_drift(found.all)) if inputs.with_drift else None,
-        tuple(_notes(inputs, found)),
+        tuple(notes(inputs, found)),
     )
 
 
@@ -222,62 +189,3 @@ def _drift(every: Mapping[BindingKey, Comparison]) -> Iterator[Drift]:
         found = each.unchanged_side
         if each.has_drift and found is not None:
             yield Drift(*key, targets(each.before), targets(found.targets), found.error)
-
-
-def _when_lost(found: Compared) -> Iterator[str]:
-    """Yield when the bindings of a deleted cluster move, and whether they would if it only were not ready.
-
-    A cluster that is not ready gets a NoSchedule taint. That evicts nothing, but it is a change of the cluster, and bindings
-    that are decided upon each such change choose their regions anew, also those that are not on it.
-    """
-    names = deleted_clusters(found.parsed.changed_clusters)
-    if not names:
-        return
-    text = "when: at once, because the scheduler reschedules the bindings of a deleted cluster"
-    choosing = sum(1 for each in found.all.values() if each.old is not None and _chooses_regions(each.old))
-    if choosing:
-        count = f"{choosing:,} {'binding' if choosing == 1 else 'bindings'}"
-        yield (
-            f"{text}; {names[0]} being not ready evicts nothing by itself, but {count} with a region constraint may move "
-            f"(plan --taint {names[0]}={NOT_READY}:NoSchedule)"
-        )
-    else:
-        yield f"{text}; {names[0]} being not ready moves nothing by itself"
-
-
-def _chooses_regions(binding: Binding) -> bool:
-    """Return whether a binding is decided upon each change of a cluster that it matches, and is spread by region."""
-    placement = binding.spec.placement
-    if placement is None or not (placement.is_duplicated or not binding.spec.replicas):
-        return False
-    return any(each.spread_by_field == "region" for each in placement.spread_constraints)
-
-
-def _notes(inputs: PlanInputs, found: Compared) -> Iterator[str]:
-    """Yield what the plan does not know, and what stays although that may surprise."""
-    yield from inputs.draft.notes
-    yield from found.derived.notes
-    yield from held_notes(found.all.values())
-    changed = found.parsed.changed_clusters
-    for effect in ("NoSchedule", "NoExecute"):
-        for name, taints in eviction.new_taints(changed, effect).items():
-            kept = [
-                each
-                for each in found.all.values()
-                if each.new is not None
-                and any(target.name == name for target in each.after)
-                and not eviction.tolerates(each.new, taints)
-            ]
-            if kept:
-                yield f"{len(kept)} of them are on {name} and would not be placed there again once they leave"
-            if kept and effect == "NoExecute" and not inputs.evicts:
-                yield (
-                    f"Karmada evicts them from {name} only with --enable-no-execute-taint-eviction "
-                    "(give it here as well to see what moves then)"
-                )
-    yield from _when_lost(found)
-    gated = sum(
-        1 for each in found.all.values() if each.decided is not None and each.decided.reason == "Gated"
-    )
-    if gated:
-        yield f"{counted(gated, 'binding is', 'bindings are')} gated by a PreEnqueue plugin"
