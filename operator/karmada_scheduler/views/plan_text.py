@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from karmada_scheduler.explain.amounts import counted
@@ -41,8 +41,8 @@ def plan_text(plan: Plan, style: Style) -> str:
     """Return the text for people."""
     if not words.has_effect(plan) and not plan.drift and not plan.blocked:
         has_head = len(plan.changes) > 1 or plan.warnings or any(each.fields for each in plan.changes)
-        lines = [*_head(plan, style), *_warnings(plan, style)] if has_head else []
-        return "\n".join([*lines, *_nothing(plan, style)]) + "\n"
+        head = [[*_head(plan, style)], [*_warnings(plan, style)]] if has_head else []
+        return _joined([*head, [*_nothing(plan, style)]])
     sections = [
         [*_head(plan, style)],
         [*_warnings(plan, style)],
@@ -56,6 +56,10 @@ def plan_text(plan: Plan, style: Style) -> str:
         [*_remarks(plan, style)],
         [_summary(plan, style)],
     ]
+    return _joined(sections)
+
+
+def _joined(sections: Iterable[Sequence[str]]) -> str:
     return "\n\n".join("\n".join(each) for each in sections if each) + "\n"
 
 
