@@ -82,7 +82,7 @@ def test_nobody_decides_while_the_lease_of_the_scheduler_has_run_out() -> None:
     assert plan.failures[0].message.startswith("default-scheduler is down since 2026-11-22T14:12:00Z")
 
 
-def test_a_binding_that_nothing_would_change_is_unchanged_whoever_decides() -> None:
+def test_a_binding_that_nothing_would_change_is_unchanged_although_nobody_decides() -> None:
     dead = schedulers(lease("karmada-scheduler", "2026-11-22T14:12:00Z"))
     assert cordoned(settled(web(), m2=4), schedulers=dead).counts["unchanged"] == 1
 

@@ -194,7 +194,7 @@ def _is_summed(name: str) -> bool:
 
 
 def is_enforced(quota: Quota, bindings: Iterable[Binding]) -> bool | None:
-    """Return whether Karmada enforces a quota, by what its status says; None if that cannot be told.
+    """Return whether Karmada enforces a quota, by what its status says; None if it does not show that.
 
     With the gate FederatedQuotaEnforcement the status has what bindings use; without it, what the static assignments of
     clusters use.

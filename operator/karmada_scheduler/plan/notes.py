@@ -22,7 +22,7 @@ def _when_lost(found: Compared) -> Iterator[str]:
     """Yield when the bindings of a deleted cluster move, and whether they would if it only were not ready.
 
     A cluster that is not ready gets a NoSchedule taint. That evicts nothing, but it is a change of the cluster, and bindings
-    that are decided upon each such change choose their regions anew, also those that are not on it.
+    that are decided upon each such change choose their regions again, also those that are not on it.
     """
     names = deleted_clusters(found.parsed.changed_clusters)
     if not names:
