@@ -7,8 +7,10 @@ import random
 import pytest
 
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.plan.holds import stored_holds
 from karmada_scheduler.rebalance.model import Goal, Reason
 from karmada_scheduler.testing import binding
+from tests.plan.test_holds import schedulers
 from tests.rebalance.proposing import executed, left, member, placements, proposal_of, settled, workload
 
 ACCOUNTED = FeatureGates({"SchedulingOvercommitProtection": True})
@@ -110,6 +112,21 @@ def test_what_a_rebalance_cannot_change_is_counted_and_not_looked_at() -> None:
         "WITHOUT_REPLICAS": 1,
         "NOT_SCHEDULED_HERE": 1,
         "EXCLUDED": 1,
+    }
+
+
+def test_bindings_that_nobody_decides_about_or_that_are_held_are_not_looked_at() -> None:
+    lost = workload("lost", m1=4).scheduler("nobody")
+    refused = binding("refused").replicas(4, cpu="1").dynamic_weight().on(m1=4).applied()
+    refused.condition(type="Scheduled", status="False", reason="QuotaExceeded", message="cpu")
+    holds = stored_holds(schedulers(), knows_quotas=False, has_guards=False, has_own_plugins=False)
+
+    found = proposal_of([member("m1", used=50), member("m2")], [lost, refused], hold_of=holds)
+
+    assert found.batches == ()
+    assert {each.reason.value: each.count for each in found.skipped} == {
+        "nobody decides": 1,
+        "held by a quota or a plugin": 1,
     }
 
 

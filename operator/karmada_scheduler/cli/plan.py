@@ -75,8 +75,8 @@ def add_parser(subparsers: Any) -> None:
         dest="process",
         default="",
         metavar="URL",
-        help="the running scheduler, whose feature gates are the current ones: http://localhost:10353 after kubectl "
-        "port-forward (it needs --explain-bind-address)",
+        help="the running scheduler, whose gates, profiles and plugins are the current ones: http://localhost:10353 after "
+        "kubectl port-forward (it needs --explain-bind-address); give the code of own plugins with --current-plugin-dir",
     )
     parser.add_argument(
         "--enable-no-execute-taint-eviction",
@@ -169,11 +169,7 @@ def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> 
     """
     _fail_on(arguments.fail_on)
     if arguments.process:
-        process = read_configuration(arguments.process)
-        arguments.current_feature_gates = gates_of(
-            arguments.process, process.gates, arguments.current_feature_gates
-        )
-        arguments.process_names = dict.fromkeys(process.scheduler_names, arguments.process)
+        _use_process(arguments)
     changes = read_changes(arguments.filename, arguments.namespace)
     sources, before = _gathered(arguments)
     problems = [*map(str, changes.problems), *sources.problems]
@@ -185,6 +181,24 @@ def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> 
     for problem in unread:
         _print_error(problem)
     return plan, problems
+
+
+def _use_process(arguments: argparse.Namespace) -> None:
+    """Let the rules before the change be those of the process of ``--from``, unless flags name others.
+
+    Raises:
+        NoAnswerError: The URL is not one of a process, or a flag contradicts it.
+    """
+    found = read_configuration(arguments.process)
+    arguments.current_feature_gates = gates_of(
+        arguments.process, found.gates, arguments.current_feature_gates
+    )
+    arguments.process_names = dict.fromkeys(found.profiles, found.process)
+    is_named = arguments.current_config or arguments.current_plugins or arguments.scheduler_name
+    if found.is_complete and not is_named:
+        arguments.process_rules = found
+        if found.empty_workload_propagation:
+            arguments.enable_empty_workload_propagation = "true"
 
 
 def made(

@@ -21,12 +21,13 @@ from karmada_scheduler.cli.plan import as_manifests, now
 from karmada_scheduler.cli.sources import objects as objects_source
 from karmada_scheduler.cli.sources import planned
 from karmada_scheduler.cli.sources.objects import NoAnswerError, gather
-from karmada_scheduler.cli.sources.process import gates_of, read_configuration
+from karmada_scheduler.cli.sources.process import use_rules
 from karmada_scheduler.cli.sources.rules import add_arguments as add_rule_arguments
 from karmada_scheduler.explain.names import nearest
 from karmada_scheduler.explain.trace_trigger import at
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.plan.fingerprint import SHOWN, fingerprint
+from karmada_scheduler.plan.holds import stored_holds
 from karmada_scheduler.rebalance.inputs import Inputs
 from karmada_scheduler.rebalance.manifests import manifests
 from karmada_scheduler.rebalance.model import Bounds, Goal, RebalanceProposal
@@ -122,7 +123,7 @@ def add_parser(subparsers: Any) -> None:
         dest="process",
         default="",
         metavar="URL",
-        help="the running scheduler, whose feature gates are used: http://localhost:10353 after kubectl port-forward (it "
+        help="the running scheduler, whose rules are used: http://localhost:10353 after kubectl port-forward (it "
         "needs --explain-bind-address)",
     )
     add_output_arguments(parser)
@@ -191,8 +192,7 @@ def proposal_of(
         NoAnswerError: There is no answer.
     """
     if arguments.process:
-        gates = read_configuration(arguments.process).gates
-        arguments.feature_gates = gates_of(arguments.process, gates, arguments.feature_gates)
+        use_rules(arguments)
     sources = gather(arguments, (), all_bindings=True)
     for problem in (*sources.problems, *sources.warnings):
         _print_error(problem)
@@ -219,6 +219,12 @@ def proposal_of(
                 ),
                 fill,
                 is_excluded=_excluded(arguments.namespaces, arguments.exclude),
+                hold_of=stored_holds(
+                    sources.schedulers(getattr(arguments, "process_names", {})),
+                    knows_quotas=False,
+                    has_guards=rules.has_guards,
+                    has_own_plugins=rules.has_own_plugins and not rules.missing,
+                ),
                 fingerprint=hashed,
                 source=sources.source,
                 at=at(now()),

@@ -41,6 +41,7 @@ class Rules:
         has_own_plugins: Whether a profile has plugins of the user's own, which may read other bindings.
         has_guards: Whether a profile has Guard plugins, which may count the moves of other bindings.
         empty_workload_propagation: Whether selected clusters without replicas become targets.
+        missing: Plugins of the running scheduler whose code is not available here, so that they are not asked.
     """
 
     gates: FeatureGates
@@ -55,6 +56,7 @@ class Rules:
     has_own_plugins: bool = False
     has_guards: bool = False
     empty_workload_propagation: bool = False
+    missing: tuple[str, ...] = ()
 
     @property
     def accounts(self) -> bool:

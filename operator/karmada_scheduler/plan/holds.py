@@ -35,6 +35,11 @@ _REFUSAL: Final = re.compile(r",\s+(?=\d+ )")
 HoldOf = Callable[[Binding], Hold | None]
 
 
+def nothing_holds(_: Binding) -> Hold | None:
+    """Return None: every decision takes effect."""
+    return None
+
+
 def stored_holds(
     schedulers: Schedulers, *, knows_quotas: bool, has_guards: bool, has_own_plugins: bool
 ) -> HoldOf:

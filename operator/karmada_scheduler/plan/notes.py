@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -13,6 +14,8 @@ from karmada_scheduler.plan.deletions import deleted_clusters
 from karmada_scheduler.plan.held import held_notes
 from karmada_scheduler.plan.inputs import PlanInputs
 from karmada_scheduler.plan.model import Effect, HeldBy
+
+_SHOWN: Final = 5
 
 NOT_READY: Final = "cluster.karmada.io/not-ready"
 """The key of the taint that Karmada's controller gives to a cluster that is not ready."""
@@ -68,6 +71,21 @@ def _limits(inputs: PlanInputs, found: Compared) -> Iterator[str]:
         yield "placements that the running scheduler still assumes (SchedulingOvercommitProtection) are not known"
     if rules.has_own_plugins and any(each.decided is not None for each in found.all.values()):
         yield "Reserve, Permit, PreBind, Bind and PostBind plugins and extenders are not called"
+    if rules.missing:
+        yield (
+            f"plugins of the running scheduler are not asked, because their code is not here: {', '.join(rules.missing)} "
+            "(--current-plugin-dir)"
+        )
+    others = Counter(
+        each.new.spec.responsible_scheduler
+        for each in found.all.values()
+        if each.new is not None
+        and each.new.spec.placement is not None
+        and rules.framework_of(each.new) is None
+    )
+    if others:
+        named = ", ".join(f"{name} {count:,}" for name, count in others.most_common(_SHOWN))
+        yield f"bindings of other schedulers are not decided: {named} (--scheduler-name, --config, --from)"
     if inputs.schedulers.problem and inputs.is_live:
         yield f"whether the schedulers of the bindings run is not known: {inputs.schedulers.problem}"
 

@@ -100,11 +100,12 @@ class _Planner:
     def _comparisons(self) -> Iterator[tuple[BindingKey, Comparison]]:
         before, after = self._parsed.bindings_before, self._parsed.bindings_after
         taints = eviction.new_taints(self._changed) if self._inputs.evicts else {}
+        rules = self._inputs.rules_after
         hold_of = holds.stored_holds(
             self._inputs.schedulers,
             knows_quotas=self._inputs.quotas is not None,
-            has_guards=self._inputs.rules_after.has_guards,
-            has_own_plugins=self._inputs.rules_after.has_own_plugins,
+            has_guards=rules.has_guards,
+            has_own_plugins=rules.has_own_plugins and not rules.missing,
         )
         for key in {**before, **after}:
             old, new = before.get(key), after.get(key)

@@ -61,6 +61,9 @@ class Skipped(Enum):
     WITHOUT_REPLICAS = "without replicas"
     NOT_SCHEDULED_HERE = "suspended, deleted or of another scheduler"
     EXCLUDED = "excluded"
+    UNDECIDED = "nobody decides"
+    """Its scheduler does not exist, or is down."""
+    HELD = "held by a quota or a plugin"
 
 
 @dataclass(frozen=True, slots=True)

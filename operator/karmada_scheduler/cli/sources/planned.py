@@ -99,6 +99,8 @@ class Configurations:
         changed.plugins = given.plugins or changed.plugins
         changed.config = given.config or changed.config
         changed.plugin_dir = [*changed.plugin_dir, *given.plugin_dir]
+        if given.plugins or given.config:
+            changed.process_rules = None  # not those of --from
         return changed
 
     @property
@@ -138,6 +140,7 @@ class Configurations:
                 config,
                 list(map(str, current.plugin_dir)),
                 current.scheduler_name,
+                str(getattr(current, "process_rules", None) or ""),
                 current.enable_empty_workload_propagation,
             )
         )
@@ -214,6 +217,7 @@ class _PlannedScheduler:
             peers=peers,
             has_own_plugins=frameworks.has_own_plugins,
             has_guards=frameworks.has_guards,
+            missing=tuple(sorted({name for names in frameworks.missing.values() for name in names})),
             empty_workload_propagation=self._empty,
         )
 
