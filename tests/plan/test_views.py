@@ -42,7 +42,7 @@ def test_markdown_says_that_a_deleted_cluster_stays_and_why() -> None:
     assert markdown.startswith("### Scheduling plan: nobody would decide about 1 binding\n")
     assert "> **blocked**: `Cluster/m1 stays Terminating while 2 bindings are on it;" in markdown
     assert "> - `default/s-deployment   held: scheduling is suspended (spec.suspension)`" in markdown
-    assert "> **1 binding** stay as they are, and nobody decides about them: `no scheduler" in markdown
+    assert "> **1 binding** stays as it is, and nobody decides about it: `no scheduler" in markdown
 
 
 def test_a_refusal_of_a_quota_is_shown_once_with_what_it_allows() -> None:

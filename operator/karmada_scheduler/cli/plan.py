@@ -69,14 +69,15 @@ def add_parser(subparsers: Any) -> None:
         help="namespace of objects of -f that name none (default default)",
     )
     objects_source.add_arguments(parser)
+    objects_source.add_quota_argument(parser)
     planned.add_arguments(parser)
     parser.add_argument(
         "--from",
         dest="process",
         default="",
         metavar="URL",
-        help="the running scheduler, whose gates, profiles and plugins are the current ones: http://localhost:10353 after "
-        "kubectl port-forward (it needs --explain-bind-address); give the code of own plugins with --current-plugin-dir",
+        help="the running scheduler, whose rules are the current ones: http://localhost:10353 after kubectl "
+        "port-forward (it needs --explain-bind-address)",
     )
     parser.add_argument(
         "--enable-no-execute-taint-eviction",

@@ -17,6 +17,7 @@ from karmada_scheduler.cli.simulate.state import SimulatedBindings, SimulatedHan
 from karmada_scheduler.cli.simulate.workloads import StoredWorkloads, Workloads
 from karmada_scheduler.cli.sources import rules as configurations
 from karmada_scheduler.cli.sources.objects import NoAnswerError
+from karmada_scheduler.cli.sources.process_rules import ProcessConfiguration
 from karmada_scheduler.config import features
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.problems import ConfigError
@@ -133,14 +134,14 @@ class Configurations:
         current = arguments or self.current
         gates = _gates(current)
         config = current.config.read_bytes().decode(errors="replace") if current.config else ""
-        return repr(
+        process: ProcessConfiguration | None = getattr(current, "process_rules", None)
+        return ("" if process is None else repr(process)) + repr(
             (
                 sorted((name, gates.enabled(name)) for name in features.KNOWN),
                 current.plugins,
                 config,
                 list(map(str, current.plugin_dir)),
                 current.scheduler_name,
-                str(getattr(current, "process_rules", None) or ""),
                 current.enable_empty_workload_propagation,
             )
         )
