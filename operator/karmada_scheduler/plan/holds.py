@@ -164,7 +164,7 @@ def _of_quota(excess: Excess | None, ledger: Ledger, binding: Binding) -> Hold |
     name = excess.resource
     text = (
         f"quota {excess.quota} allows {shown_units(name, excess.limit)} {name}, and "
-        f"{shown_units(name, excess.used)} would be used"
+        f"{shown_units(name, excess.wanted)} would be used"
     )
     most = ledger.most_replicas(binding.key.namespace, binding.spec)
     if most is not None and most < binding.spec.replicas:
