@@ -7,6 +7,7 @@ from typing import Any
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.workload import WorkloadAnswer
+from karmada_scheduler.claims.quota import read_quota
 from karmada_scheduler.cli.simulate.state import SimulatedBindings
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.available_replicas import Estimators
@@ -17,9 +18,11 @@ from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.plan.change import Draft
 from karmada_scheduler.plan.decide import Rules
 from karmada_scheduler.plan.inputs import PlanInputs
+from karmada_scheduler.plan.lint_selectors import TemplatesKnown
 from karmada_scheduler.plan.model import BindingPlan, Effect, Plan
 from karmada_scheduler.plan.objects import Objects
 from karmada_scheduler.plan.planner import make_plan
+from karmada_scheduler.state.schedulers import Schedulers
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, framework
 
 Change = Callable[[Draft], object]
@@ -67,6 +70,9 @@ def plan_of(
     gates_after: FeatureGates | None = None,
     evicts: bool = False,
     with_drift: bool = True,
+    schedulers: Schedulers | None = None,
+    quotas: Iterable[Manifest] | None = None,
+    templates_known: TemplatesKnown | None = None,
 ) -> Plan:
     """Return the plan of some changes, applied in their order."""
     manifests = [
@@ -90,6 +96,9 @@ def plan_of(
             other_mode=lambda: rules(other),
             evicts=evicts,
             with_drift=with_drift,
+            schedulers=schedulers or Schedulers(),
+            quotas=None if quotas is None else [read_quota(each) for each in quotas],
+            templates_known=templates_known or TemplatesKnown(),
             source="files",
             at=NOW,
         )

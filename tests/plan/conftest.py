@@ -47,6 +47,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     clusters = fleet.clusters()
     placed = fleet.placed(fleet.bindings(), clusters)
     edited(folder / "change")
+    mistaken(folder / "mistakes")
     return fleet.write(
         folder,
         clusters=[each.manifest() for each in clusters],
@@ -88,6 +89,19 @@ def edited(folder: Path) -> None:
     for each in (services, apac):
         del each["metadata"]["uid"], each["metadata"]["labels"]
         (folder / f"{each['metadata']['name']}.yaml").write_text(json.dumps(each, indent=1))
+
+
+def mistaken(folder: Path) -> None:
+    """Write an edited policy with mistakes."""
+    folder.mkdir()
+    batch = copy.deepcopy(fleet.policies()[2])
+    del batch["metadata"]["uid"], batch["metadata"]["labels"]
+    batch["spec"]["schedulerNam"] = "default-scheduler"
+    batch["spec"]["placement"]["clusterAffinity"] = {
+        "labelSelector": {"matchLabels": {"tier": "prd"}},
+        "exclude": ["us-eats-7"],
+    }
+    (folder / "prod-batch.yaml").write_text(json.dumps(batch, indent=1))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from karmada_scheduler.views.layout import Style
 from karmada_scheduler.views.plan_markdown import plan_markdown
 from karmada_scheduler.views.plan_text import plan_text
 from tests.plan import fleet
-from tests.plan.conftest import edited, planned
+from tests.plan.conftest import edited, mistaken, planned
 from tests.plan.test_command import CHANGES, GOLDEN, SHORT
 
 
@@ -21,6 +21,7 @@ def write() -> None:
         folder = Path(temporary)
         clusters = fleet.clusters()
         edited(folder / "change")
+        mistaken(folder / "mistakes")
         files = fleet.write(
             folder,
             clusters=[each.manifest() for each in clusters],

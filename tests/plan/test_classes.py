@@ -210,15 +210,6 @@ def test_drift_is_left_out_on_demand() -> None:
     assert plan.drift is None
 
 
-def test_a_suspended_binding_stays_as_it_is() -> None:
-    plan = plan_of(
-        [cluster("m1"), cluster("m2")],
-        [settled(web(), m1=4).suspended()],
-        lambda draft: draft.without("m1"),
-    )
-    assert effects(plan) == {}
-
-
 def test_scaling_starts_replicas_and_stops_none() -> None:
     plan = plan_of(
         [cluster("m1").capacity(cpu=100)],

@@ -31,6 +31,7 @@ CHANGES = {
     "stuck": ("-f", "change/prod-apac.yaml"),
     "loss": ("--without", "us-east-7"),
     "cordon": ("--cordon", "us-east-7"),
+    "mistakes": ("-f", "mistakes"),
 }
 Plans = Callable[[tuple[str, ...]], Plan]
 SHORT = ("stuck", "cordon")
@@ -105,6 +106,9 @@ def test_the_counts_are_those_of_the_bindings(plans: Plans) -> None:
         ("policies", "moved,placed", 0),
         ("loss", None, 0),
         ("loss", "moved", 1),
+        ("loss", "blocked,undecided,warnings", 0),
+        ("mistakes", "warnings", 1),
+        ("mistakes", "blocked,undecided", 0),
         ("loss", "overcommit", 1),
         ("loss", "unplaced,stuck,overcommit", 1),
         ("loss", "drift", 0),

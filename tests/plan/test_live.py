@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,14 +22,29 @@ def server() -> Iterator[FakeApiServer]:
         for name in ("m1", "m2"):
             server.put(cluster(name))
         server.put(policy("p"))
-        made = binding("web-deployment", replicas=2, clusters={"m1": 2})
+        made = binding("web-deployment", replicas=2, clusters={"m1": 2}, requests={"cpu": "100m"})
         made["spec"]["resource"]["name"] = "web"
         made["metadata"]["annotations"] = {
             "propagationpolicy.karmada.io/name": "p",
             "propagationpolicy.karmada.io/namespace": made["metadata"]["namespace"],
         }
         server.put(made)
+        for name in ("my-scheduler", "karmada-scheduler"):
+            server.put(lease(name, datetime.now(UTC)))
         yield server
+
+
+def lease(name: str, renewed: datetime) -> dict[str, Any]:
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"namespace": "karmada-system", "name": name},
+        "spec": {
+            "holderIdentity": "one",
+            "renewTime": renewed.strftime("%Y-%m-%dT%H:%M:%S.000000Z"),
+            "leaseDurationSeconds": 15,
+        },
+    }
 
 
 def plan(server: FakeApiServer, tmp_path: Path, *flags: str) -> int:
@@ -75,3 +92,78 @@ def test_policies_that_may_not_be_read_are_a_warning(
 
     assert plan(server, tmp_path, "--cordon", "m1", "-o", "json") == 0
     assert "propagationpolicies: " in capsys.readouterr().err
+
+
+# --- schedulers, quotas and templates ---
+
+
+def edited(tmp_path: Path, *selectors: dict[str, Any]) -> str:
+    """Write the policy with other selectors; return the path."""
+    found = copy.deepcopy(policy("p"))
+    found["spec"]["resourceSelectors"] = list(selectors)
+    path = tmp_path / "p.yaml"
+    path.write_text(json.dumps(found))
+    return str(path)
+
+
+def test_nobody_decides_about_the_bindings_of_a_scheduler_whose_lease_has_run_out(
+    server: FakeApiServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.put(lease("my-scheduler", datetime.now(UTC) - timedelta(minutes=8)))
+
+    assert plan(server, tmp_path, "--without", "m1", "-o", "json") == 1
+
+    fields = json.loads(capsys.readouterr().out)
+    assert fields["counts"]["undecided"] == 1
+    assert fields["blocked"][0]["object"] == "Cluster/m1"
+    assert fields["bindings"][0]["held"]["by"] == "scheduler"
+
+
+def test_a_quota_of_the_control_plane_refuses_what_is_beyond_it(
+    server: FakeApiServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.put(
+        {
+            "apiVersion": "policy.karmada.io/v1alpha1",
+            "kind": "FederatedResourceQuota",
+            "metadata": {"namespace": "default", "name": "team"},
+            "spec": {"overall": {"cpu": "1"}},
+            "status": {"overallUsed": {"cpu": "200m"}},
+        }
+    )
+
+    assert plan(server, tmp_path, "--scale", "default/web=50", "-o", "json") == 0
+
+    fields = json.loads(capsys.readouterr().out)
+    assert fields["counts"]["held"] == 1
+    assert fields["failures"][0]["message"].startswith("quota default/team allows 1 cpu")
+    assert not any("FederatedResourceQuota" in each for each in fields["notes"])
+
+
+def test_quotas_that_may_not_be_read_are_a_note_where_something_grows(
+    server: FakeApiServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.fault(
+        method="LIST", path="federatedresourcequotas", answer=status(403, "Forbidden", "quotas are forbidden")
+    )
+
+    assert plan(server, tmp_path, "--scale", "default/web=5", "-o", "json") == 0
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert any(each.startswith("whether a FederatedResourceQuota refuses") for each in notes)
+
+    assert plan(server, tmp_path, "--cordon", "m2", "-o", "json") == 0
+    assert not any("FederatedResourceQuota" in each for each in json.loads(capsys.readouterr().out)["notes"])
+
+
+def test_a_selector_that_matches_no_template_of_the_control_plane_is_a_warning(
+    server: FakeApiServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.put(
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "default", "name": "web"}}
+    )
+    selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "wbe"}
+
+    assert plan(server, tmp_path, "-f", edited(tmp_path, selector), "-o", "json") == 1
+
+    [warning] = json.loads(capsys.readouterr().out)["warnings"]
+    assert (warning["code"], warning["nearest"]) == ("SelectorMatchesNothing", "web")

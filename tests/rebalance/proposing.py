@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -14,6 +14,7 @@ from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.explain.inputs import rebalanced
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.plan.decide import Side
+from karmada_scheduler.plan.holds import HoldOf, nothing_holds
 from karmada_scheduler.rebalance.inputs import Inputs
 from karmada_scheduler.rebalance.model import Bounds, Goal, RebalanceProposal
 from karmada_scheduler.rebalance.propose import propose
@@ -49,7 +50,7 @@ def proposal_of(
     max_moves: int = 100,
     gates: FeatureGates | None = None,
     exclude: str = "",
-    is_undecided: Callable[[Binding], bool] = lambda _: False,
+    hold_of: HoldOf = nothing_holds,
     **bounds: Any,
 ) -> RebalanceProposal:
     """Return the proposal about some objects."""
@@ -61,8 +62,8 @@ def proposal_of(
             goal,
             Bounds(max_moves, **bounds),
             fill,
+            hold_of=hold_of,
             is_excluded=lambda each: fnmatchcase(str(each.key), exclude),
-            is_undecided=is_undecided,
             fingerprint="0123456789",
         )
     )

@@ -7,8 +7,10 @@ import random
 import pytest
 
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.rebalance.model import Goal, Reason, Skipped
+from karmada_scheduler.plan.holds import stored_holds
+from karmada_scheduler.rebalance.model import Goal, Reason
 from karmada_scheduler.testing import binding
+from tests.plan.test_holds import schedulers
 from tests.rebalance.proposing import executed, left, member, placements, proposal_of, settled, workload
 
 ACCOUNTED = FeatureGates({"SchedulingOvercommitProtection": True})
@@ -113,6 +115,21 @@ def test_what_a_rebalance_cannot_change_is_counted_and_not_looked_at() -> None:
     }
 
 
+def test_bindings_that_nobody_decides_about_or_that_are_held_are_not_looked_at() -> None:
+    lost = workload("lost", m1=4).scheduler("nobody")
+    refused = binding("refused").replicas(4, cpu="1").dynamic_weight().on(m1=4).applied()
+    refused.condition(type="Scheduled", status="False", reason="QuotaExceeded", message="cpu")
+    holds = stored_holds(schedulers(), knows_quotas=False, has_guards=False, has_own_plugins=False)
+
+    found = proposal_of([member("m1", used=50), member("m2")], [lost, refused], hold_of=holds)
+
+    assert found.batches == ()
+    assert {each.reason.value: each.count for each in found.skipped} == {
+        "nobody decides": 1,
+        "held by a quota or a plugin": 1,
+    }
+
+
 def test_a_binding_that_the_next_event_moves_is_left_to_it() -> None:
     scaled = workload("web", m1=4).replicas(8, cpu="1")
 
@@ -208,17 +225,3 @@ def test_an_executed_proposal_comes_true_and_keeps_its_bounds(seed: int, gates: 
         assert replicas - move.stops >= kept * replicas
     assert len(moves) + len(left(found)) == len(bindings)
     assert found.deviation_after <= found.deviation_before + 1e-9 or not moves
-
-
-def test_a_binding_that_nobody_decides_about_is_not_proposed() -> None:
-    bindings = [workload("web", full=8), workload("lost", full=8)]
-
-    found = proposal_of(
-        [member("full", used=80), member("empty")],
-        bindings,
-        min_kept=0,
-        is_undecided=lambda asked: asked.key.name.startswith("lost"),
-    )
-
-    assert {*placements(found)} == {"web"}
-    assert [(each.reason, each.count) for each in found.skipped] == [(Skipped.UNDECIDED, 1)]

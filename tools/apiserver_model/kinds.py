@@ -118,6 +118,7 @@ KINDS: Final = (
         namespaced=False,
         status=False,
     ),
+    _custom("policy.karmada.io/v1alpha1", "FederatedResourceQuota", "federatedresourcequotas"),
     Kind(
         api_version="cluster.karmada.io/v1alpha1",
         name="Cluster",

@@ -43,7 +43,8 @@ _TIMEOUT_SECONDS: Final = 900.0
 _READ: Final = {
     "cluster.karmada.io": ["clusters"],
     "work.karmada.io": ["resourcebindings", "clusterresourcebindings"],
-    "policy.karmada.io": ["propagationpolicies", "clusterpropagationpolicies"],
+    "policy.karmada.io": ["propagationpolicies", "clusterpropagationpolicies", "federatedresourcequotas"],
+    "coordination.k8s.io": ["leases"],
     "apps": ["deployments"],
 }
 

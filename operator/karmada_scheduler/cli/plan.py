@@ -14,13 +14,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.quantity import MAX_INT32
+from karmada_scheduler.claims.quota import Quota, read_quota
 from karmada_scheduler.cli.explain import add_output_arguments, style_of
 from karmada_scheduler.cli.simulate.files import as_workload, read
 from karmada_scheduler.cli.sources import objects as objects_source
 from karmada_scheduler.cli.sources import planned
 from karmada_scheduler.cli.sources.change_files import read_changes
-from karmada_scheduler.cli.sources.live import ControlPlane, LiveError, read_templates
+from karmada_scheduler.cli.sources.live import ControlPlane, LiveError, read_quotas, read_templates
 from karmada_scheduler.cli.sources.objects import NoAnswerError, gather
 from karmada_scheduler.cli.sources.objects import Objects as Sources
 from karmada_scheduler.cli.sources.process import gates_of, read_configuration
@@ -32,6 +34,7 @@ from karmada_scheduler.plan.change import ChangeError, Draft, with_defaults
 from karmada_scheduler.plan.derive import selected_kinds
 from karmada_scheduler.plan.fingerprint import SHOWN
 from karmada_scheduler.plan.inputs import PlanInputs
+from karmada_scheduler.plan.lint_selectors import TemplatesKnown
 from karmada_scheduler.plan.model import CLASSES, Plan
 from karmada_scheduler.plan.objects import Objects, policy_key, template_key
 from karmada_scheduler.plan.parsed import Known
@@ -44,8 +47,8 @@ GOOD: Final = 0
 NOT_GOOD: Final = 1
 NO_ANSWER: Final = 2
 
-_FAIL_ON: Final = (*CLASSES, "overcommit", "drift", "none")
-DEFAULT_FAIL_ON: Final = "unplaced,stuck"
+_FAIL_ON: Final = (*CLASSES, "overcommit", "blocked", "warnings", "drift", "none")
+DEFAULT_FAIL_ON: Final = "unplaced,stuck,undecided,blocked,warnings"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -55,7 +58,7 @@ def add_parser(subparsers: Any) -> None:
         help="what a change would move, before it is made",
         description="Compare the decisions of the scheduler before and after a change, and classify the bindings. "
         "Nothing is written.",
-        epilog=f"Exit status: 0 no binding is in a class of --fail-on (default {DEFAULT_FAIL_ON}); 1 one is; 2 there "
+        epilog=f"Exit status: 0 there is nothing of --fail-on (default {DEFAULT_FAIL_ON}); 1 there is; 2 there "
         "is no answer, some input cannot be used, or --expect names another fleet.",
     )
     _add_changes(parser)
@@ -66,13 +69,14 @@ def add_parser(subparsers: Any) -> None:
         help="namespace of objects of -f that name none (default default)",
     )
     objects_source.add_arguments(parser)
+    objects_source.add_quota_argument(parser)
     planned.add_arguments(parser)
     parser.add_argument(
         "--from",
         dest="process",
         default="",
         metavar="URL",
-        help="the running scheduler, whose feature gates are the current ones: http://localhost:10353 after kubectl "
+        help="the running scheduler, whose rules are the current ones: http://localhost:10353 after kubectl "
         "port-forward (it needs --explain-bind-address)",
     )
     parser.add_argument(
@@ -166,8 +170,7 @@ def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> 
     """
     _fail_on(arguments.fail_on)
     if arguments.process:
-        gates = read_configuration(arguments.process).gates
-        arguments.current_feature_gates = gates_of(arguments.process, gates, arguments.current_feature_gates)
+        _use_process(arguments)
     changes = read_changes(arguments.filename, arguments.namespace)
     sources, before = _gathered(arguments)
     problems = [*map(str, changes.problems), *sources.problems]
@@ -179,6 +182,24 @@ def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> 
     for problem in unread:
         _print_error(problem)
     return plan, problems
+
+
+def _use_process(arguments: argparse.Namespace) -> None:
+    """Let the rules before the change be those of the process of ``--from``, unless flags name others.
+
+    Raises:
+        NoAnswerError: The URL is not one of a process, or a flag contradicts it.
+    """
+    found = read_configuration(arguments.process)
+    arguments.current_feature_gates = gates_of(
+        arguments.process, found.gates, arguments.current_feature_gates
+    )
+    arguments.process_names = dict.fromkeys(found.profiles, found.process)
+    is_named = arguments.current_config or arguments.current_plugins or arguments.scheduler_name
+    if found.is_complete and not is_named:
+        arguments.process_rules = found
+        if found.empty_workload_propagation:
+            arguments.enable_empty_workload_propagation = "true"
 
 
 def made(
@@ -202,12 +223,14 @@ def made(
         ChangeError: The change cannot be applied.
     """
     unread: Sequence[str] = ()
+    known = TemplatesKnown(all=bool(arguments.workloads))
     draft = Draft(before)
     for manifest in changes:
         draft.put(manifest)
     _apply(draft, arguments)
     if sources.source.startswith(("http://", "https://")) and not arguments.workloads:
-        unread = _read_templates(arguments, draft, before)
+        known, unread = _read_templates(arguments, draft, before)
+    quotas, no_quotas = _quotas(arguments, sources)
     with planned.configurations_of(arguments, sources.workloads, own) as configurations:
         rule_changes = configurations.shown()
         if not draft.shown and not rule_changes:
@@ -224,6 +247,11 @@ def made(
                 rule_changes=rule_changes,
                 evicts=arguments.enable_no_execute_taint_eviction,
                 with_drift=not arguments.no_drift,
+                schedulers=sources.schedulers(getattr(arguments, "process_names", {})),
+                quotas=quotas,
+                no_quotas=no_quotas,
+                is_live=sources.is_live,
+                templates_known=known,
                 source=sources.source,
                 at=at(now()),
                 known=Known(
@@ -257,22 +285,50 @@ def as_manifests(sources: Sources) -> Objects:
     )
 
 
-def _read_templates(arguments: argparse.Namespace, draft: Draft, before: Objects) -> Sequence[str]:
-    """Read the metadata of the templates that changed policies select; return what could not be read."""
+def _quotas(arguments: argparse.Namespace, sources: Sources) -> tuple[list[Quota] | None, str]:
+    """Return the quotas, and why they are not known; None if they are not.
+
+    Raises:
+        NoAnswerError: The control plane does not answer any more.
+    """
+    manifests: Sequence[Mapping[str, Any]] | None = sources.quotas
+    problems = ["no --quotas were given"]
+    if manifests is None and sources.is_live:
+        plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+        try:
+            manifests, problems = read_quotas(plane, timeout=arguments.request_timeout)
+        except LiveError as error:
+            raise NoAnswerError(str(error)) from error
+    if manifests is None:
+        return None, "; ".join(problems)
+    quotas = []
+    for each in manifests:
+        try:
+            quotas.append(read_quota(each))
+        except ManifestError as problem:
+            name = (each.get("metadata") or {}).get("name", "")
+            return None, f"{each.get('kind')} {name}: {problem}"
+    return quotas, ""
+
+
+def _read_templates(
+    arguments: argparse.Namespace, draft: Draft, before: Objects
+) -> tuple[TemplatesKnown, Sequence[str]]:
+    """Read the metadata of the templates that changed policies select; return what could not be read, too."""
     kinds = [KindName(*each) for each in selected_kinds(before, draft.after)]
     if not kinds:
-        return ()
+        return TemplatesKnown(), ()
     plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
     try:
-        found, problems = read_templates(plane, kinds)
+        found = read_templates(plane, kinds)
     except LiveError as error:
         raise NoAnswerError(str(error)) from error
-    for each in found:
+    for each in found.objects:
         key = template_key(each)
         for objects in (before, draft.after):
             if objects.templates.setdefault(key, each) is each:
                 objects.metadata_only.add(key)
-    return problems
+    return TemplatesKnown(kinds=found.kinds, not_served=found.not_served), found.problems
 
 
 def _apply(draft: Draft, arguments: argparse.Namespace) -> None:

@@ -20,19 +20,18 @@ from karmada_scheduler.cli.explain import add_output_arguments, style_of
 from karmada_scheduler.cli.plan import as_manifests, now
 from karmada_scheduler.cli.sources import objects as objects_source
 from karmada_scheduler.cli.sources import planned
-from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, gather
+from karmada_scheduler.cli.sources.objects import NoAnswerError, gather
 from karmada_scheduler.cli.sources.process import use_rules
 from karmada_scheduler.cli.sources.rules import add_arguments as add_rule_arguments
 from karmada_scheduler.explain.names import nearest
 from karmada_scheduler.explain.trace_trigger import at
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.plan.fingerprint import SHOWN, fingerprint
+from karmada_scheduler.plan.holds import stored_holds
 from karmada_scheduler.rebalance.inputs import Inputs
 from karmada_scheduler.rebalance.manifests import manifests
 from karmada_scheduler.rebalance.model import Bounds, Goal, RebalanceProposal
 from karmada_scheduler.rebalance.propose import propose
-from karmada_scheduler.state.model import StateName
-from karmada_scheduler.state.reading import Facts, state_of
 from karmada_scheduler.views.fields import as_json, as_yaml, rebalance_fields
 from karmada_scheduler.views.rebalance_text import rebalance_text
 
@@ -124,7 +123,7 @@ def add_parser(subparsers: Any) -> None:
         dest="process",
         default="",
         metavar="URL",
-        help="the running scheduler, whose feature gates are used: http://localhost:10353 after kubectl port-forward (it "
+        help="the running scheduler, whose rules are used: http://localhost:10353 after kubectl port-forward (it "
         "needs --explain-bind-address)",
     )
     add_output_arguments(parser)
@@ -184,20 +183,6 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     return NO_ANSWER if problems else GOOD
 
 
-def _undecided(sources: Objects) -> Callable[[Binding], bool]:
-    """Return what tells whether a rebalance of a binding would wait, by what is stored."""
-    schedulers = sources.schedulers()
-    facts = Facts(schedulers, sources.manifests.get, sources.policies, now=sources.at or now())
-
-    def is_undecided(binding: Binding) -> bool:
-        if not schedulers.of(binding.spec.responsible_scheduler).decides:
-            return True
-        manifest = sources.manifests.get(binding.key) or {}
-        return state_of(binding, manifest, facts).name is StateName.HELD
-
-    return is_undecided
-
-
 def proposal_of(
     arguments: argparse.Namespace, own: Sequence[Registration] = ()
 ) -> tuple[RebalanceProposal, Sequence[str]]:
@@ -234,7 +219,12 @@ def proposal_of(
                 ),
                 fill,
                 is_excluded=_excluded(arguments.namespaces, arguments.exclude),
-                is_undecided=_undecided(sources),
+                hold_of=stored_holds(
+                    sources.schedulers(getattr(arguments, "process_names", {})),
+                    knows_quotas=False,
+                    has_guards=rules.has_guards,
+                    has_own_plugins=rules.has_own_plugins and not rules.missing,
+                ),
                 fingerprint=hashed,
                 source=sources.source,
                 at=at(now()),

@@ -31,6 +31,11 @@ def shown_times(name: str, amount: Quantity, count: int) -> str:
     return shown(name, Quantity(amount.unscaled * count, amount.exponent, amount.format, slow=True))
 
 
+def shown_units(name: str, units: int) -> str:
+    """Return an amount of a resource that is given as an integer: cpu in thousandths, others in whole units."""
+    return shown(name, Quantity(units, -3 if name == CPU else 0))
+
+
 def listed(amounts: Mapping[str, str]) -> str:
     """Return requests in one line: ``500m cpu, 1Gi memory``."""
     return ", ".join(f"{amount} {name}" for name, amount in amounts.items())

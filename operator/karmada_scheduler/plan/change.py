@@ -19,7 +19,7 @@ from karmada_scheduler.api.policy import ID_LABELS, PROPAGATION_POLICY
 from karmada_scheduler.claims.defaults import stored_spec
 from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.plan import differences
-from karmada_scheduler.plan.model import ChangeShown
+from karmada_scheduler.plan.model import ChangeShown, FieldChange
 from karmada_scheduler.plan.objects import (
     Manifest,
     Objects,
@@ -68,6 +68,7 @@ class Draft:
     Attributes:
         after: The objects so far.
         shown: The parts of the change, in their order.
+        written: The policies of the change as they were given.
         notes: What was left out, and why.
     """
 
@@ -76,6 +77,7 @@ class Draft:
         self._before = before
         self.after = before.copy()
         self.shown: list[ChangeShown] = []
+        self.written: list[Manifest] = []
         self.notes: list[str] = []
 
     # --- files ---
@@ -101,6 +103,7 @@ class Draft:
             if self.after.policies is None:
                 self.after.policies = {}
             filled = with_defaults(manifest)
+            self.written.append(manifest)
             self._put_into(
                 self.after.policies,
                 policy_key(filled),
@@ -115,7 +118,7 @@ class Draft:
         objects: dict[Any, Manifest],
         key: Any,
         manifest: Manifest,
-        describe: Callable[[Manifest, Manifest], str],
+        compare: Callable[[Manifest, Manifest], list[FieldChange]],
     ) -> None:
         old = objects.get(key)
         if old is None:
@@ -123,10 +126,10 @@ class Draft:
             self._show("+", manifest)
             return
         new = _merged(old, manifest)
-        text = describe(old, new)
-        if text:
+        fields = compare(old, new)
+        if fields:
             objects[key] = new
-        self._show("~" if text else "=", new, text)
+        self._show("~" if fields else "=", new, ", ".join(map(str, fields)), fields)
 
     def delete(self, kind: str, namespace: str, name: str) -> None:
         """Delete an object.
@@ -392,10 +395,12 @@ class Draft:
             self.notes.append(f"without a binding: {missing} of the workloads of {text_of(manifest, 'kind')}")
         self._show("+", manifest, f"reschedules {counted(count, 'binding')}")
 
-    def _show(self, sign: str, manifest: Manifest, text: str = "") -> None:
+    def _show(
+        self, sign: str, manifest: Manifest, text: str = "", fields: Iterable[FieldChange] = ()
+    ) -> None:
         metadata = part(manifest, "metadata")
         name = "/".join(str(each) for each in (metadata.get("namespace"), metadata.get("name")) if each)
-        self.shown.append(ChangeShown(sign, f"{text_of(manifest, 'kind')}/{name}", text))
+        self.shown.append(ChangeShown(sign, f"{text_of(manifest, 'kind')}/{name}", text, tuple(fields)))
 
 
 _NAMED: Final = ("kind", "namespace", "name")

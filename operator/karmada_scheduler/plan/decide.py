@@ -41,6 +41,7 @@ class Rules:
         has_own_plugins: Whether a profile has plugins of the user's own, which may read other bindings.
         has_guards: Whether a profile has Guard plugins, which may count the moves of other bindings.
         empty_workload_propagation: Whether selected clusters without replicas become targets.
+        missing: Plugins of the running scheduler whose code is not available here, so that they are not asked.
     """
 
     gates: FeatureGates
@@ -55,6 +56,7 @@ class Rules:
     has_own_plugins: bool = False
     has_guards: bool = False
     empty_workload_propagation: bool = False
+    missing: tuple[str, ...] = ()
 
     @property
     def accounts(self) -> bool:
@@ -116,16 +118,19 @@ class Side:
 
     def type_of(self, binding: Binding) -> ScheduleType:
         """Return what asks for a decision about a binding; AVOID if nothing does, or it is not ours."""
-        if not self.is_assigned(binding):
+        if not self.may_decide(binding):
             return ScheduleType.AVOID
         return classify(binding, terminating=self.snapshot.terminating, gates=self.rules.gates).type
 
     def is_assigned(self, binding: Binding) -> bool:
-        """Return whether this scheduler may decide about a binding."""
+        """Return whether this scheduler decides about a binding."""
+        return self.may_decide(binding) and not binding.spec.scheduling_suspended
+
+    def may_decide(self, binding: Binding) -> bool:
+        """Return whether this scheduler decides about a binding unless its scheduling is suspended."""
         return (
             binding.spec.placement is not None
             and not binding.deleting
-            and not binding.spec.scheduling_suspended
             and self.rules.framework_of(binding) is not None
         )
 

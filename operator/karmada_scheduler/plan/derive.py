@@ -46,14 +46,18 @@ class Derived:
         claims: By binding, whether its policy changes; bindings that keep theirs are left out.
         deferred: The bindings that change with their template only.
         policies: The policy of each binding afterwards, as far as it is known.
+        policies_before: The same before the change.
         concerned: The bindings whose policy or template changes.
+        claiming: The policies that claim something afterwards.
         notes: For people.
     """
 
     claims: dict[BindingKey, Claim] = field(default_factory=dict)
     deferred: set[BindingKey] = field(default_factory=set)
     policies: dict[BindingKey, PolicyRef] = field(default_factory=dict)
+    policies_before: dict[BindingKey, PolicyRef] = field(default_factory=dict)
     concerned: set[BindingKey] = field(default_factory=set)
+    claiming: set[PolicyRef] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
 
     def policy_of(self, key: BindingKey) -> PolicyRef | None:
@@ -73,13 +77,14 @@ def derive(before: Objects, after: Objects, options: DetectorOptions = DETECTOR)
     for key, each in after.bindings.items():
         if (named := _annotated(each)) is not None:
             derived.policies[key] = named
+    derived.policies_before.update(derived.policies)
     events = list(_events(before, after))
-    if not events:
-        return derived
-    try:
-        _apply(before, after, events, options, derived)
-    except ManifestError as problem:
-        raise ChangeError(str(problem)) from problem
+    if events:
+        try:
+            _apply(before, after, events, options, derived)
+        except ManifestError as problem:
+            raise ChangeError(str(problem)) from problem
+    derived.claiming.update(derived.policies.values())
     return derived
 
 
@@ -126,6 +131,8 @@ def _take(
     key: BindingKey, each: TemplateClaim, after: Objects, changed: set[PolicyKey], derived: Derived
 ) -> None:
     """Use what the detector makes of one template."""
+    if each.policy_after is not None:
+        derived.claiming.add(PolicyRef(*each.policy_after))
     binding = each.binding_after
     if binding is None:
         return

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.plan.decide import Outcome
-from karmada_scheduler.plan.model import Effect
+from karmada_scheduler.plan.model import Effect, HeldBy
 
 
 class Shift(NamedTuple):
@@ -26,6 +26,26 @@ class Shift(NamedTuple):
     entirely: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why a decision does not take effect.
+
+    Attributes:
+        by: What holds the binding.
+        reason: A code, as the condition has it.
+        text: One sentence without a full stop.
+    """
+
+    by: HeldBy
+    reason: str
+    text: str
+
+    @property
+    def effect(self) -> Effect:
+        """The class of a binding that would change otherwise."""
+        return Effect.UNDECIDED if self.by is HeldBy.SCHEDULER else Effect.HELD
+
+
 @dataclass(slots=True)
 class Comparison:
     """One binding on both sides of the change; filled in by the planner.
@@ -39,6 +59,9 @@ class Comparison:
         later: The decision at the next rebalance after the change; None if it was not made.
         later_unchanged: The decision at the next rebalance without the change; None if it was not made.
         is_spec_changed: Whether the change concerns the binding itself.
+        hold: Why a decision after the change does not take effect; None if it does.
+        hold_before: The same without the change.
+        keeps_spec: Whether Karmada does not even write the change of the binding.
     """
 
     old: Binding | None
@@ -49,6 +72,9 @@ class Comparison:
     later: Outcome | None = None
     later_unchanged: Outcome | None = None
     is_spec_changed: bool = False
+    hold: Hold | None = None
+    hold_before: Hold | None = None
+    keeps_spec: bool = False
 
     @property
     def before(self) -> Sequence[TargetCluster]:
@@ -57,19 +83,33 @@ class Comparison:
 
     @property
     def after(self) -> Sequence[TargetCluster]:
-        """The clusters after the decision that the change causes."""
+        """The clusters after the decision that the change causes; those that it has, if that does not take effect."""
         if self.new is None:
             return ()
-        return self.new.spec.clusters if self.decided is None else self.decided.targets
+        is_kept = self.decided is None or self.hold is not None
+        return self.new.spec.clusters if is_kept else self.wanted
+
+    @property
+    def wanted(self) -> Sequence[TargetCluster]:
+        """The clusters of the decision, whether or not it takes effect."""
+        if self.decided is not None:
+            return self.decided.targets
+        return self.unchanged_side.targets if self.unchanged_side is not None else self.before
 
     @property
     def differs(self) -> bool:
         """Whether the decision fails, or gives other clusters than are stored."""
-        return self.decided is not None and (bool(self.decided.error) or not same(self.after, self.before))
+        return self.decided is not None and (
+            bool(self.decided.error) or not same(self.decided.targets, self.before)
+        )
 
     @property
     def has_drift(self) -> bool:
         """Whether the binding would change, or newly fail, without the change."""
+        return self.hold_before is None and self._would_drift
+
+    @property
+    def _would_drift(self) -> bool:
         found = self.unchanged_side
         if found is None or found.type is ScheduleType.AVOID:
             return False
@@ -78,6 +118,17 @@ class Comparison:
     @property
     def effect(self) -> Effect:
         """The class, without those that follow from policies alone."""
+        found = self._of_change
+        if self.hold is None:
+            return found
+        if self.old is not None and self.new is not None and not same(self.after, self.before):
+            return Effect.MOVED if self.after else Effect.UNPLACED  # Karmada has evicted it
+        is_changed = self.keeps_spec or found in _CHANGES or (found is Effect.UNCHANGED and self._would_drift)
+        return self.hold.effect if is_changed else found
+
+    @property
+    def _of_change(self) -> Effect:
+        """The class if every decision takes effect."""
         if self.new is None:
             return Effect.DELETED
         if self.decided is None or self.decided.type is ScheduleType.AVOID:
@@ -90,18 +141,20 @@ class Comparison:
         """Whether the same would happen without the change."""
         found, decided = self.unchanged_side, self.decided
         return (
-            found is not None
+            self.hold_before is None
+            and found is not None
             and decided is not None
             and same(found.targets, decided.targets)
             and bool(found.error) == bool(decided.error)
         )
 
     def _of_decision(self, decided: Outcome) -> Effect:
-        if decided.held is not None and same(self.after, self.before):
+        is_kept = same(decided.targets, self.before)
+        if decided.held is not None and is_kept:
             return Effect.HELD
-        if decided.error and not self.after:
+        if decided.error and not decided.targets:
             return Effect.UNPLACED if self.before or self.old is None else Effect.UNCHANGED
-        if same(self.after, self.before) and self.old is not None:
+        if is_kept and self.old is not None:
             if decided.error:
                 return Effect.STUCK
             return Effect.LATENT if self.is_latent else Effect.UNCHANGED
@@ -120,6 +173,9 @@ class Comparison:
             or not same(later.targets, unchanged.targets)
             or bool(later.error) != bool(unchanged.error)
         )
+
+
+_CHANGES: Final = frozenset({Effect.MOVED, Effect.PLACED, Effect.UNPLACED, Effect.STUCK, Effect.HELD})
 
 
 def same(one: Sequence[TargetCluster], other: Sequence[TargetCluster]) -> bool:

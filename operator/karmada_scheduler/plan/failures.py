@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -13,10 +14,24 @@ from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.informer.requeue_rules import may_take
 from karmada_scheduler.plan.decide import Outcome, Side
+from karmada_scheduler.plan.effects import Comparison, Hold
 from karmada_scheduler.plan.model import Effect, FailureGroup
 
 _EXPLAINED: Final = 4
 """Groups whose causes are computed: a trace of all clusters for each."""
+
+_STORED: Final = frozenset(
+    {
+        "KeptOnFailure",
+        "NothingAsks",
+        "StaleCondition",
+        "BackingOff",
+        "NotRetried",
+        "WaitingInQueue",
+        "QuotaRefused",
+    }
+)
+"""Causes that compare a decision with what is stored now, which says nothing about one that is only supposed."""
 
 Failing = tuple[BindingKey, Effect, Binding, Outcome]
 
@@ -48,6 +63,21 @@ def grouped(
             _disallowed([binding for _, _, binding, _ in members], side) if effect is Effect.STUCK else (),
         )
         for number, ((effect, policy, reason, message), members) in enumerate(ordered)
+    )
+
+
+def held(every: Mapping[BindingKey, Comparison]) -> tuple[FailureGroup, ...]:
+    """Return the bindings whose decisions do not take effect, by what holds them; those nobody decides about first."""
+    found: dict[tuple[str, Hold], list[BindingKey]] = {}
+    for key, each in every.items():
+        if each.hold is not None and each.effect is each.hold.effect:
+            found.setdefault((each.effect.value, each.hold), []).append(key)
+    ordered = sorted(
+        found.items(), key=lambda item: (item[0][0] == Effect.HELD.value, -len(item[1]), item[0][1].text)
+    )
+    return tuple(
+        FailureGroup(hold.effect, None, hold.reason, hold.text, (), len(keys), tuple(map(str, keys)))
+        for (_, hold), keys in ordered
     )
 
 
@@ -85,4 +115,9 @@ def _causes(binding: Binding, side: Side) -> tuple[Cause, ...]:
         found = causes_of_binding(Situation(inputs))
     except SchedulingError:
         return ()
-    return tuple(each for each in found if each.code not in {"KeptOnFailure", "NothingAsks"})
+    return _with_primary(each for each in found if each.code not in _STORED)
+
+
+def _with_primary(causes: Iterable[Cause]) -> tuple[Cause, ...]:
+    """Return causes of which the first is the primary one."""
+    return tuple(replace(each, primary=not number) for number, each in enumerate(causes))

@@ -10,13 +10,14 @@ from typing import Any, Final
 import orjson
 
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.claims.quota import Quota
 from karmada_scheduler.plan.objects import Manifest, Objects, part
 
 SHOWN: Final = 6
 """Characters that are shown; ``--expect`` takes as many or more."""
 
 
-def fingerprint(objects: Objects, rules: str) -> str:
+def fingerprint(objects: Objects, rules: str, quotas: Iterable[Quota] = ()) -> str:
     """Return the hash of objects and rules: 32 hexadecimal digits.
 
     Times, managed fields and other parts that no decision reads do not count.
@@ -24,6 +25,7 @@ def fingerprint(objects: Objects, rules: str) -> str:
     Args:
         objects: All objects.
         rules: The configuration of the scheduler, in any form.
+        quotas: The quotas that count.
     """
     total = hashlib.blake2b(rules.encode(), digest_size=16)
     for group in (
@@ -35,6 +37,10 @@ def fingerprint(objects: Objects, rules: str) -> str:
         for each in sorted(map(_digest, group)):
             total.update(each)
         total.update(b"\x00")
+    for quota in sorted(
+        repr((str(each), sorted(each.limits.items()), sorted(each.used.items()))) for each in quotas
+    ):
+        total.update(quota.encode())
     return total.hexdigest()
 
 

@@ -20,7 +20,7 @@ def held_notes(every: Iterable[Comparison]) -> Iterator[str]:
         effect, decided = each.effect, each.decided
         if decided is None:
             continue
-        if effect is Effect.HELD and decided.held is not None:
+        if effect is Effect.HELD and each.hold is None and decided.held is not None:
             held[decided.held.plugin].append(decided.held)
         elif effect is Effect.MOVED:
             moved += 1

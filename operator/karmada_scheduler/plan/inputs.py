@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from karmada_scheduler.claims.quota import Quota
 from karmada_scheduler.plan.change import Draft
 from karmada_scheduler.plan.decide import Rules
+from karmada_scheduler.plan.lint_selectors import TemplatesKnown
 from karmada_scheduler.plan.model import ChangeShown
 from karmada_scheduler.plan.objects import Objects
 from karmada_scheduler.plan.parsed import Known
+from karmada_scheduler.state.schedulers import Schedulers
 
 Progress = Callable[[str, int, int], None]
 
@@ -35,6 +38,11 @@ class PlanInputs:
         with_drift: Whether to compute what would change without the change.
         source: Where the objects come from, for people.
         at: The time of the plan, as the API writes times.
+        schedulers: Which schedulers exist.
+        quotas: FederatedResourceQuotas; None if they are not known.
+        no_quotas: Why they are not; "" if they are.
+        is_live: Whether the objects come from a control plane.
+        templates_known: Of which kinds all templates were read.
         known: The objects before the change as values, if they were read already.
         progress: Called with a phase, the number of decisions made, and their total.
     """
@@ -50,5 +58,10 @@ class PlanInputs:
     with_drift: bool = True
     source: str = ""
     at: str = ""
+    schedulers: Schedulers = field(default_factory=Schedulers)
+    quotas: Sequence[Quota] | None = None
+    no_quotas: str = ""
+    is_live: bool = False
+    templates_known: TemplatesKnown = field(default_factory=TemplatesKnown)
     known: Known | None = None
     progress: Progress = field(default=_no_progress)

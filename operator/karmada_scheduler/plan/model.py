@@ -5,9 +5,11 @@ Units are those of the objects: replicas, and amounts of resources in cores of c
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from karmada_scheduler.explain.model import Cause, PolicyRef, Provenance, Target
 
@@ -25,7 +27,9 @@ class Effect(Enum):
     STUCK = "stuck"
     """It keeps its placement, and the decision that the change causes fails."""
     HELD = "held"
-    """It keeps its placement for now: a Guard plugin lets it move later."""
+    """It stays as it is for now: a Guard plugin lets it move later, or a quota, a plugin or a suspension holds it."""
+    UNDECIDED = "undecided"
+    """It stays as it is: its scheduler does not exist, or is down, so nobody decides."""
     LATENT = "latent"
     """Nothing happens at once; a rebalance would place it differently than before the change."""
     DEFERRED = "deferred"
@@ -48,6 +52,46 @@ CLASSES = (*(each.value for each in Effect), Claim.ADOPTED.value, Claim.RELEASED
 
 
 @dataclass(frozen=True, slots=True)
+class FieldChange:
+    """A field that differs between two versions of an object.
+
+    Attributes:
+        path: ``spec.resourceSelectors[0].name``; an item of a list stands by its name, ``spreadConstraints[region]``, or by
+            its index in the list where it is: the new one, or the old one if it was removed.
+        before: The value before; None if there was none.
+        after: The value after; None if there is none.
+    """
+
+    path: str
+    before: Any = None
+    after: Any = None
+
+    def __str__(self) -> str:
+        if self.before is None:
+            return f"+ {self.path}: {value_text(self.after)}"
+        if self.after is None:
+            return f"- {self.path}: {value_text(self.before)}"
+        return f"{self.path}: {value_text(self.before)} -> {value_text(self.after)}"
+
+
+def value_text(value: Any) -> str:
+    """Return a value of a field as people write it: a requirement as ``region NotIn [a]``, a taint, else JSON."""
+    if isinstance(value, str):
+        return value or '""'
+    if isinstance(value, Mapping) and {"key", "operator"} == value.keys() - {"values"}:
+        listed = value.get("values")
+        values = f" [{', '.join(map(str, listed))}]" if isinstance(listed, list) and listed else ""
+        return f"{value['key']} {value['operator']}{values}"
+    if isinstance(value, Mapping) and {"key", "effect"} == value.keys() - {"value"}:
+        worth = f"={value['value']}" if value.get("value") else ""
+        return f"{value['key']}{worth}:{value['effect']}"
+    try:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)
+    except ValueError:
+        return "..."
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeShown:
     """One part of the change.
 
@@ -55,12 +99,14 @@ class ChangeShown:
         sign: ``+`` for an object that is new, ``-`` for one that is gone, ``~`` for a changed one, ``=`` for one that is
             equal to what there is.
         object: Kind and name: ``PropagationPolicy/shop/checkout``.
-        text: What changes in it; "" if that is the sign alone.
+        text: What changes in it, in one line; "" if that is the sign alone.
+        fields: The fields that change, for an object of a file.
     """
 
     sign: str
     object: str
     text: str = ""
+    fields: tuple[FieldChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +122,89 @@ class Later:
     error: str = ""
 
 
+class HeldBy(Enum):
+    """What lets a binding stay as it is, although a decision would change it."""
+
+    GUARD = "guard"
+    QUOTA = "quota"
+    PLUGIN = "plugin"
+    """A plugin of the running scheduler that the plan does not have."""
+    SUSPENSION = "suspension"
+    SCHEDULER = "scheduler"
+    """Its scheduler does not exist, or is down."""
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A move that a Guard plugin does not let through yet.
+    """A decision that does not take effect, or not yet.
 
     Attributes:
-        plugin: The plugin.
-        reason: Its reason.
+        plugin: The Guard plugin that does not let it through yet; "" if something else holds the binding.
+        reason: Its reason, or a sentence that says what holds the binding.
         targets: The clusters that the binding would have.
-        retry_after: Seconds until it is decided again at the earliest; 0 for the backoff of the queue.
+        retry_after: Seconds until it is decided again at the earliest; 0 for the backoff of the queue, or if that is not
+            known.
+        by: What holds it.
     """
 
     plugin: str
     reason: str
     targets: tuple[Target, ...]
     retry_after: float
+    by: HeldBy = HeldBy.GUARD
+
+
+@dataclass(frozen=True, slots=True)
+class PlanWarning:
+    """Something in the change that is probably a mistake.
+
+    Attributes:
+        code: Stable and documented in docs/plan.md.
+        object: Kind and name of the policy.
+        field: The field: ``spec.placement.clusterAffinity.clusterNames``.
+        text: One sentence without a full stop.
+        nearest: The existing name or value that is most like the given one; "" without one.
+    """
+
+    code: str
+    object: str
+    field: str
+    text: str
+    nearest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """A binding that keeps a deleted cluster from going.
+
+    Attributes:
+        effect: Its class.
+        text: Why it stays, one sentence without a full stop.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    effect: Effect
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedDeletion:
+    """A deleted object that stays Terminating.
+
+    Attributes:
+        object: Kind and name.
+        text: What it waits for, one sentence without a full stop.
+        bindings: What it waits for, in the order of the plan.
+    """
+
+    object: str
+    text: str
+    bindings: tuple[Blocker, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +226,9 @@ class BindingPlan:
         entirely: Whether no cluster keeps replicas.
         error: Why the decision fails; "" if it does not.
         later: The next rebalance; None unless the effect is ``latent``.
-        held: What it waits for; None unless the effect is ``held``.
+        held: What holds it; None unless the effect is ``held`` or ``undecided``.
         graceful: The clusters that it leaves with a graceful eviction task.
+        policy_before: The policy before the change; None if no policy claimed it, or it is not known.
     """
 
     kind: str
@@ -134,6 +249,7 @@ class BindingPlan:
     later: Later | None = None
     held: Held | None = None
     graceful: tuple[str, ...] = ()
+    policy_before: PolicyRef | None = None
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
@@ -141,13 +257,13 @@ class BindingPlan:
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """Bindings for which decisions fail for the same reason.
+    """Bindings for which decisions fail, or do not take effect, for the same reason.
 
     Attributes:
-        effect: ``stuck``, ``unplaced``, or ``latent`` if the next rebalance fails.
-        policy: Their policy; None without one.
+        effect: ``stuck``, ``unplaced``, ``latent`` if the next rebalance fails, ``held`` or ``undecided``.
+        policy: Their policy; None without one, or if that does not matter.
         reason: The reason of the condition ``Scheduled``.
-        message: Its message.
+        message: Its message, or what holds them.
         causes: Why it fails, by one of the bindings; the primary one comes first.
         count: How many bindings.
         bindings: Their names.
@@ -281,6 +397,8 @@ class Plan:
         failures: Failing decisions by policy and reason, the most frequent first.
         capacity: What the plan asks of clusters; the configured mode first. Empty if no replica starts.
         latent_load: The clusters whose replicas change at the next rebalance.
+        blocked: Deleted clusters that stay Terminating.
+        warnings: What is probably a mistake in the change.
         drift: What would change without the change; None if it was not computed.
         notes: Sentences for people: what the plan does not know, and what stays although it may surprise.
     """
@@ -299,6 +417,8 @@ class Plan:
     failures: tuple[FailureGroup, ...]
     capacity: tuple[Capacity, ...]
     latent_load: tuple[ClusterLoad, ...]
+    blocked: tuple[BlockedDeletion, ...]
+    warnings: tuple[PlanWarning, ...]
     drift: tuple[Drift, ...] | None
     notes: tuple[str, ...] = ()
 
@@ -312,7 +432,11 @@ class Plan:
         return self.capacity[0].overcommitted if self.capacity else ()
 
     def violates(self, classes: frozenset[str]) -> bool:
-        """Return whether any of some classes, or ``overcommit``, has a binding or a cluster."""
-        if "overcommit" in classes and self.overcommitted:
-            return True
-        return any(self.counts.get(name, 0) for name in classes) or ("drift" in classes and bool(self.drift))
+        """Return whether there is any of some classes, or of ``overcommit``, ``blocked``, ``warnings`` and ``drift``."""
+        found = {
+            "overcommit": self.overcommitted,
+            "blocked": self.blocked,
+            "warnings": self.warnings,
+            "drift": self.drift,
+        }
+        return any(self.counts.get(name, 0) or found.get(name) for name in classes)

@@ -10,7 +10,8 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.explain.inputs import rebalanced
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
-from karmada_scheduler.plan import eviction, failures, triggers
+from karmada_scheduler.plan import deletions, eviction, failures, holds, triggers
+from karmada_scheduler.plan.compared import Compared
 from karmada_scheduler.plan.decide import Outcome, Rules, Side, grouped
 from karmada_scheduler.plan.derive import derive
 from karmada_scheduler.plan.effects import Comparison, same
@@ -18,7 +19,7 @@ from karmada_scheduler.plan.inputs import PlanInputs
 from karmada_scheduler.plan.load import Loads, Move
 from karmada_scheduler.plan.model import Capacity, ClusterLoad, Effect, Plan
 from karmada_scheduler.plan.parsed import parse
-from karmada_scheduler.plan.result import Compared, result
+from karmada_scheduler.plan.result import result
 
 T = TypeVar("T")
 
@@ -65,11 +66,17 @@ class _Planner:
         self._decide_after(after)
         before = Side(inputs.rules, self._snapshot(parsed.clusters_before), parsed.bindings_before.values())
         self._decide_before(before)
+        quotas = holds.enforced(inputs.quotas or (), parsed.bindings_before.values())
+        if quotas:
+            holds.charge(self._all.values(), [*quotas])
         # The filter results of both sides are in the caches; a third snapshot costs little.
         after = Side(
             inputs.rules_after, self._snapshot(parsed.clusters_after), parsed.bindings_after.values()
         )
-        groups = failures.grouped(self._failing(), after, self._derived.policy_of)
+        groups = (
+            *failures.grouped(self._failing(), after, self._derived.policy_of),
+            *failures.held(self._all),
+        )
         capacity = tuple(self._capacity(after.snapshot))
         compared = Compared(
             self._all,
@@ -78,7 +85,9 @@ class _Planner:
             groups,
             capacity,
             self._latent_load(after.snapshot),
+            tuple(deletions.blocked(self._all, self._changed, after)),
             restarts=self._restarts,
+            unsure_quotas=tuple(each for each, is_sure in quotas.items() if not is_sure),
         )
         return result(inputs, compared)
 
@@ -91,9 +100,18 @@ class _Planner:
     def _comparisons(self) -> Iterator[tuple[BindingKey, Comparison]]:
         before, after = self._parsed.bindings_before, self._parsed.bindings_after
         taints = eviction.new_taints(self._changed) if self._inputs.evicts else {}
+        rules = self._inputs.rules_after
+        hold_of = holds.stored_holds(
+            self._inputs.schedulers,
+            knows_quotas=self._inputs.quotas is not None,
+            has_guards=rules.has_guards,
+            has_own_plugins=rules.has_own_plugins and not rules.missing,
+        )
         for key in {**before, **after}:
             old, new = before.get(key), after.get(key)
             found = Comparison(old, new, is_spec_changed=old is not new)
+            found.hold_before = None if old is None else hold_of(old)
+            found.hold = None if new is None else found.hold_before if old is new else hold_of(new)
             if new is not None and taints:
                 found.new = eviction.evicted(new, taints)
                 found.when = triggers.AFTER_EVICTION if found.new is not new else ""
@@ -111,11 +129,14 @@ class _Planner:
         )
         assigned: list[Binding] = []
         for key, each in self._all.items():
-            if each.new is None or not side.is_assigned(each.new):
+            if each.new is None or not side.may_decide(each.new):
                 continue
             each.when = each.when or watched.when(each.old, each.new)
             self._types[key] = side.type_of(each.new) if each.when else ScheduleType.AVOID
-            assigned.append(each.new)
+            if each.hold is None:
+                assigned.append(each.new)
+            else:  # what it would get; no other decision sees it
+                each.decided = self._decided(side, each.new)
         for binding, outcome in self._outcomes(side, assigned, "after the change"):
             comparison = self._all[binding.key]
             comparison.decided = outcome
@@ -191,13 +212,15 @@ class _Planner:
         bindings: list[Binding] = []
         rebalanced_too: set[BindingKey] = set()
         for key, each in self._all.items():
-            if each.old is None or not side.is_assigned(each.old):
+            if each.old is None or not side.may_decide(each.old):
                 continue
             asks = self._inputs.with_drift or each.differs
             self._types[key] = side.type_of(each.old) if asks else ScheduleType.AVOID
             if each.later is not None and (each.later.error or not same(each.later.targets, each.before)):
                 rebalanced_too.add(key)
-            if key in rebalanced_too or self._types[key] is not ScheduleType.AVOID:
+            if each.hold_before is not None:
+                each.unchanged_side = self._decided(side, each.old)
+            elif key in rebalanced_too or self._types[key] is not ScheduleType.AVOID:
                 bindings.append(each.old)
         for binding, outcome in self._outcomes(side, bindings, "without the change"):
             comparison = self._all[binding.key]

@@ -4,56 +4,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
-from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.explain.model import Provenance, Target, Tense
-from karmada_scheduler.plan import eviction, triggers
-from karmada_scheduler.plan.decide import HeldMove
+from karmada_scheduler.plan import triggers
+from karmada_scheduler.plan.compared import Compared
+from karmada_scheduler.plan.deletions import deleted_clusters
 from karmada_scheduler.plan.derive import Derived
 from karmada_scheduler.plan.effects import Comparison, shift
 from karmada_scheduler.plan.fingerprint import SHOWN, fingerprint
-from karmada_scheduler.plan.held import held_notes
 from karmada_scheduler.plan.inputs import PlanInputs
+from karmada_scheduler.plan.lint import lint
 from karmada_scheduler.plan.model import (
     CLASSES,
     BindingPlan,
-    Capacity,
+    BlockedDeletion,
+    ChangeShown,
     Claim,
-    ClusterLoad,
     Drift,
     Effect,
-    FailureGroup,
     Held,
     Later,
     Plan,
+    PlanWarning,
     Totals,
 )
-from karmada_scheduler.plan.parsed import Parsed
-
-
-@dataclass(frozen=True)
-class Compared:
-    """What the planner has found.
-
-    Attributes:
-        all: Every binding on both sides.
-        parsed: The objects.
-        derived: What follows from policies.
-        failures: Failing decisions.
-        capacity: What the plan asks of clusters.
-        latent_load: The same at the next rebalance.
-        restarts: Whether the configuration changes.
-    """
-
-    all: Mapping[BindingKey, Comparison]
-    parsed: Parsed
-    derived: Derived
-    failures: tuple[FailureGroup, ...]
-    capacity: tuple[Capacity, ...]
-    latent_load: tuple[ClusterLoad, ...]
-    restarts: bool
+from karmada_scheduler.plan.notes import notes
 
 
 def result(inputs: PlanInputs, found: Compared) -> Plan:
@@ -62,13 +39,13 @@ def result(inputs: PlanInputs, found: Compared) -> Plan:
     counts = Counter(dict.fromkeys(CLASSES, 0))
     counts.update(each.effect.value for each in plans)
     counts.update(each.claim.value for each in plans if each.claim is not Claim.KEPT)
-    hashed = fingerprint(inputs.before, inputs.rules_text)
+    hashed = fingerprint(inputs.before, inputs.rules_text, inputs.quotas or ())
     has_other_changes = bool(found.parsed.changed_clusters) or found.restarts
     concerned = found.derived.concerned | {key for key, each in found.all.items() if each.is_spec_changed}
     return Plan(
         Provenance(Tense.RECOMPUTED, inputs.source, inputs.at, hashed[:SHOWN]),
         hashed,
-        (*inputs.draft.shown, *inputs.rule_changes),
+        (*_shown(inputs.draft.shown, found.blocked), *inputs.rule_changes),
         len(inputs.before.clusters),
         len(plans),
         dict(counts),
@@ -80,9 +57,32 @@ def result(inputs: PlanInputs, found: Compared) -> Plan:
         found.failures,
         found.capacity,
         found.latent_load,
+        found.blocked,
+        tuple(_warnings(inputs, found)),
         tuple(_drift(found.all)) if inputs.with_drift else None,
-        tuple(_notes(inputs, found)),
+        tuple(notes(inputs, found)),
     )
+
+
+def _warnings(inputs: PlanInputs, found: Compared) -> Iterator[PlanWarning]:
+    return lint(
+        inputs.before,
+        inputs.draft.after,
+        inputs.draft.written,
+        found.derived,
+        clusters=found.parsed.clusters_after,
+        deleted=deleted_clusters(found.parsed.changed_clusters),
+        schedulers=inputs.schedulers,
+        known=inputs.templates_known,
+    )
+
+
+def _shown(changes: Iterable[ChangeShown], blocked: Iterable[BlockedDeletion]) -> Iterator[ChangeShown]:
+    """Yield the parts of the change; a deleted cluster that stays is not gone."""
+    staying = {each.object for each in blocked}
+    for each in changes:
+        is_staying = each.sign == "-" and each.object in staying
+        yield replace(each, text=each.text.replace("is gone", "stays Terminating")) if is_staying else each
 
 
 def _binding_plan(key: BindingKey, each: Comparison, derived: Derived) -> BindingPlan:
@@ -113,12 +113,18 @@ def _binding_plan(key: BindingKey, each: Comparison, derived: Derived) -> Bindin
         Later(targets(each.later.targets), each.later.error)
         if effect is Effect.LATENT and each.later is not None
         else None,
-        _held(decided.held) if effect is Effect.HELD and decided is not None and decided.held else None,
-        decided.graceful if acts and decided is not None else (),
+        _held(each) if effect in {Effect.HELD, Effect.UNDECIDED} else None,
+        decided.graceful if acts and decided is not None and each.hold is None else (),
+        derived.policies_before.get(key),
     )
 
 
-def _held(found: HeldMove) -> Held:
+def _held(each: Comparison) -> Held | None:
+    if each.hold is not None:
+        return Held("", each.hold.text, targets(each.wanted), 0.0, each.hold.by)
+    found = each.decided.held if each.decided is not None else None
+    if found is None:
+        return None
     return Held(found.plugin, found.reason, targets(found.targets), found.retry_after)
 
 
@@ -183,38 +189,3 @@ def _drift(every: Mapping[BindingKey, Comparison]) -> Iterator[Drift]:
         found = each.unchanged_side
         if each.has_drift and found is not None:
             yield Drift(*key, targets(each.before), targets(found.targets), found.error)
-
-
-def _notes(inputs: PlanInputs, found: Compared) -> Iterator[str]:
-    """Yield what the plan does not know, and what stays although that may surprise."""
-    yield from inputs.draft.notes
-    yield from found.derived.notes
-    yield from held_notes(found.all.values())
-    changed = found.parsed.changed_clusters
-    for effect in ("NoSchedule", "NoExecute"):
-        for name, taints in eviction.new_taints(changed, effect).items():
-            kept = [
-                each
-                for each in found.all.values()
-                if each.new is not None
-                and any(target.name == name for target in each.after)
-                and not eviction.tolerates(each.new, taints)
-            ]
-            if kept:
-                yield f"{len(kept)} of them are on {name} and would not be placed there again once they leave"
-            if kept and effect == "NoExecute" and not inputs.evicts:
-                yield (
-                    f"Karmada evicts them from {name} only with --enable-no-execute-taint-eviction "
-                    "(give it here as well to see what moves then)"
-                )
-    gone = [name for name, (_, new) in changed.items() if new is not None and new.deleting]
-    if gone:
-        yield (
-            f"when: at once, because the scheduler reschedules the bindings of a deleted cluster; "
-            f"{gone[0]} being not ready moves nothing by itself"
-        )
-    gated = sum(
-        1 for each in found.all.values() if each.decided is not None and each.decided.reason == "Gated"
-    )
-    if gated:
-        yield f"{counted(gated, 'binding is', 'bindings are')} gated by a PreEnqueue plugin"

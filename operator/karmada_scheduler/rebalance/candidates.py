@@ -12,6 +12,8 @@ from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.informer.requeue_rules import may_take
 from karmada_scheduler.plan.decide import Side
 from karmada_scheduler.plan.effects import same
+from karmada_scheduler.plan.holds import HoldOf, nothing_holds
+from karmada_scheduler.plan.model import Effect
 from karmada_scheduler.rebalance.model import Left, Reason, Skipped
 
 
@@ -34,7 +36,7 @@ def candidates(
     bindings: Iterable[Binding],
     side: Side,
     is_excluded: Callable[[Binding], bool],
-    is_undecided: Callable[[Binding], bool],
+    hold_of: HoldOf = nothing_holds,
 ) -> Candidates:
     """Return which bindings to look at.
 
@@ -42,13 +44,11 @@ def candidates(
         bindings: All of them.
         side: The clusters and the rules.
         is_excluded: Whether a binding must not be moved.
-        is_undecided: Whether a rebalance would wait, because nobody decides about a binding, or something holds it.
+        hold_of: Returns why decisions about a binding do not take effect, None if they do.
     """
     found = Candidates([], [], [])
     for binding in bindings:
-        skipped = Skipped.EXCLUDED if is_excluded(binding) else _skipped(binding, side)
-        if skipped is None and is_undecided(binding):
-            skipped = Skipped.UNDECIDED
+        skipped = Skipped.EXCLUDED if is_excluded(binding) else _skipped(binding, side, hold_of)
         if skipped is not None:
             found.skipped.append((binding, skipped))
             continue
@@ -60,11 +60,13 @@ def candidates(
     return found
 
 
-def _skipped(binding: Binding, side: Side) -> Skipped | None:
+def _skipped(binding: Binding, side: Side, hold_of: HoldOf) -> Skipped | None:
     """Return why a rebalance cannot change a binding; None if it can."""
     placement = binding.spec.placement
     if placement is None or not side.is_assigned(binding):
         return Skipped.NOT_SCHEDULED_HERE
+    if (hold := hold_of(binding)) is not None:
+        return Skipped.UNDECIDED if hold.effect is Effect.UNDECIDED else Skipped.HELD
     if not binding.spec.clusters:
         return None
     if binding.spec.replicas <= 0:

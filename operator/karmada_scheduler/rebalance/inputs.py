@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.plan.decide import Rules
+from karmada_scheduler.plan.holds import HoldOf, nothing_holds
 from karmada_scheduler.rebalance.model import Bounds, Goal
 
 Progress = Callable[[int, int], None]
@@ -33,7 +34,7 @@ class Inputs:
         bounds: Its limits.
         fill: The cluster of the goal ``fill``; "" otherwise.
         is_excluded: Whether a binding must not be moved.
-        is_undecided: Whether nobody decides about a binding, or something holds it.
+        hold_of: Returns why decisions about a binding do not take effect, None if they do.
         fingerprint: A hash over all that decisions read.
         source: Where the objects come from, for people.
         at: The time, as the API writes times.
@@ -47,7 +48,7 @@ class Inputs:
     bounds: Bounds
     fill: str = ""
     is_excluded: Callable[[Binding], bool] = field(default=_nothing_excluded)
-    is_undecided: Callable[[Binding], bool] = field(default=_nothing_excluded)
+    hold_of: HoldOf = field(default=nothing_holds)
     fingerprint: str = ""
     source: str = ""
     at: str = ""

@@ -60,8 +60,10 @@ class Skipped(Enum):
     STATIC_WEIGHTS = "static weights"
     WITHOUT_REPLICAS = "without replicas"
     NOT_SCHEDULED_HERE = "suspended, deleted or of another scheduler"
-    UNDECIDED = "held, or of a scheduler that is down or does not exist"
     EXCLUDED = "excluded"
+    UNDECIDED = "nobody decides"
+    """Its scheduler does not exist, or is down."""
+    HELD = "held by a quota or a plugin"
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ class _Search:
     def run(self) -> Found:
         """Choose until a bound is reached, or nothing has a gain."""
         inputs = self._inputs
-        found = candidates(inputs.bindings, self._side, inputs.is_excluded, inputs.is_undecided)
+        found = candidates(inputs.bindings, self._side, inputs.is_excluded, inputs.hold_of)
         self._left.update((binding.key, reason) for binding, reason in found.left)
         reasons = {binding.key: reason for binding, reason in found.wanted}
         wanted = grouped(binding for binding, _ in found.wanted)

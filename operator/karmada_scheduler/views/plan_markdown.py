@@ -11,6 +11,7 @@ from typing import Final
 from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.plan.model import BindingPlan, Effect, FailureGroup, Plan
 from karmada_scheduler.views import plan_words as words
+from karmada_scheduler.views.plan_changes import field_line
 from karmada_scheduler.views.printable import printable
 
 MAX_CHARACTERS: Final = 60_000
@@ -19,15 +20,17 @@ MAX_CHARACTERS: Final = 60_000
 _ROWS: Final = 50
 _LEAST_ROWS: Final = 1
 _CHANGES: Final = 20
+_FIELDS: Final = 12
 _GROUPS: Final = 10
 _TARGETS: Final = 12
-_TEXT: Final = 300
+_TEXT: Final = 400
 _DETAILED: Final = (
     Effect.STUCK,
     Effect.UNPLACED,
     Effect.MOVED,
     Effect.PLACED,
     Effect.HELD,
+    Effect.UNDECIDED,
     Effect.LATENT,
     Effect.DELETED,
 )
@@ -48,13 +51,16 @@ def _lines(plan: Plan, rows: int) -> Iterator[str]:
     yield ""
     yield from _changes(plan)
     yield from _classes(plan)
+    yield from _warnings(plan)
     yield from _alerts(plan)
     for effect in _DETAILED:
         yield from _details(plan.of(effect), effect, rows)
     yield from _drift(plan, rows)
+    for text, names in words.claim_texts(plan):
+        yield f"- {code(text)}: {_placement(names)}"
     for note in plan.notes:
         yield f"- {code(note)}"
-    if plan.notes:
+    if plan.notes or plan.counts["adopted"] or plan.counts["released"]:
         yield ""
     provenance = plan.provenance
     at = provenance.at.replace("T", " ").removesuffix("Z")
@@ -75,6 +81,10 @@ def _title(plan: Plan) -> str:
         return f"{bindings('stuck')} would be stuck"
     if counts["unplaced"]:
         return f"{bindings('unplaced')} would lose all clusters"
+    if counts["undecided"]:
+        return f"nobody would decide about {bindings('undecided')}"
+    if plan.blocked:
+        return f"{code(plan.blocked[0].object)} would stay Terminating"
     if plan.overcommitted:
         return f"{counted(len(plan.overcommitted), 'cluster')} would be overcommitted"
     if counts["moved"]:
@@ -83,12 +93,19 @@ def _title(plan: Plan) -> str:
         return f"{bindings('latent')} would change at the next rebalance"
     if counts["held"]:
         return f"{bindings('held')} would move later"
-    return f"{bindings('placed')} would be placed" if counts["placed"] else "no changes"
+    if counts["placed"]:
+        return f"{bindings('placed')} would be placed"
+    return f"no changes, {counted(len(plan.warnings), 'warning')}" if plan.warnings else "no changes"
 
 
 def _changes(plan: Plan) -> Iterator[str]:
     for each in plan.changes[:_CHANGES]:
-        yield f"- `{each.sign}` {code(each.object)} {code(each.text) if each.text else ''}".rstrip()
+        text = "" if each.fields else each.text
+        yield f"- `{each.sign}` {code(each.object)} {code(text) if text else ''}".rstrip()
+        for field in each.fields[:_FIELDS]:
+            yield f"  - {code(field_line(field))}"
+        if len(each.fields) > _FIELDS:
+            yield f"  - and {len(each.fields) - _FIELDS} more fields"
     if len(plan.changes) > _CHANGES:
         yield f"- and {len(plan.changes) - _CHANGES} more"
     yield ""
@@ -98,7 +115,7 @@ def _classes(plan: Plan) -> Iterator[str]:
     yield "| | At once | After a rebalance |"
     yield "|---|---:|---:|"
     for name, now, later in words.rows(plan):
-        is_bad = name in {"stuck", "unplaced"} and now
+        is_bad = name in words.BAD and now
         moved = plan.latent.stops if name == "moved" else 0
         shown = "" if later is None else f"{later:,}"
         if moved and later:
@@ -111,7 +128,26 @@ def _classes(plan: Plan) -> Iterator[str]:
     yield ""
 
 
+def _warnings(plan: Plan) -> Iterator[str]:
+    if not plan.warnings:
+        return
+    yield "> [!WARNING]"
+    for each in plan.warnings[:_CHANGES]:
+        yield f"> - {code(words.warning_text(each))}"
+    if len(plan.warnings) > _CHANGES:
+        yield f"> - and {len(plan.warnings) - _CHANGES} more warnings"
+    yield ""
+
+
 def _alerts(plan: Plan) -> Iterator[str]:
+    for deletion in plan.blocked[:_GROUPS]:
+        yield "> [!CAUTION]"
+        yield f"> **blocked**: {code(words.blocked_text(deletion))}"
+        for blocker in deletion.bindings[:_GROUPS]:
+            yield f"> - {code(words.blocker_text(blocker))}"
+        if len(deletion.bindings) > _GROUPS:
+            yield f"> - and {len(deletion.bindings) - _GROUPS:,} more"
+        yield ""
     for group in plan.failures[:_GROUPS]:
         yield "> [!CAUTION]"
         yield f"> {_failure(group)}"
@@ -142,6 +178,10 @@ def _failure(group: FailureGroup) -> str:
             what = f"{'keeps its' if is_one else 'keep their'} placement, but every further decision fails"
         case Effect.UNPLACED:
             what = f"{'has' if is_one else 'have'} no cluster afterwards"
+        case Effect.HELD:
+            what = f"{'stays as it is' if is_one else 'stay as they are'}"
+        case Effect.UNDECIDED:
+            what = f"{'stays as it is' if is_one else 'stay as they are'}, and nobody decides about {'it' if is_one else 'them'}"
         case _:
             what = f"{'fails' if is_one else 'fail'} at the next rebalance"
     return f"{count}{of} {what}: {code(group.message)}"
@@ -152,7 +192,7 @@ def _details(found: Sequence[BindingPlan], effect: Effect, rows: int) -> Iterato
         return
     yield f"<details><summary>{len(found):,} {effect.value}</summary>"
     yield ""
-    has_target = effect in {Effect.MOVED, Effect.PLACED, Effect.HELD, Effect.LATENT}
+    has_target = effect in {Effect.MOVED, Effect.PLACED, Effect.HELD, Effect.UNDECIDED, Effect.LATENT}
     stays = "Stays on" if effect is Effect.STUCK else "Before"
     yield f"| Binding | Replicas | {stays} |{' After |' if has_target else ''}"
     yield f"|---|---:|---|{'---|' if has_target else ''}"

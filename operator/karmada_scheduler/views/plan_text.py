@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.explain.model import Target
-from karmada_scheduler.plan.model import BindingPlan, Capacity, ClusterLoad, Effect, FailureGroup, Plan
+from karmada_scheduler.plan.model import (
+    BindingPlan,
+    Capacity,
+    ClusterLoad,
+    Effect,
+    FailureGroup,
+    HeldBy,
+    Plan,
+)
 from karmada_scheduler.views import plan_words as words
 from karmada_scheduler.views.layout import Style, folded_to, table
+from karmada_scheduler.views.plan_changes import change_lines
 from karmada_scheduler.views.printable import printable
 
 _CHANGES: Final = 8
@@ -18,54 +27,92 @@ _CAUSES: Final = 2
 _CLUSTERS: Final = 3
 _EXAMPLES: Final = 1
 _DRIFT: Final = 5
+_WARNINGS: Final = 10
+_BLOCKERS: Final = 5
+_NAMES: Final = 8
 _TARGETS: Final = 6
 _LEAST: Final = 20
 _SHOWN_CLASSES: Final = (Effect.MOVED, Effect.PLACED, Effect.HELD, Effect.DELETED)
+_MOVING: Final = frozenset({Effect.MOVED, Effect.PLACED, Effect.HELD, Effect.UNDECIDED, Effect.LATENT})
+"""Classes of bindings that have other clusters in the end, or would have."""
 
 
 def plan_text(plan: Plan, style: Style) -> str:
     """Return the text for people."""
-    if not words.has_effect(plan) and not plan.drift:
-        lines = [*_head(plan, style), *_nothing(plan, style)]
-        return "\n".join(lines if len(plan.changes) > 1 else _nothing(plan, style)) + "\n"
+    if not words.has_effect(plan) and not plan.drift and not plan.blocked:
+        has_head = len(plan.changes) > 1 or plan.warnings or any(each.fields for each in plan.changes)
+        head = [[*_head(plan, style)], [*_warnings(plan, style)]] if has_head else []
+        return _joined([*head, [*_nothing(plan, style)]])
     sections = [
         [*_head(plan, style)],
+        [*_warnings(plan, style)],
         [*_classes(plan, style)],
         [*_failures(plan, style)],
+        [*_blocked(plan, style)],
         [*_examples(plan, style)],
+        [*_claims(plan, style)],
         [*_latent(plan, style)],
         *([*_capacity(plan, each, style)] for each in plan.capacity[:1]),
         [*_remarks(plan, style)],
         [_summary(plan, style)],
     ]
+    return _joined(sections)
+
+
+def _joined(sections: Iterable[Sequence[str]]) -> str:
     return "\n\n".join("\n".join(each) for each in sections if each) + "\n"
 
 
 def _summary(plan: Plan, style: Style) -> str:
-    bad = plan.counts["stuck"] or plan.counts["unplaced"] or plan.overcommitted
+    bad = plan.overcommitted or plan.blocked or any(plan.counts[name] for name in words.BAD)
     return style.paint(words.summary(plan), "red" if bad else "bold")
 
 
 def _head(plan: Plan, style: Style) -> Iterator[str]:
     yield from style.wrap(f"Plan: {words.head(plan)}, against {words.against(plan)}", indent="  ")
     changed = plan.changes if style.unfolded else plan.changes[:_CHANGES]
-    if len(plan.changes) == 1 and plan.changes[0].object.startswith("Cluster/"):
+    if words.is_in_head(plan.changes):
         return
-    rows = [
-        (f"{each.sign} {printable(each.object)}", printable(each.text or _sign(each.sign)))
-        for each in changed
-    ]
-    yield from table((), rows, style, indent="  ")
+    for each in changed:
+        yield from change_lines(each, style)
     if len(plan.changes) > len(changed):
         yield f"  and {len(plan.changes) - len(changed)} more"
 
 
-def _sign(sign: str) -> str:
-    return {"+": "is new", "-": "is deleted", "=": "is as it was"}.get(sign, "")
+def _warnings(plan: Plan, style: Style) -> Iterator[str]:
+    shown = plan.warnings if style.unfolded else plan.warnings[:_WARNINGS]
+    for each in shown:
+        yield from _marked("! warning:", words.warning_text(each), style, "yellow")
+    if len(plan.warnings) > len(shown):
+        yield f"! and {len(plan.warnings) - len(shown):,} more warnings (--all)"
+
+
+def _blocked(plan: Plan, style: Style) -> Iterator[str]:
+    for each in plan.blocked:
+        yield from _marked("! blocked:", words.blocked_text(each), style, "red")
+        shown = each.bindings if style.unfolded else each.bindings[:_BLOCKERS]
+        for binding in shown:
+            yield from style.wrap(f"    {words.blocker_text(binding)}", indent="      ")
+        if len(each.bindings) > len(shown):
+            yield f"    and {len(each.bindings) - len(shown):,} more (--all)"
+
+
+def _claims(plan: Plan, style: Style) -> Iterator[str]:
+    for text, names in words.claim_texts(plan):
+        yield from style.wrap(f"  {text}:", indent="    ")
+        yield from style.wrap(f"    {style.fold(names, limit=_NAMES)}", indent="      ")
+
+
+def _marked(lead: str, text: str, style: Style, colour: str) -> Iterator[str]:
+    """Yield a sentence in lines, with a painted beginning."""
+    first, *rest = style.wrap(f"{lead} {text}", indent="    ")
+    yield style.paint(lead, colour) + first[len(lead) :]
+    yield from rest
 
 
 def _nothing(plan: Plan, style: Style) -> Iterator[str]:
-    text = f"No changes. {counted(plan.total, 'binding keeps its', 'bindings keep their')} placement"
+    warned = f", {counted(len(plan.warnings), 'warning')}" if plan.warnings else ""
+    text = f"No changes{warned}. {counted(plan.total, 'binding keeps its', 'bindings keep their')} placement"
     notes = [printable(each) for each in plan.notes]
     yield from style.wrap(f"{text}; {'; '.join(notes)}." if notes else f"{text}.", indent="  ")
 
@@ -75,7 +122,7 @@ def _classes(plan: Plan, style: Style) -> Iterator[str]:
     has_later = bool(plan.counts["latent"]) or plan.not_derived is not None
     cells = []
     for name, now, later in rows:
-        mark = "!" if name in {"stuck", "unplaced"} else " "
+        mark = "!" if name in words.BAD else " "
         row = [f"{mark} {name}", f"{now:,}"]
         if has_later:
             row.append("" if later is None else f"{later:,}")
@@ -96,10 +143,8 @@ def _failures(plan: Plan, style: Style) -> Iterator[str]:
 
 def _failure(plan: Plan, group: FailureGroup, style: Style) -> Iterator[str]:
     name = "fails at the next rebalance" if group.effect is Effect.LATENT else group.effect.value
-    lead = style.paint(f"! {name}:", "red")
-    first, *rest = style.wrap(f"! {name}: {words.failure_head(group)}", indent="    ")
-    yield lead + first[len(f"! {name}:") :]
-    yield from rest
+    colour = "yellow" if group.effect is Effect.HELD else "red"
+    yield from _marked(f"! {name}:", words.failure_head(group), style, colour)
     for text in words.cause_texts(group.causes[:_CAUSES]):
         yield from style.wrap(f"    {text}", indent="      ")
     names = set(group.bindings[: 10 * _EXAMPLES])
@@ -115,13 +160,13 @@ def _binding(each: BindingPlan, style: Style, *, more: int = 0) -> Iterator[str]
     """Yield the lines of one binding: what it has, and what it gets."""
     tail = f"      and {more:,} more" if more > 0 else ""
     later = words.targets_of(each)
-    is_moving = each.effect in {Effect.MOVED, Effect.PLACED, Effect.HELD, Effect.LATENT} and not (
-        each.later is not None and each.later.error
-    )
+    is_moving = each.effect in _MOVING and not (each.later is not None and each.later.error)
     lead = f"    {printable(str(each))}   {each.replicas:,}   "
     yield _placed(lead, each.before, "" if is_moving else tail, style)
     if is_moving:
-        yield _placed(" " * max(4, len(lead) - 3) + "-> ", later, tail, style)
+        is_meant = each.held is not None and each.held.by is not HeldBy.GUARD
+        arrow = "would be " if is_meant else "-> "
+        yield _placed(" " * max(4, len(lead) - len(arrow)) + arrow, later, tail, style)
 
 
 def _placed(lead: str, targets: Sequence[Target], tail: str, style: Style) -> str:
@@ -132,7 +177,7 @@ def _placed(lead: str, targets: Sequence[Target], tail: str, style: Style) -> st
 
 def _examples(plan: Plan, style: Style) -> Iterator[str]:
     for effect in _SHOWN_CLASSES:
-        found = plan.of(effect)
+        found = [each for each in plan.of(effect) if each.held is None or each.held.by is HeldBy.GUARD]
         shown = found if style.unfolded else found[:_EXAMPLES]
         if found:
             yield f"  {effect.value}:"

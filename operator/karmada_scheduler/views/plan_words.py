@@ -8,12 +8,28 @@ from typing import Final
 
 from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.explain.model import Cause, Target
-from karmada_scheduler.plan.model import BindingPlan, Capacity, Demand, Effect, FailureGroup, Plan, Totals
+from karmada_scheduler.plan.model import (
+    BindingPlan,
+    BlockedDeletion,
+    Blocker,
+    Capacity,
+    ChangeShown,
+    Claim,
+    Demand,
+    Effect,
+    FailureGroup,
+    Plan,
+    PlanWarning,
+    Totals,
+)
 from karmada_scheduler.views.printable import printable
 
 _GI: Final = 2**30
 _MI: Final = 2**20
 _MANY: Final = {"policy": "policies"}
+
+BAD: Final = frozenset({"stuck", "unplaced", "undecided"})
+"""The classes that are marked."""
 
 
 def head(plan: Plan) -> str:
@@ -21,11 +37,21 @@ def head(plan: Plan) -> str:
     changed = [each for each in plan.changes if each.sign != "="]
     if not changed:
         return "nothing changed"
-    if len(changed) == 1 and changed[0].object.startswith("Cluster/") and changed[0].text:
+    if is_in_head(changed):
         return printable(f"cluster {changed[0].object.removeprefix('Cluster/')} {changed[0].text}")
     kinds = Counter(_kind(each.object) for each in changed)
     listed = [counted(count, kind, _MANY.get(kind, "")) for kind, count in kinds.items()]
     return f"{', '.join(listed)} changed"
+
+
+def is_in_head(changes: Sequence[ChangeShown]) -> bool:
+    """Return whether the head has the whole change: one flag about one cluster."""
+    return (
+        len(changes) == 1
+        and changes[0].object.startswith("Cluster/")
+        and bool(changes[0].text)
+        and not changes[0].fields
+    )
 
 
 def _kind(shown: str) -> str:
@@ -51,7 +77,16 @@ def summary(plan: Plan) -> str:
     """Return the last line."""
     counts = plan.counts
     shown = [
-        f"{counts[name]:,} {name}" for name in ("moved", "placed", "unplaced", "stuck", "held", "deleted")
+        f"{counts[name]:,} {name}"
+        for name in (
+            "moved",
+            "placed",
+            "unplaced",
+            "stuck",
+            "held",
+            "undecided",
+            "deleted",
+        )
     ]
     kept = [
         each
@@ -59,6 +94,9 @@ def summary(plan: Plan) -> str:
         if not each.startswith("0 ") or each.endswith((" moved", " unplaced", " stuck"))
     ]
     text = ", ".join(kept)
+    for name in ("adopted", "released"):
+        if counts[name]:
+            text += f"; {counts[name]:,} {name}"
     failing = sum(1 for each in plan.bindings if each.later is not None and each.later.error)
     latent = counts[Effect.LATENT.value] - failing
     if latent:
@@ -67,6 +105,10 @@ def summary(plan: Plan) -> str:
         text += f"; {counted(failing, 'fails', 'fail')} at the next rebalance"
     if plan.overcommitted:
         text += f"; {counted(len(plan.overcommitted), 'cluster')} overcommitted"
+    if plan.blocked:
+        text += f"; {counted(len(plan.blocked), 'deletion')} blocked"
+    if plan.warnings:
+        text += f"; {counted(len(plan.warnings), 'warning')}"
     return f"Plan: {text}."
 
 
@@ -104,6 +146,7 @@ def rows(plan: Plan) -> list[tuple[str, int, int | None]]:
         ("unplaced", counts["unplaced"], None),
         ("stuck", counts["stuck"], rebalanced["stuck"]),
         ("held", counts["held"], None),
+        ("undecided", counts["undecided"], None),
         ("deferred", counts["deferred"], counts["deferred"]),
         ("deleted", counts["deleted"], None),
         ("adopted", counts["adopted"], None),
@@ -127,7 +170,9 @@ def remark(plan: Plan, name: str) -> str:
         case "stuck":
             return f"{keep} placement, every further decision fails"
         case "held":
-            return f"{keep} placement until a plugin lets {'it' if is_one else 'them'} move"
+            return f"{'stays as it is' if is_one else 'stay as they are'} until what holds {'it' if is_one else 'them'} lets go"
+        case "undecided":
+            return f"{'stays as it is' if is_one else 'stay as they are'}, because nobody decides"
         case "unplaced":
             return f"{have} no cluster afterwards"
         case "deferred":
@@ -144,6 +189,38 @@ def failure_head(group: FailureGroup) -> str:
     count = counted(group.count, "binding")
     of = f" of {group.policy}" if group.policy is not None else ""
     return printable(f"{count}{of}, {group.message}")
+
+
+def warning_text(warning: PlanWarning) -> str:
+    """Return a warning in one line."""
+    return printable(f"{warning.code}: {warning.object}: {warning.field}: {warning.text}")
+
+
+def blocked_text(deletion: BlockedDeletion) -> str:
+    """Return what a deletion waits for, without the names of the bindings."""
+    return printable(f"{deletion.object} {deletion.text}")
+
+
+def blocker_text(blocker: Blocker) -> str:
+    """Return why a binding keeps a cluster from going."""
+    name = "stays" if blocker.effect is Effect.UNCHANGED else blocker.effect.value
+    return printable(f"{blocker}   {name}: {blocker.text}")
+
+
+def claim_texts(plan: Plan) -> list[tuple[str, list[str]]]:
+    """Return for each change of a claim what it is, and the bindings with it."""
+    found: dict[str, list[str]] = {}
+    for each in plan.bindings:
+        if each.claim is Claim.RELEASED:
+            of = f" by {each.policy_before}" if each.policy_before else ""
+            text = f"released{of}: no policy claims them any more, they keep their placement"
+        elif each.claim is Claim.ADOPTED:
+            of = f" from {each.policy_before}" if each.policy_before else ""
+            text = f"adopted by {each.policy}{of}"
+        else:
+            continue
+        found.setdefault(printable(text), []).append(printable(str(each)))
+    return sorted(found.items(), key=lambda item: -len(item[1]))
 
 
 def cause_texts(causes: Iterable[Cause]) -> list[str]:

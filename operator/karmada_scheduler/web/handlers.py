@@ -463,6 +463,7 @@ _CHANGES: Final = ("without", "cordon", "uncordon", "scale")
 _SHOWN_FIRST: Final = (
     Effect.STUCK,
     Effect.UNPLACED,
+    Effect.UNDECIDED,
     Effect.MOVED,
     Effect.PLACED,
     Effect.HELD,

@@ -1,27 +1,18 @@
-"""Whether the FederatedResourceQuotas of a namespace admit a placement, by the arithmetic of Karmada's webhook.
-
-Source: karmada v1.18.2 pkg/webhook/resourcebinding/validating.go processSingleFRQ and isAllowed, pkg/util/helper/binding.go
-CalculateResourceUsage, pkg/util/resource.go Add. The webhook checks quotas with the gate FederatedQuotaEnforcement only.
-"""
+"""Whether the FederatedResourceQuotas of a namespace, some of them edited, admit a placement (``claims.quota``)."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Final
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
-from karmada_scheduler.api.manifest import Manifest, read_optional_mapping
-from karmada_scheduler.api.quantity import Quantity, read_list
-from karmada_scheduler.estimator.resources import CPU, PODS, is_counted
+from karmada_scheduler.api.manifest import Manifest
+from karmada_scheduler.claims import quota
+from karmada_scheduler.claims.quota import KIND, Usage, usage
+from karmada_scheduler.estimator.resources import CPU
 from karmada_scheduler.whynot.edits import ObjectRef
 
-KIND: Final = "FederatedResourceQuota"
-
-Usage = Mapping[str, Fraction]
-"""Amounts by resource, in whole units."""
+__all__ = ["KIND", "Exceeded", "Usage", "exceeded", "shown", "times_left", "usage_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,29 +55,7 @@ def shown(resource: str, amount: int) -> str:
 
 def usage_of(binding: Binding, targets: Sequence[TargetCluster]) -> Usage:
     """Return what a binding uses with some clusters: of its components in each, or of all replicas."""
-    spec = binding.spec
-    found: dict[str, Fraction] = {}
-    if spec.components:
-        for component in spec.components:
-            _add(found, _requests(component.replica_requirements), component.replicas * len(targets))
-        return found
-    _add(found, _requests(spec.replica_requirements), sum(each.replicas for each in targets))
-    return found
-
-
-def _requests(requirements: object) -> Mapping[str, Quantity]:
-    return getattr(requirements, "resource_request", None) or {}
-
-
-def _add(total: dict[str, Fraction], requests: Mapping[str, Quantity], times: int) -> None:
-    for name, amount in requests.items():
-        added = _exact(amount) * times
-        if added:
-            total[name] = total.get(name, Fraction()) + added
-
-
-def _exact(amount: Quantity) -> Fraction:
-    return Fraction(amount.unscaled) * Fraction(10) ** amount.exponent
+    return usage(binding.spec, targets)
 
 
 def exceeded(
@@ -105,24 +74,11 @@ def exceeded(
     Raises:
         ManifestError: A field of a quota has the wrong type.
     """
-    delta = {
-        name: change
-        for name in before.keys() | after.keys()
-        if (change := after.get(name, Fraction()) - before.get(name, Fraction()))
-    }
     for ref, manifest in quotas:
-        if ref.namespace != namespace:
-            continue
-        limits = _list(manifest, "spec", "overall")
-        if not limits.keys() & delta.keys():
-            continue
-        used = _list(manifest, "status", "overallUsed")
-        for name in sorted(limits):
-            now = _units(name, _exact(used[name])) if name in used else 0
-            wanted = now + (_units(name, delta[name]) if name in delta else 0)
-            limit = _exact(limits[name]) * (1000 if name == CPU else 1)
-            if _is_added(name) and wanted and wanted > limit:
-                return Exceeded(ref, name, wanted, math.floor(limit), now)
+        if ref.namespace == namespace:
+            found = quota.exceeded(quota.quota_of(ref.namespace, ref.name, manifest), before, after)
+            if found is not None:
+                return Exceeded(ref, found.resource, found.wanted, found.limit, found.used)
     return None
 
 
@@ -140,29 +96,9 @@ def times_left(
     Raises:
         ManifestError: A field of a quota has the wrong type.
     """
-    found: list[int] = []
-    for ref, manifest in quotas:
-        if ref.namespace != namespace:
-            continue
-        used = _list(manifest, "status", "overallUsed")
-        for name, limit in _list(manifest, "spec", "overall").items():
-            if one.get(name) and _is_added(name):
-                now = _exact(used[name]) if name in used else Fraction()
-                free = _exact(limit) - now + before.get(name, Fraction())
-                found.append(max(0, math.floor(free / one[name])))
-    return min(found, default=None)
-
-
-def _is_added(name: str) -> bool:
-    return name == PODS or is_counted(name)
-
-
-def _units(name: str, amount: Fraction) -> int:
-    """Return thousandths of cpu, and whole units of other resources, rounded up."""
-    return math.ceil(amount * 1000) if name == CPU else math.ceil(amount)
-
-
-def _list(manifest: Manifest, part: str, name: str) -> Mapping[str, Quantity]:
-    given = read_optional_mapping(manifest, part, "") or {}
-    listed = read_optional_mapping(given, name, part)
-    return {} if listed is None else read_list(listed, f"{part}.{name}")
+    found = [
+        quota.times_left(quota.quota_of(ref.namespace, ref.name, manifest), before, one)
+        for ref, manifest in quotas
+        if ref.namespace == namespace
+    ]
+    return min((each for each in found if each is not None), default=None)

@@ -27,7 +27,7 @@ from karmada_scheduler.client.karmada import (
     Resource,
 )
 from karmada_scheduler.client.lists import list_pages
-from karmada_scheduler.client.metadata import KindName, MetadataClient, ServedResource
+from karmada_scheduler.client.metadata import KindName, MetadataClient, NotServedError, ServedResource
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 from karmada_scheduler.state.model import SchedulerShown, SchedulerStatus
 from karmada_scheduler.state.schedulers import schedulers_of, seen_in_bindings, seen_in_event
@@ -180,18 +180,32 @@ def _errors(reading: _Reading, timeout: float) -> Iterator[None]:
         raise LiveError(f"{reading.subject}: {error}") from error
 
 
+@dataclass(slots=True)
+class TemplatesRead:
+    """The metadata of resource templates.
+
+    Attributes:
+        objects: With apiVersion, kind and metadata.
+        kinds: Of which all templates were read.
+        not_served: That the API server does not serve.
+        problems: What could not be read.
+    """
+
+    objects: list[Manifest] = field(default_factory=list)
+    kinds: list[KindName] = field(default_factory=list)
+    not_served: list[KindName] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
 def read_templates(
     plane: ControlPlane, kinds: Iterable[KindName], *, timeout: float = TIMEOUT_SECONDS
-) -> tuple[list[Manifest], list[str]]:
+) -> TemplatesRead:
     """Read the metadata of all objects of some kinds.
 
     Args:
         plane: The control plane.
         kinds: Of resource templates.
         timeout: Seconds for everything.
-
-    Returns:
-        Objects with apiVersion, kind and metadata, and what could not be read.
 
     Raises:
         LiveError: The control plane cannot be read.
@@ -218,7 +232,8 @@ def read_workloads(
     if len(resources) <= _ONE_BY_ONE:
         return asyncio.run(_read_workloads(plane, resources, timeout=timeout))
     kinds = dict.fromkeys(KindName(each.api_version, each.kind) for each in resources)
-    return read_templates(plane, kinds, timeout=timeout)
+    read = read_templates(plane, kinds, timeout=timeout)
+    return read.objects, read.problems
 
 
 async def _read_workloads(
@@ -244,11 +259,8 @@ async def _read_workloads(
     return found, problems
 
 
-async def _read_templates(
-    plane: ControlPlane, kinds: Sequence[KindName], *, timeout: float
-) -> tuple[list[Manifest], list[str]]:
-    found: list[Manifest] = []
-    problems: list[str] = []
+async def _read_templates(plane: ControlPlane, kinds: Sequence[KindName], *, timeout: float) -> TemplatesRead:
+    found = TemplatesRead()
     async with _connection(plane) as connection:
         client = MetadataClient(connection)
         try:
@@ -257,12 +269,45 @@ async def _read_templates(
                     try:
                         resource = await client.discover(kind)
                         async for page, _ in client.list(resource):
-                            found += [_with_type(each, kind) for each in page]
+                            found.objects += [_with_type(each, kind) for each in page]
+                        found.kinds.append(kind)
                     except ApiError as error:
-                        problems.append(f"templates of kind {kind.kind}: {error}")
+                        if isinstance(error, NotServedError) and error.is_not_found:
+                            found.not_served.append(kind)
+                        found.problems.append(f"templates of kind {kind.kind}: {error}")
         except TimeoutError:
             raise LiveError(f"{connection.server} has not answered within {timeout:.0f} s") from None
-    return found, problems
+    return found
+
+
+def read_quotas(
+    plane: ControlPlane, *, timeout: float = TIMEOUT_SECONDS
+) -> tuple[list[Manifest] | None, list[str]]:
+    """Read the FederatedResourceQuotas of all namespaces.
+
+    Args:
+        plane: The control plane.
+        timeout: Seconds for everything.
+
+    Returns:
+        The quotas, None if they may not be read; and what could not be read.
+
+    Raises:
+        LiveError: The control plane cannot be read.
+    """
+    return asyncio.run(_read_quotas(plane, timeout=timeout))
+
+
+async def _read_quotas(plane: ControlPlane, *, timeout: float) -> tuple[list[Manifest] | None, list[str]]:
+    async with _connection(plane) as connection:
+        reading = _Reading(connection)
+        try:
+            async with asyncio.timeout(timeout):
+                return await reading.all_of(FEDERATED_RESOURCE_QUOTAS), reading.found.problems
+        except ApiError as error:
+            return ([], []) if error.is_not_found else (None, [str(error)])
+        except TimeoutError:
+            raise LiveError(f"{connection.server} has not answered within {timeout:.0f} s") from None
 
 
 def _with_type(item: Manifest, kind: KindName) -> Manifest:
@@ -418,6 +463,14 @@ class _Reading:
     async def _items(self, path: str, query: dict[str, str]) -> list[Manifest]:
         found = await self._connection.request("GET", path, query=query, timeout=_ITEMS_SECONDS)
         return [dict(each) for each in mappings(mapping(found).get("items"))]
+
+    async def all_of(self, resource: Resource) -> list[Manifest]:
+        """Return all objects of a kind.
+
+        Raises:
+            ApiError: They cannot be read.
+        """
+        return await self._list(resource)
 
     async def _list(self, resource: Resource, *, namespace: str = "") -> list[Manifest]:
         """Return all objects of a kind, of all namespaces or of one."""

@@ -17,6 +17,7 @@ from karmada_scheduler.cli.simulate.state import SimulatedBindings, SimulatedHan
 from karmada_scheduler.cli.simulate.workloads import StoredWorkloads, Workloads
 from karmada_scheduler.cli.sources import rules as configurations
 from karmada_scheduler.cli.sources.objects import NoAnswerError
+from karmada_scheduler.cli.sources.process_rules import ProcessConfiguration
 from karmada_scheduler.config import features
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.problems import ConfigError
@@ -99,6 +100,8 @@ class Configurations:
         changed.plugins = given.plugins or changed.plugins
         changed.config = given.config or changed.config
         changed.plugin_dir = [*changed.plugin_dir, *given.plugin_dir]
+        if given.plugins or given.config:
+            changed.process_rules = None  # not those of --from
         return changed
 
     @property
@@ -131,7 +134,8 @@ class Configurations:
         current = arguments or self.current
         gates = _gates(current)
         config = current.config.read_bytes().decode(errors="replace") if current.config else ""
-        return repr(
+        process: ProcessConfiguration | None = getattr(current, "process_rules", None)
+        return ("" if process is None else repr(process)) + repr(
             (
                 sorted((name, gates.enabled(name)) for name in features.KNOWN),
                 current.plugins,
@@ -214,6 +218,7 @@ class _PlannedScheduler:
             peers=peers,
             has_own_plugins=frameworks.has_own_plugins,
             has_guards=frameworks.has_guards,
+            missing=tuple(sorted({name for names in frameworks.missing.values() for name in names})),
             empty_workload_propagation=self._empty,
         )
 
