@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from karmada_scheduler.api.binding import BindingKey
@@ -38,30 +37,26 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class CauseCount:
-    """The bindings with a primary cause.
+class FoundCause:
+    """The primary cause for which a binding is not placed."""
 
-    Attributes:
-        names: The first of them.
-    """
-
+    key: BindingKey
     code: str
-    count: int
-    names: tuple[BindingKey, ...]
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class CauseScan:
-    """Why bindings are not placed, by primary cause, the most frequent first.
+    """Why bindings are not placed, by the rules of the scheduler.
 
     Attributes:
         looked_at: Bindings that were explained so far.
-        of: Bindings that are stuck, not placed or pending.
+        of: Bindings whose state asks for a cause.
     """
 
     looked_at: int = 0
     of: int = 0
-    groups: Sequence[CauseCount] = field(default_factory=tuple)
+    found: tuple[FoundCause, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

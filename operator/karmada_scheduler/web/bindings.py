@@ -10,10 +10,23 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.explain.explain import policy_of
 from karmada_scheduler.explain.model import PolicyRef, Target
-from karmada_scheduler.state.model import WORST_FIRST, BindingState, StateName
+from karmada_scheduler.state.model import WORST_FIRST, Applied, BindingState, ClusterStatus, StateName
 from karmada_scheduler.state.reading import Facts, state_of
 
 _NO_FACTS: Final = Facts()
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of a whole; more than the whole while a placement shrinks."""
+
+    part: int
+    whole: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is missing."""
+        return self.part >= self.whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +68,26 @@ class BindingRow:
         """Its key."""
         return BindingKey(self.kind, self.namespace, self.name)
 
+    @property
+    def running(self) -> Share | None:
+        """Clusters on which it is applied, of all that it has; None if no cluster has reported."""
+        rows = [each for each in self.stored.rows if each.wanted is not None]
+        if all(each.applied is Applied.NOT_REPORTED for each in rows):
+            return None
+        return Share(sum(each.applied is Applied.YES for each in rows), len(rows))
+
+    @property
+    def ready(self) -> Share | None:
+        """Replicas that are ready, of all that its clusters should run; None if no cluster has reported any."""
+        rows = [each for each in self.stored.rows if each.wanted is not None]
+        if all(each.ready is None for each in rows):
+            return None
+        return Share(sum(each.ready or 0 for each in rows), sum(each.wanted or 0 for each in rows))
+
+    def on(self, cluster: str) -> ClusterStatus | None:
+        """Return what is stored about it on a cluster; None if it is not there."""
+        return next((each for each in self.stored.rows if each.name == cluster), None)
+
 
 def row_of(
     binding: Binding, manifest: Mapping[str, Any] | None = None, facts: Facts = _NO_FACTS
@@ -95,7 +128,7 @@ class Filter:
     Attributes:
         text: A part of the name, the namespace or the workload.
         policy: The name of a policy, with or without its namespace.
-        reason: The reason of the condition.
+        reason: The reason of the state, or of the condition.
         cluster: A cluster that it is on.
     """
 
@@ -113,7 +146,7 @@ class Filter:
             (not self.text or self.text.lower() in f"{row} {row.workload}".lower())
             and (not self.namespace or row.namespace == self.namespace)
             and (not self.state or row.state.value == self.state)
-            and (not self.reason or row.reason == self.reason)
+            and (not self.reason or self.reason in {row.reason, row.stored.reason})
             and (not self.cluster or any(each.name == self.cluster for each in row.placement))
             and (
                 not self.policy

@@ -25,7 +25,7 @@ from karmada_scheduler.config import features
 from karmada_scheduler.explain.causes import causes_of_binding
 from karmada_scheduler.explain.explain import explain
 from karmada_scheduler.explain.inputs import ExplainInputs
-from karmada_scheduler.explain.model import Explanation
+from karmada_scheduler.explain.model import Explanation, NextState
 from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.framework.profile.factory import Registration
@@ -33,7 +33,7 @@ from karmada_scheduler.metrics.web import WebMetrics
 from karmada_scheduler.plan.change import ChangeError
 from karmada_scheduler.plan.model import Plan
 from karmada_scheduler.state.model import StateName
-from karmada_scheduler.web.answers import CauseCount, CauseScan, Change, NoAnswerError, Question
+from karmada_scheduler.web.answers import CauseScan, Change, FoundCause, NoAnswerError, Question
 from karmada_scheduler.web.decisions import (
     OBJECTS,
     RECORDS,
@@ -56,13 +56,13 @@ _UNPLACED: Final = (
     StateName.OUT_OF_DATE,
     StateName.NOT_DECIDED_YET,
 )
+_WAITING: Final = frozenset({StateName.OUT_OF_DATE, StateName.NOT_DECIDED_YET})
 _SCAN_SECONDS: Final = 1.0
 """CPU time for the causes of unplaced bindings, per reading of the objects."""
 
 _REMEDY_SECONDS: Final = 1.0
 """The time of the search for changes that place a binding, as in ``explain``."""
 
-_SCANNED_NAMES: Final = 20
 _CLUSTER_SECONDS: Final = 5.0
 """The time for the question which bindings a cluster does not have."""
 
@@ -274,17 +274,24 @@ class CommandAnswers:
             return False
         key = self._scan.take()
         began = time.thread_time()
-        code = ""
+        found: FoundCause | None = None
         try:
-            causes = causes_of_binding(Situation(self._explain_inputs(state, key, None)))
-            code = causes[0].code if causes else ""
+            found = _cause_of(Situation(self._explain_inputs(state, key, None)))
         except CommandError:
             pass  # the page about the binding says it
-        self._scan.add(key, code, time.thread_time() - began)
+        self._scan.add(found, time.thread_time() - began)
         is_more = bool(self._scan.keys_left())
-        if not is_more or not self._causes.groups:
+        if not is_more or not self._causes.found:
             self._causes = self._scan.result
         return is_more
+
+
+def _cause_of(situation: Situation) -> FoundCause | None:
+    """Return the primary cause for which a binding is not placed; None if it only waits for a decision that places it."""
+    if situation.stored.name in _WAITING and situation.state is NextState.PLACED:
+        return None
+    causes = causes_of_binding(situation)
+    return FoundCause(situation.inputs.binding.key, causes[0].code, causes[0].text) if causes else None
 
 
 class _Inputs:
@@ -313,7 +320,7 @@ class _Scan:
         self._keys = keys
         self._taken = 0
         self._seconds = 0.0
-        self._found: dict[str, list[BindingKey]] = {}
+        self._found: list[FoundCause] = []
         self.result = CauseScan(0, len(keys))
 
     def keys_left(self) -> int:
@@ -325,13 +332,8 @@ class _Scan:
         self._taken += 1
         return self._keys[self._taken - 1]
 
-    def add(self, key: BindingKey, code: str, seconds: float) -> None:
-        """Count a cause, and the time that it took."""
+    def add(self, found: FoundCause | None, seconds: float) -> None:
+        """Take the cause of the next binding, None without one, and the time that it took."""
         self._seconds += seconds
-        self._found.setdefault(code, []).append(key)
-        groups = sorted(self._found.items(), key=lambda item: (-len(item[1]), item[0]))
-        self.result = CauseScan(
-            self._taken,
-            len(self._keys),
-            tuple(CauseCount(code, len(keys), tuple(keys[:_SCANNED_NAMES])) for code, keys in groups if code),
-        )
+        self._found += [found] if found is not None else []
+        self.result = CauseScan(self._taken, len(self._keys), tuple(self._found))
