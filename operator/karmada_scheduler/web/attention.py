@@ -1,61 +1,33 @@
-"""What needs attention: bindings that are in no good state, by state, reason and primary cause, the worst first."""
+"""What needs attention: the summary that ``explain -A`` prints, with the causes that idle moments have found so far."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
 
-from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.state.model import WORST_FIRST, BindingState
+from karmada_scheduler.explain.model import Provenance, Tense
+from karmada_scheduler.explain.overview import ExplanationSummary, summary_of
+from karmada_scheduler.views.state import headline
 from karmada_scheduler.web.answers import CauseScan
-from karmada_scheduler.web.bindings import BindingRow
-
-_NAMES: Final = 20
+from karmada_scheduler.web.state import State
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Bindings with the same state, reason and primary cause.
-
-    Attributes:
-        example: The state of the first of them.
-        cause: The code of the primary cause; "" if it was not looked for, or is the state itself.
-        text: The cause of the first of them in one sentence; without one, what its state says.
-        names: The first of them.
-    """
-
-    example: BindingState
-    cause: str
-    text: str
-    count: int
-    names: tuple[BindingKey, ...]
-
-
-def groups_of(rows: Iterable[BindingRow], scan: CauseScan) -> tuple[Group, ...]:
-    """Return the groups, the worst state first, the largest group of a state first.
+@lru_cache(maxsize=2)
+def summary(state: State, scan: CauseScan) -> ExplanationSummary:
+    """Return all bindings by state and cause.
 
     Args:
-        rows: All bindings.
-        scan: The primary causes, as far as they are known.
+        state: What was read.
+        scan: The causes that are known.
     """
-    causes = {each.key: each for each in scan.found}
-    found: dict[tuple[str, str, str], list[BindingRow]] = {}
-    for row in rows:
-        if not row.stored.is_good:
-            cause = causes.get(row.key)
-            key = row.stored.words, row.stored.reason, cause.code if cause is not None else ""
-            found.setdefault(key, []).append(row)
-    groups = []
-    for (_, _, code), members in found.items():
-        first = members[0]
-        groups.append(
-            Group(
-                first.stored,
-                code,
-                causes[first.key].text if code else first.stored.text,
-                len(members),
-                tuple(each.key for each in members[:_NAMES]),
-            )
-        )
-    return tuple(sorted(groups, key=lambda each: (WORST_FIRST[each.example.name], -each.count, each.cause)))
+    contents = state.contents
+    known = {each.key: [each.cause] for each in scan.found}
+    return summary_of(
+        [(binding, row.stored) for binding, row in zip(contents.bindings, contents.rows, strict=True)],
+        lambda binding: known.get(binding.key, []),
+        headline,
+        scope="",
+        clusters=len(contents.clusters),
+        provenance=Provenance(
+            Tense.RECOMPUTED, state.source, state.read_at.strftime("%Y-%m-%dT%H:%M:%SZ"), rules=scan.rules
+        ),
+    )

@@ -156,8 +156,8 @@ class Filter:
 
 
 def worst_first(rows: Iterable[BindingRow]) -> list[BindingRow]:
-    """Return rows by state, then by namespace and name."""
-    return sorted(rows, key=lambda row: (WORST_FIRST[row.state], row.namespace, row.name))
+    """Return rows by state, those that are placed in part before the others of it, then by namespace and name."""
+    return sorted(rows, key=lambda row: (WORST_FIRST[row.state], row.stored.is_good, row.namespace, row.name))
 
 
 def newest_first(rows: Iterable[BindingRow]) -> list[BindingRow]:

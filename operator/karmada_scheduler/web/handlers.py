@@ -21,13 +21,14 @@ from karmada_scheduler.views.fields import (
     explanation_fields,
     fields_of,
     plan_fields,
+    summary_fields,
     why_not_cluster_fields,
     why_not_fields,
 )
 from karmada_scheduler.views.plan_markdown import plan_markdown
 from karmada_scheduler.web import charts
 from karmada_scheduler.web.answers import Answers, Change, NoAnswerError, Question
-from karmada_scheduler.web.attention import groups_of
+from karmada_scheduler.web.attention import summary
 from karmada_scheduler.web.bindings import Filter, worst_first
 from karmada_scheduler.web.computing import BusyError, Computer
 from karmada_scheduler.web.decisions import SHOWN, DecisionRow
@@ -91,6 +92,7 @@ class Handlers:
             "/v1/clusters": data(self._clusters_data),
             "/v1/clusters/{cluster}": data(self._cluster_data),
             "/v1/clusters/{cluster}/why-not": data(self._why_not_cluster_data),
+            "/v1/overview": data(self._overview_data),
             "/v1/bindings": data(self._bindings_data),
             "/v1/decisions": data(self._decisions_data),
             "/v1/events": self._events,
@@ -172,7 +174,7 @@ class Handlers:
         decisions = await self._answers.decisions(state)
         values = {
             "fleet": fleet,
-            "groups": groups_of(state.contents.rows, self._answers.causes),
+            "summary": summary(state, self._answers.causes),
             "causes": self._answers.causes,
             "process": decisions.process,
         }
@@ -181,12 +183,12 @@ class Handlers:
     async def _fleet_data(self, _: Request) -> Mapping[str, Any]:
         state = self._answers.state
         decisions = await self._answers.decisions(state)
-        causes = self._answers.causes
         fields = {"apiVersion": API_VERSION, "kind": "Fleet", **fields_of(fleet_of(state))}
-        fields["causes"] = {"lookedAt": causes.looked_at, "of": causes.of}
-        fields["attention"] = fields_of(groups_of(state.contents.rows, causes))
         fields["process"] = fields_of(decisions.process)
         return fields
+
+    async def _overview_data(self, _: Request) -> Mapping[str, Any]:
+        return summary_fields(summary(self._answers.state, self._answers.causes))
 
     def _wanted_clusters(self, request: Request) -> tuple[ClusterFilter, str, list[ClusterShown]]:
         by = request.query.get("sort", "state")

@@ -16,7 +16,7 @@ import pytest
 from karmada_scheduler.cli import main
 from karmada_scheduler.explain import explain as explaining
 from karmada_scheduler.explain.model import Explanation, Mismatch
-from karmada_scheduler.testing import binding, cluster
+from karmada_scheduler.testing import BindingBuilder, binding, cluster
 from tests.explain.fleet import billing, checkout, fleet
 from tests.unit.web.site import Site
 
@@ -309,13 +309,169 @@ async def test_files_that_have_not_changed_are_not_read_again(site: Site) -> Non
     assert site.reader.state is before
 
 
-async def test_causes_of_unplaced_bindings_are_counted_in_idle_moments(site: Site) -> None:
+async def test_the_summary_is_what_explain_prints_about_all_bindings(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
     while site.answers.look_for_causes():
         pass
-    found = (await site.get("/v1/fleet")).fields["causes"]
-    assert (found["lookedAt"], found["of"]) == (2, 2)
-    groups = (await site.get("/v1/fleet")).fields["attention"]
-    assert {each["cause"]: each["count"] for each in groups} == {"ClusterUnknown": 1, "RegionTie": 1}
+    served = (await site.get("/v1/overview")).fields
+    printed = _printed(capsys, site, "explain", "-A")
+    for found in (served, printed):
+        found["provenance"].pop("at")
+    assert served == printed
+    text = (await site.get("/")).page.text
+    assert served["groups"][0]["cause"]["code"] in text
+    assert "pay/ billing-deployment" in text
+
+
+FAILED = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "message": "nothing fits"}
+DONE = {"type": "Scheduled", "status": "True", "reason": "Success", "message": "scheduled"}
+
+
+def _in_many_states() -> list[BindingBuilder]:
+    def one(name: str) -> BindingBuilder:
+        return binding(name).replicas(3, cpu="1").observed_generation(1)
+
+    quota = {**FAILED, "reason": "QuotaExceeded", "message": "exceeded quota: default/team-a"}
+    return [
+        one("failed").condition(**FAILED),
+        one("stuck").on(**{"eu-west-1": 3}).condition(**FAILED),
+        one("held").condition(**quota),
+        one("part").on(**{"eu-west-1": 2}).condition(**DONE),
+        one("moving").on(**{"eu-west-1": 3}).evicted_from("eu-west-2").condition(**DONE),
+        one("old").generation(2).on(**{"eu-west-1": 3}).condition(**DONE),
+        one("paused").on(**{"eu-west-1": 3}).condition(**DONE).suspended(),
+        one("gone").on(**{"eu-west-9": 3}).condition(**DONE),
+        binding("new").replicas(3, cpu="1"),
+        one("good").on(**{"eu-west-1": 3}).condition(**DONE),
+    ]
+
+
+async def test_list_page_and_json_say_the_same_state_in_the_same_colour(tmp_path: Path) -> None:
+    kinds = {"green": "good", "yellow": "wait", "red": "bad"}
+    async with Site(tmp_path, bindings=_in_many_states(), flags=["--timeout=1s"]) as site:
+        listed = (await site.get("/bindings")).text
+        for row in site.reader.state.contents.rows:
+            path = f"{row.namespace}/{row.name}"
+            stored = (await site.get(f"/v1/explain/{path}")).fields["state"]
+            badge = f'<span class="state {kinds[row.stored.colour]}">{row.stored.words.lower()}</span>'
+            assert stored["headline"].startswith(row.stored.words), path
+            assert stored["name"] == row.state.value
+            assert badge in (await site.get(f"/b/{path}")).text, path
+            assert badge in listed, path
+        items = (await site.get("/v1/bindings")).fields["items"]
+        assert [each["name"].removesuffix("-deployment") for each in items] == [
+            "failed",
+            "stuck",
+            "gone",
+            "held",
+            "paused",
+            "old",
+            "new",
+            "moving",
+            "part",
+            "good",
+        ]
+
+
+async def test_states_are_links_to_a_list_of_the_bindings_in_them(tmp_path: Path) -> None:
+    async with Site(tmp_path, bindings=_in_many_states()) as site:
+        page = (await site.get("/bindings?namespace=default")).page
+        assert "/bindings?namespace=default&state=held" in page.attributes("a", "href")
+        text = (await site.get("/bindings?namespace=default&state=held")).page.text
+        assert "2 of 10 bindings" in text
+        assert "exceeded quota: default/team-a" in text
+        assert "failed-deployment" not in text
+        text = (await site.get("/bindings?reason=QuotaExceeded")).page.text
+        assert "1 of 10 bindings" in text
+
+
+async def test_what_runs_is_shown_for_each_cluster_and_in_the_list(tmp_path: Path) -> None:
+    made = binding("web").replicas(5, cpu="1").dynamic_weight().on(**{"eu-west-1": 3, "eu-west-2": 2})
+    manifest = made.condition(**DONE).observed_generation(1).manifest()
+    manifest["status"]["aggregatedStatus"] = [
+        {"clusterName": "eu-west-1", "applied": True, "health": "Healthy", "status": {"readyReplicas": 3}},
+        {"clusterName": "eu-west-2", "applied": False, "appliedMessage": "the image is <refused>"},
+    ]
+    async with Site(tmp_path) as site:
+        site.files[1].write_text(json.dumps(manifest))
+        site.reader.read()
+        page = (await site.get("/b/default/web-deployment")).page
+        assert "placed, not running" in page.text
+        for part in ("What runs", "Not applied on eu-west-2: the image is <refused>", "3 yes 3 Healthy"):
+            assert part in page.text
+        text = (await site.get("/bindings")).page.text
+        assert "1/2" in text
+        assert "3/5" in text
+        text = (await site.get("/clusters/eu-west-1")).page.text
+        assert "3 yes 3" in text
+
+
+async def test_a_fix_is_a_command_for_the_policy_and_comes_before_the_steps(tmp_path: Path) -> None:
+    async with Site(tmp_path, bindings=[billing().condition(**FAILED)], flags=[PATIENT]) as site:
+        for path in ("/b/pay/billing-deployment", "/why-not/pay/billing-deployment"):
+            text = (await site.get(path)).page.text
+            assert (
+                "kubectl patch propagationpolicy.policy.karmada.io billing --namespace pay --type=json"
+                in text
+            )
+        text = (await site.get("/b/pay/billing-deployment")).page.text
+        assert text.index("kubectl patch") < text.index("From all clusters to the result")
+
+
+async def test_clusters_have_tiles_with_names_states_and_filters(tmp_path: Path) -> None:
+    async with Site(tmp_path) as site:
+        page = (await site.get("/clusters")).page
+        assert [each for each in page.attributes("a", "title") if each.startswith("us-east-2,")] == [
+            "us-east-2, 0 %, tainted"
+        ]
+        text = (await site.get("/clusters?q=eu-w")).page.text
+        assert "2 of 8 clusters" in text
+        assert "us-east-1" not in text
+        assert "1 of 8 clusters" in (await site.get("/clusters?state=tainted")).page.text
+        found = (await site.get("/v1/clusters?state=tainted")).fields
+        assert [(each["name"], each["state"]) for each in found["items"]] == [("us-east-2", "tainted")]
+
+
+async def test_more_than_200_clusters_are_shown_without_names_until_they_are_filtered(tmp_path: Path) -> None:
+    many = [cluster(f"m{number:03}").region(f"r{number % 3}") for number in range(201)]
+    async with Site(tmp_path, clusters=many) as site:
+        for path in ("/", "/clusters"):
+            page = (await site.get(path)).page
+            assert len(page.attributes("i", "title")) == 201
+        page = (await site.get("/clusters?region=r1")).page
+        assert len(page.attributes("i", "title")) == 0
+        assert len([each for each in page.attributes("a", "title") if each.startswith("m")]) == 67
+
+
+async def test_a_cluster_says_since_when_and_why_it_is_not_ready(tmp_path: Path) -> None:
+    manifest = cluster("m1").region("eu").manifest()
+    manifest.setdefault("status", {})["conditions"] = [
+        {
+            "type": "Ready",
+            "status": "False",
+            "reason": "ClusterNotReachable",
+            "message": "connection refused",
+            "lastTransitionTime": "2026-11-24T07:55:01Z",
+        }
+    ]
+    async with Site(tmp_path) as site:
+        site.files[0].write_text(json.dumps(manifest))
+        site.reader.read()
+        text = (await site.get("/clusters/m1")).page.text
+        assert "not ready since 2026-11-24T07:55:01Z (ClusterNotReachable): connection refused" in text
+        assert "1 cluster not ready" in (await site.get("/")).page.text.replace("  ", " ")
+
+
+async def test_causes_are_looked_for_in_idle_moments_one_of_each_group(site: Site) -> None:
+    while site.answers.look_for_causes():
+        pass
+    [group] = (await site.get("/v1/overview")).fields["groups"]
+    assert (group["state"], group["cause"]["code"], len(group["bindings"])) == (
+        "not decided yet",
+        "ClusterUnknown",
+        2,
+    )
 
 
 async def test_causes_stay_on_the_page_until_those_of_the_next_reading_are_found(site: Site) -> None:
@@ -324,7 +480,10 @@ async def test_causes_stay_on_the_page_until_those_of_the_next_reading_are_found
     before = site.answers.causes
     from tests.unit.web.site import write
 
-    write(site.files[1], [checkout().replicas(9), billing().replicas(7, cpu="250m", memory="512Mi")])
+    failed = billing().condition(
+        type="Scheduled", status="False", reason="NoClusterFit", message="nothing fits"
+    )
+    write(site.files[1], [checkout().replicas(9), failed])
     site.reader.read()
     assert site.answers.look_for_causes()
     assert site.answers.causes is before
