@@ -21,7 +21,7 @@ from karmada_scheduler.views.fields import fields_of
 from karmada_scheduler.views.kubectl import patch_command
 from karmada_scheduler.views.layout import Style
 from karmada_scheduler.views.plan_words import moves, summary
-from karmada_scheduler.views.state import headline, shows_rows, would_be
+from karmada_scheduler.views.state import answer, shows_rows, would_be
 from karmada_scheduler.views.text import asked_text, provenance_text
 from karmada_scheduler.views.why_not import (
     boundary,
@@ -169,7 +169,7 @@ class Pages:
             "query": query,
             "LOST_BY": LOST_BY,
             "cause_label": cause_label,
-            "headline": headline,
+            "answer": answer,
             "shows_rows": shows_rows,
             "CLUSTER_STATES": tuple(ClusterState),
             "STATES": tuple(StateName),

@@ -150,7 +150,8 @@ async def test_why_not_has_verified_changes_and_their_patches(site: Site) -> Non
 
 async def test_why_not_without_a_cluster_asks_what_places_the_binding(site: Site) -> None:
     text = (await site.get("/why-not/pay/billing-deployment")).page.text
-    assert "is not placed" in text
+    assert "No decision yet" in text
+    assert "not placed, not decided yet" in text
     assert "Changes that place it" in text
 
 

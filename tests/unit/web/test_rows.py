@@ -15,7 +15,7 @@ from karmada_scheduler.web.bindings import Filter, Share, newest_first, row_of, 
 from karmada_scheduler.web.computing import MAX_WAITING, BusyError, Computer
 from karmada_scheduler.web.decisions import of_objects, of_records, process_state
 from karmada_scheduler.web.fleet import ClusterState, cluster_shown, clusters_of, sorted_clusters
-from karmada_scheduler.web.pages import counted, sentence
+from karmada_scheduler.web.pages import sentence
 from karmada_scheduler.web.state import Contents
 
 FAILED = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "message": "nothing fits"}
@@ -111,14 +111,6 @@ def test_the_state_of_a_cluster_is_the_worst_one(made: ClusterBuilder, state: Cl
 )
 def test_a_sentence_begins_with_a_capital_letter_unless_with_a_name(text: str, shown: str) -> None:
     assert sentence(text) == shown
-
-
-def test_numbers_have_the_right_form_of_their_noun() -> None:
-    assert [counted(each, "binding") for each in (0, 1, 2000)] == [
-        "0 bindings",
-        "1 binding",
-        "2,000 bindings",
-    ]
 
 
 def test_decisions_of_objects_are_those_that_were_scheduled_the_newest_first() -> None:
