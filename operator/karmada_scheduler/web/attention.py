@@ -22,7 +22,7 @@ def summary(state: State, scan: CauseScan) -> ExplanationSummary:
     contents = state.contents
     known = {each.key: [each.cause] for each in scan.found}
     return summary_of(
-        [(binding, row.stored) for binding, row in zip(contents.bindings, contents.rows, strict=True)],
+        [(binding, row.state) for binding, row in zip(contents.bindings, contents.rows, strict=True)],
         lambda binding: known.get(binding.key, []),
         headline,
         scope="",

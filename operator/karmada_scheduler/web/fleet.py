@@ -161,7 +161,7 @@ def fleet_of(state: State) -> Fleet:
     """Return the fleet."""
     clusters = clusters_of(state.contents)
     rows = state.contents.rows
-    counts = Counter(row.state for row in rows)
+    counts = Counter(row.state.name for row in rows)
     return Fleet(
         source=state.source,
         at=state.read_at.strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -299,7 +299,7 @@ class Handlers:
             "all": len(state.contents.rows),
             "namespaces": sorted({row.namespace for row in state.contents.rows if row.namespace}),
             "states": [each.value for each in StateName],
-            "counts": Counter(row.state for row in state.contents.rows),
+            "counts": Counter(row.state.name for row in state.contents.rows),
         }
         return self._rendered("bindings.html", request, values, data=f"/v1{request.target}")
 

@@ -352,15 +352,17 @@ async def test_list_page_and_json_say_the_same_state_in_the_same_colour(tmp_path
     kinds = {"green": "good", "yellow": "wait", "red": "bad"}
     async with Site(tmp_path, bindings=_in_many_states(), flags=["--timeout=1s"]) as site:
         listed = (await site.get("/bindings")).text
+        items = (await site.get("/v1/bindings")).fields["items"]
+        listing = {f"{each['namespace']}/{each['name']}": each for each in items}
         for row in site.reader.state.contents.rows:
             path = f"{row.namespace}/{row.name}"
             stored = (await site.get(f"/v1/explain/{path}")).fields["state"]
-            badge = f'<span class="state {kinds[row.stored.colour]}">{row.stored.words.lower()}</span>'
-            assert stored["headline"].startswith(row.stored.words), path
-            assert stored["name"] == row.state.value
+            badge = f'<span class="state {kinds[row.state.colour]}">{row.state.words.lower()}</span>'
+            assert stored["headline"].startswith(row.state.words), path
+            assert stored["name"] == row.state.name.value
             assert badge in (await site.get(f"/b/{path}")).text, path
             assert badge in listed, path
-        items = (await site.get("/v1/bindings")).fields["items"]
+            assert listing[path]["state"] == {**stored, "scheduler": listing[path]["state"]["scheduler"]}
         assert [each["name"].removesuffix("-deployment") for each in items] == [
             "failed",
             "stuck",

@@ -43,7 +43,7 @@ def _one() -> BindingBuilder:
     ids=lambda value: value.value if isinstance(value, StateName) else "",
 )
 def test_the_state_is_what_the_object_shows(made: BindingBuilder, state: StateName) -> None:
-    assert row_of(made.build()).state is state
+    assert row_of(made.build()).state.name is state
 
 
 def test_rows_are_filtered_by_every_property() -> None:
@@ -65,7 +65,7 @@ def test_rows_are_filtered_by_every_property() -> None:
 
 def test_the_worst_bindings_come_first() -> None:
     rows = [row_of(each.build()) for each in (_one().on(m1=3), _one().condition(**FAILED))]
-    assert [each.state for each in worst_first(rows)] == [StateName.NOT_PLACED, StateName.PLACED]
+    assert [each.state.name for each in worst_first(rows)] == [StateName.NOT_PLACED, StateName.PLACED]
 
 
 def test_replicas_that_are_applied_and_ready_are_parts_of_what_is_wanted() -> None:
