@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -150,6 +152,7 @@ def _views(namespace: str) -> dict[str, int]:
     """Return the paths of all views, and the status of each."""
     return {
         "/": 200,
+        "/clusters": 200,
         "/bindings?q=-00": 200,
         "/decisions?q=-00": 200,
         "/clusters/sim-a1": 200,
@@ -256,11 +259,52 @@ def test_a_new_binding_appears_without_a_reload(visit: Visit, site: Site, contro
     assert "From the records of" in page.locator("main").inner_text()
 
 
+def test_a_list_is_filtered_while_somebody_types(visit: Visit, site: Site) -> None:
+    page = visit().visit(f"/bindings?namespace={site.namespace}")
+    entries = page.evaluate("history.length")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "q"
+    page.keyboard.type("many-007")
+    page.wait_for_url(lambda url: url.endswith(f"?q=many-007&namespace={site.namespace}"))
+    page.get_by_role("link", name="many-006-deployment").wait_for(state="detached")
+    assert page.get_by_role("link", name="many-007-deployment").count() == 1
+    assert page.locator("#said").inner_text() == page.locator("h1").inner_text()
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="many-006-deployment").wait_for()
+    assert page.evaluate("document.activeElement.value") == ""
+    assert page.evaluate("history.length") == entries
+
+
+def test_a_command_of_a_fix_is_copied_and_places_the_binding(
+    visit: Visit, site: Site, controlplane: ControlPlane
+) -> None:
+    visitor = visit()
+    visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = visitor.visit(f"/b/{site.namespace}/lost-deployment")
+    page.get_by_role("button", name="Copy").first.click()
+    page.get_by_role("button", name="Copied").wait_for()
+    command = page.evaluate("navigator.clipboard.readText()")
+    assert command == page.locator("pre").first.inner_text()
+    words = shlex.split(command)
+    assert words[:3] == ["kubectl", "patch", "propagationpolicy.policy.karmada.io"]
+    patch = json.loads(words[-1].removeprefix("--patch="))
+    lost = Workload(controlplane, site.namespace, words[3])
+    policy = controlplane.client.get(lost.policy_path)
+    controlplane.client.request(
+        "PATCH", lost.policy_path, body=patch, content_type="application/json-patch+json"
+    )
+    lost.wait(lambda binding: bool(binding["spec"].get("clusters")), "placed", timeout=SECONDS)
+    page.locator(".title .state", has_text="placed").wait_for()
+    assert policy["metadata"]["name"] == words[3]
+
+
 def test_the_answer_is_that_of_the_scheduler_that_decided(
     visit: Visit, site: Site, controlplane: ControlPlane
 ) -> None:
-    text = visit().visit(f"/b/{site.namespace}/web-deployment").locator("main").inner_text()
-    assert "placed" in text
+    page = visit().visit(f"/b/{site.namespace}/web-deployment")
+    page.locator("summary", has_text="Where this answer comes from").click()
+    text = page.locator("main").inner_text()
+    assert page.locator(".title .state").inner_text() == "placed"
     assert "Recorded" in text
     assert "with the same result" in text
     for name, replicas in Workload(controlplane, site.namespace, "web").placed().items():

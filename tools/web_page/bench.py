@@ -25,6 +25,7 @@ from tools.web_page.fleet import write
 
 PAGES: Final[Mapping[str, str]] = {
     "fleet": "/",
+    "clusters": "/clusters",
     "bindings": "/bindings",
     "decisions": "/decisions",
     "cluster": "/clusters/member-0001",

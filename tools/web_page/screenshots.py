@@ -19,7 +19,8 @@ from tools.web_page.plane import shown
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "web"
 VIEWS: Final[Mapping[str, str]] = {
     "fleet": "/",
-    "bindings": "/bindings?state=not+placed",
+    "clusters": "/clusters",
+    "bindings": "/bindings",
     "decisions": "/decisions",
     "cluster": "/clusters/us-east-3",
     "cluster-why-not": "/clusters/us-west-5/why-not",
@@ -28,11 +29,11 @@ VIEWS: Final[Mapping[str, str]] = {
     "why-not": "/why-not/shop/shop-web-001-deployment?cluster=us-west-2",
     "plan": "/plan?without=us-east-4",
 }
-DARK: Final = ("fleet", "binding")
-NARROW: Final = ("fleet", "binding")
-_WIDTH: Final = 1200
-_TALLEST: Final[Mapping[str, int]] = {"binding": 2200, "binding-not-placed": 1700}
-_TALL: Final = 1400
+DARK: Final = ("fleet", "binding-not-placed")
+NARROW: Final = ("fleet", "bindings", "binding-not-placed")
+_WIDTH: Final = 1280
+_TALLEST: Final[Mapping[str, int]] = {"binding": 1500, "binding-not-placed": 1200}
+_TALL: Final = 1100
 _MILLISECONDS: Final = 180_000
 
 
@@ -65,7 +66,7 @@ def take(url: str, folder: Path) -> None:
         for name in DARK:
             _take(started, f"{url.rstrip('/')}{VIEWS[name]}", folder / f"{name}-dark.png", scheme="dark")
         for name in NARROW:
-            _take(started, f"{url.rstrip('/')}{VIEWS[name]}", folder / f"{name}-narrow.png", width=320)
+            _take(started, f"{url.rstrip('/')}{VIEWS[name]}", folder / f"{name}-narrow.png", width=390)
 
 
 def _take(started: Browser, url: str, file: Path, *, scheme: str = "light", width: int = _WIDTH) -> None:

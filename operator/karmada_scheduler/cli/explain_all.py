@@ -9,11 +9,10 @@ from datetime import UTC, datetime
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding
 from karmada_scheduler.cli.sources.inputs import Explaining, explaining
 from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, gather
-from karmada_scheduler.explain.causes import causes_of_binding
 from karmada_scheduler.explain.explain import policy_of
 from karmada_scheduler.explain.model import Cause, Provenance, Tense
 from karmada_scheduler.explain.names import nearest
-from karmada_scheduler.explain.overview import ExplanationSummary, summary_of
+from karmada_scheduler.explain.overview import ExplanationSummary, causes_of_state, summary_of
 from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.explain.trace_trigger import at
 from karmada_scheduler.framework.profile.factory import Registration
@@ -107,4 +106,4 @@ def _state(using: Explaining, binding: Binding) -> BindingState:
 
 
 def _causes(using: Explaining) -> Callable[[Binding], list[Cause]]:
-    return lambda binding: causes_of_binding(Situation(using.inputs_of(binding)))
+    return lambda binding: causes_of_state(Situation(using.inputs_of(binding)))

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.explain.model import Cause, Provenance
+from karmada_scheduler.explain.causes import causes_of_binding
+from karmada_scheduler.explain.model import Cause, NextState, Provenance
+from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.state.model import WORST_FIRST, BindingState, StateName
 
@@ -17,6 +19,9 @@ EXPLAINED: Final = 10
 
 _NOT_BAD: Final = frozenset({StateName.NO_PLACEMENT, StateName.BEING_DELETED})
 """States in which nothing waits for a person: bindings that follow others, and those that are being deleted."""
+
+
+_WAITING: Final = frozenset({StateName.OUT_OF_DATE, StateName.NOT_DECIDED_YET})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,11 @@ class Group:
     text: str
     cause: Cause | None
     bindings: tuple[BindingName, ...]
+
+    @property
+    def colour(self) -> str:
+        """``yellow`` or ``red``; what is placed in part is yellow."""
+        return "yellow" if self.state.is_good else self.state.colour
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +130,13 @@ def summary_of(
         ),
         provenance,
     )
+
+
+def causes_of_state(situation: Situation) -> list[Cause]:
+    """Return the causes of the state of a binding; none if it only waits for a decision that places it."""
+    if situation.stored.name in _WAITING and situation.state is NextState.PLACED:
+        return []
+    return causes_of_binding(situation)
 
 
 def _shared_text(state: BindingState) -> str:

@@ -56,7 +56,7 @@ def _row(
     ready, health = _ready(item), str(item.get("health") or "")
     reason, problem, of_cluster = "", "", ""
     if cluster_of is not None:
-        reason, problem, of_cluster = _cluster_problem(name, cluster_of(name))
+        reason, problem, of_cluster = cluster_problem(name, cluster_of(name))
     if not reason and is_suspended:
         reason, problem = "DispatchingSuspended", f"dispatching to {name} is suspended"
     elif not reason and applied is Applied.NO:
@@ -89,7 +89,7 @@ def _ready(item: Manifest) -> int | None:
     return 0 if "replicas" in status or "unavailableReplicas" in status else None
 
 
-def _cluster_problem(name: str, cluster: Manifest | None) -> tuple[str, str, str]:
+def cluster_problem(name: str, cluster: Manifest | None) -> tuple[str, str, str]:
     """Return code, text and message of what is wrong with a cluster; empty for one that is ready, or says nothing."""
     if cluster is None:
         return "ClusterMissing", f"cluster {name} does not exist", ""

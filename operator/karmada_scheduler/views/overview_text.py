@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from karmada_scheduler.explain.overview import ExplanationSummary, Group
-from karmada_scheduler.state.model import StateName
 from karmada_scheduler.views.layout import Style
 
 _GROUPS: Final = 10
@@ -45,11 +44,7 @@ def _group(group: Group, style: Style) -> Iterator[str]:
     head = f"{len(group.bindings):>5,}  {group.words}"
     reason = f" ({group.reason})" if group.reason else ""
     first, *rest = style.wrap(f"{head}{reason}   {text}", indent="       ")
-    yield first.replace(group.words, style.paint(group.words, _colour(group.state)), 1)
+    yield first.replace(group.words, style.paint(group.words, group.colour), 1)
     yield from rest
     names = [str(each) for each in group.bindings]
     yield from style.wrap(f"       {style.fold(names, limit=_NAMES, separator='  ')}", indent="       ")
-
-
-def _colour(state: StateName) -> str:
-    return state.colour

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.explain.model import Explanation
+from karmada_scheduler.explain.model import Cause, Explanation
 from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.plan.model import Plan
 from karmada_scheduler.web.decisions import Decisions
@@ -38,30 +37,28 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class CauseCount:
-    """The bindings with a primary cause.
+class FoundCause:
+    """The primary cause of the state of a binding."""
 
-    Attributes:
-        names: The first of them.
-    """
-
+    key: BindingKey
     code: str
-    count: int
-    names: tuple[BindingKey, ...]
+    cause: Cause = field(hash=False)
 
 
 @dataclass(frozen=True, slots=True)
 class CauseScan:
-    """Why bindings are not placed, by primary cause, the most frequent first.
+    """The causes of one binding of each group of bindings in no good state.
 
     Attributes:
-        looked_at: Bindings that were explained so far.
-        of: Bindings that are stuck, not placed or pending.
+        looked_at: Groups that were looked at so far.
+        of: Groups to look at.
+        rules: By which rules it was decided again, for people.
     """
 
     looked_at: int = 0
     of: int = 0
-    groups: Sequence[CauseCount] = field(default_factory=tuple)
+    found: tuple[FoundCause, ...] = ()
+    rules: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +83,7 @@ class Answers(Protocol):
 
     @property
     def causes(self) -> CauseScan:
-        """Why bindings are not placed, as far as that is known."""
+        """The causes of states, as far as they are known."""
 
     @property
     def metrics(self) -> bytes:

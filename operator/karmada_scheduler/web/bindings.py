@@ -10,10 +10,23 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.explain.explain import policy_of
 from karmada_scheduler.explain.model import PolicyRef, Target
-from karmada_scheduler.state.model import WORST_FIRST, BindingState, StateName
+from karmada_scheduler.state.model import WORST_FIRST, Applied, BindingState, ClusterStatus
 from karmada_scheduler.state.reading import Facts, state_of
 
 _NO_FACTS: Final = Facts()
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of a whole; more than the whole while a placement shrinks."""
+
+    part: int
+    whole: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is missing."""
+        return self.part >= self.whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +36,7 @@ class BindingRow:
     Attributes:
         workload: Kind and name of the workload.
         replicas: What it wants in all; 0 for a workload without replicas.
-        placement: What it has.
-        stored: The whole state.
+        state: What is stored, and who decides.
         reason: The reason of the condition Scheduled; "" without one.
         message: The message of that condition.
         is_due: Whether its generation was not scheduled yet.
@@ -36,9 +48,7 @@ class BindingRow:
     name: str
     workload: str
     replicas: int
-    placement: tuple[Target, ...]
-    state: StateName
-    stored: BindingState
+    state: BindingState
     reason: str
     message: str
     is_due: bool
@@ -51,9 +61,34 @@ class BindingRow:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     @property
+    def placement(self) -> tuple[Target, ...]:
+        """The stored clusters."""
+        return self.state.clusters
+
+    @property
     def key(self) -> BindingKey:
         """Its key."""
         return BindingKey(self.kind, self.namespace, self.name)
+
+    @property
+    def running(self) -> Share | None:
+        """Clusters on which it is applied, of all that it has; None if no cluster has reported."""
+        rows = [each for each in self.state.rows if each.wanted is not None]
+        if all(each.applied is Applied.NOT_REPORTED for each in rows):
+            return None
+        return Share(sum(each.applied is Applied.YES for each in rows), len(rows))
+
+    @property
+    def ready(self) -> Share | None:
+        """Replicas that are ready, of all that its clusters should run; None if no cluster has reported any."""
+        rows = [each for each in self.state.rows if each.wanted is not None]
+        if all(each.ready is None for each in rows):
+            return None
+        return Share(sum(each.ready or 0 for each in rows), sum(each.wanted or 0 for each in rows))
+
+    def on(self, cluster: str) -> ClusterStatus | None:
+        """Return what is stored about it on a cluster; None if it is not there."""
+        return next((each for each in self.state.rows if each.name == cluster), None)
 
 
 def row_of(
@@ -76,9 +111,7 @@ def row_of(
         name=binding.key.name,
         workload=f"{spec.resource.kind} {spec.resource.name}".strip(),
         replicas=spec.replicas,
-        placement=stored.clusters,
-        state=stored.name,
-        stored=stored,
+        state=stored,
         reason=str(condition.get("reason") or ""),
         message=str(condition.get("message") or ""),
         is_due=status.scheduler_observed_generation != binding.generation,
@@ -95,7 +128,7 @@ class Filter:
     Attributes:
         text: A part of the name, the namespace or the workload.
         policy: The name of a policy, with or without its namespace.
-        reason: The reason of the condition.
+        reason: The reason of the state, or of the condition.
         cluster: A cluster that it is on.
     """
 
@@ -112,8 +145,8 @@ class Filter:
         return (
             (not self.text or self.text.lower() in f"{row} {row.workload}".lower())
             and (not self.namespace or row.namespace == self.namespace)
-            and (not self.state or row.state.value == self.state)
-            and (not self.reason or row.reason == self.reason)
+            and (not self.state or row.state.name.value == self.state)
+            and (not self.reason or self.reason in {row.reason, row.state.reason})
             and (not self.cluster or any(each.name == self.cluster for each in row.placement))
             and (
                 not self.policy
@@ -123,8 +156,10 @@ class Filter:
 
 
 def worst_first(rows: Iterable[BindingRow]) -> list[BindingRow]:
-    """Return rows by state, then by namespace and name."""
-    return sorted(rows, key=lambda row: (WORST_FIRST[row.state], row.namespace, row.name))
+    """Return rows by state, those that are placed in part before the others of it, then by namespace and name."""
+    return sorted(
+        rows, key=lambda row: (WORST_FIRST[row.state.name], row.state.is_good, row.namespace, row.name)
+    )
 
 
 def newest_first(rows: Iterable[BindingRow]) -> list[BindingRow]:

@@ -158,7 +158,7 @@ def of_objects(rows: Sequence[BindingRow]) -> tuple[DecisionRow, ...]:
             event="",
             stages={},
             before=(),
-            placement=row.placement if row.state is not StateName.STUCK else None,
+            placement=row.placement if row.state.name is not StateName.STUCK else None,
             reason=row.reason,
             message=row.message if row.reason != "Success" else "",
             ending="",

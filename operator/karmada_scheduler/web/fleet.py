@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
 from typing import Final
 
@@ -12,12 +13,30 @@ from karmada_scheduler.api.cluster import READY, Cluster
 from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.explain.amounts import shown
 from karmada_scheduler.state.model import StateName
+from karmada_scheduler.state.propagation import cluster_problem
 from karmada_scheduler.web.state import Contents, State
 
 RESOURCES: Final = ("cpu", "memory", "pods")
 """The resources whose shares are shown; the largest share is the dominant one."""
 
 NO_REGION: Final = ""
+
+
+class ClusterState(Enum):
+    """The states of a cluster, the worst first."""
+
+    NOT_READY = "not ready"
+    """Its condition Ready is another one than True."""
+    BEING_DELETED = "being deleted"
+    TAINTED = "tainted"
+    NOT_REPORTED = "not reported"
+    """It has no condition Ready."""
+    READY = "ready"
+
+    @property
+    def colour(self) -> str:
+        """``green``, ``yellow`` or ``red``."""
+        return {"not ready": "red", "ready": "green"}.get(self.value, "yellow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +62,8 @@ class ClusterShown:
     Attributes:
         ready: The status of the condition Ready: "True", "False", "Unknown", or "" without it.
         ready_reason: The reason of that condition.
+        problem: Since when it is not ready, and why; "" if it is.
+        message: The text of the condition of a cluster that is not ready; "" without one.
         taints: ``key=value:effect``.
         share: The dominant share; None without a resource summary.
         dominant: The resource of the dominant share.
@@ -56,6 +77,8 @@ class ClusterShown:
     zones: tuple[str, ...]
     ready: str
     ready_reason: str
+    problem: str
+    message: str
     taints: tuple[str, ...]
     deleting: bool
     share: float | None
@@ -68,6 +91,17 @@ class ClusterShown:
     def is_ready(self) -> bool:
         """Whether nothing says that it is not ready."""
         return self.ready in {"True", ""}
+
+    @property
+    def state(self) -> ClusterState:
+        """Its state; the worst one if there are several."""
+        if not self.is_ready:
+            return ClusterState.NOT_READY
+        if self.deleting:
+            return ClusterState.BEING_DELETED
+        if self.taints:
+            return ClusterState.TAINTED
+        return ClusterState.READY if self.ready else ClusterState.NOT_REPORTED
 
     @property
     def level(self) -> int:
@@ -118,16 +152,6 @@ class Fleet:
     states: tuple[StateCount, ...]
     problems: tuple[str, ...] = ()
 
-    @property
-    def regions(self) -> tuple[Region, ...]:
-        """The clusters by region, those without one last."""
-        found: dict[str, list[ClusterShown]] = {}
-        for each in sorted(
-            self.clusters, key=lambda each: (each.region == NO_REGION, each.region, each.name)
-        ):
-            found.setdefault(each.region, []).append(each)
-        return tuple(Region(name, tuple(clusters)) for name, clusters in found.items())
-
     def count(self, state: StateName) -> int:
         """Return the number of bindings in a state."""
         return next((each.count for each in self.states if each.state is state), 0)
@@ -137,7 +161,7 @@ def fleet_of(state: State) -> Fleet:
     """Return the fleet."""
     clusters = clusters_of(state.contents)
     rows = state.contents.rows
-    counts = Counter(row.state for row in rows)
+    counts = Counter(row.state.name for row in rows)
     return Fleet(
         source=state.source,
         at=state.read_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -162,6 +186,7 @@ def cluster_shown(contents: Contents, cluster: Cluster) -> ClusterShown:
     dominant = max(resources, key=lambda each: each.share, default=None)
     ready = cluster.condition(READY)
     held = contents.on_cluster.get(cluster.name, ())
+    _, problem, message = cluster_problem(cluster.name, contents.manifests.get(cluster.name, {}))
     return ClusterShown(
         name=cluster.name,
         region=cluster.region,
@@ -169,6 +194,8 @@ def cluster_shown(contents: Contents, cluster: Cluster) -> ClusterShown:
         zones=cluster.zones,
         ready="" if ready is None else ready.status,
         ready_reason="" if ready is None else ready.reason,
+        problem=problem,
+        message=message,
         taints=tuple(_taint(each.key, each.value, each.effect) for each in cluster.taints),
         deleting=cluster.deleting,
         share=None if dominant is None else dominant.share,
@@ -210,13 +237,46 @@ def _number(name: str, amount: Quantity) -> int:
     return amount.milli_value if name == "cpu" else amount.value
 
 
-SORTS: Final = ("name", "region", "share", "cpu", "memory", "pods", "replicas", "bindings")
+def regions_of(clusters: Iterable[ClusterShown]) -> tuple[Region, ...]:
+    """Return clusters by region, those without one last."""
+    found: dict[str, list[ClusterShown]] = {}
+    for each in sorted(clusters, key=lambda each: (each.region == NO_REGION, each.region, each.name)):
+        found.setdefault(each.region, []).append(each)
+    return tuple(Region(name, tuple(clusters)) for name, clusters in found.items())
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFilter:
+    """Which clusters to show; "" is any.
+
+    Attributes:
+        text: A part of the name, the region or the provider.
+    """
+
+    text: str = ""
+    region: str = ""
+    state: str = ""
+
+    def holds(self, shown: ClusterShown) -> bool:
+        """Return whether a cluster is shown."""
+        words = f"{shown.name} {shown.region} {shown.provider}".lower()
+        return (
+            (not self.text or self.text.lower() in words)
+            and (not self.region or shown.region == self.region)
+            and (not self.state or shown.state.value == self.state)
+        )
+
+
+SORTS: Final = ("state", "name", "region", "share", "cpu", "memory", "pods", "replicas", "bindings")
+_WORST_FIRST: Final = {state: number for number, state in enumerate(ClusterState)}
 
 
 def sorted_clusters(clusters: Sequence[ClusterShown], by: str) -> list[ClusterShown]:
     """Return clusters in the order of a column; numbers the largest first, clusters without one last."""
     if by == "name":
         return sorted(clusters, key=lambda each: each.name)
+    if by == "state":
+        return sorted(clusters, key=lambda each: (_WORST_FIRST[each.state], each.name))
     if by == "region":
         return sorted(clusters, key=lambda each: (each.region == NO_REGION, each.region, each.name))
     if by in {"replicas", "bindings"}:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -10,6 +11,7 @@ from typing import Any, Final
 import orjson
 
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
+from karmada_scheduler.explain.explain import policy_of
 from karmada_scheduler.explain.model import API_VERSION, Explanation
 from karmada_scheduler.explain.names import nearest
 from karmada_scheduler.plan.model import Effect, Plan
@@ -19,16 +21,26 @@ from karmada_scheduler.views.fields import (
     explanation_fields,
     fields_of,
     plan_fields,
+    summary_fields,
     why_not_cluster_fields,
     why_not_fields,
 )
 from karmada_scheduler.views.plan_markdown import plan_markdown
 from karmada_scheduler.web import charts
 from karmada_scheduler.web.answers import Answers, Change, NoAnswerError, Question
+from karmada_scheduler.web.attention import summary
 from karmada_scheduler.web.bindings import Filter, worst_first
 from karmada_scheduler.web.computing import BusyError, Computer
 from karmada_scheduler.web.decisions import SHOWN, DecisionRow
-from karmada_scheduler.web.fleet import SORTS, ClusterShown, cluster_shown, fleet_of, sorted_clusters
+from karmada_scheduler.web.fleet import (
+    SORTS,
+    ClusterFilter,
+    ClusterShown,
+    cluster_shown,
+    clusters_of,
+    fleet_of,
+    sorted_clusters,
+)
 from karmada_scheduler.web.pages import Pages
 from karmada_scheduler.web.state import State
 from karmada_scheduler.whynot.model import WhyNot
@@ -69,6 +81,7 @@ class Handlers:
         page, data = self._page, self._data
         routes: dict[str, Handler | AsyncHandler] = {
             "/": page(self._fleet_page),
+            "/clusters": page(self._clusters_page),
             "/clusters/{cluster}": page(self._cluster_page),
             "/clusters/{cluster}/why-not": page(self._why_not_cluster_page),
             "/bindings": page(self._bindings_page),
@@ -76,8 +89,10 @@ class Handlers:
             "/plan": page(self._plan_page),
             "/v1/plan": data(self._plan_data),
             "/v1/fleet": data(self._fleet_data),
+            "/v1/clusters": data(self._clusters_data),
             "/v1/clusters/{cluster}": data(self._cluster_data),
             "/v1/clusters/{cluster}/why-not": data(self._why_not_cluster_data),
+            "/v1/overview": data(self._overview_data),
             "/v1/bindings": data(self._bindings_data),
             "/v1/decisions": data(self._decisions_data),
             "/v1/events": self._events,
@@ -156,20 +171,12 @@ class Handlers:
     async def _fleet_page(self, request: Request) -> Document:
         state = self._answers.state
         fleet = fleet_of(state)
-        by = request.query.get("sort", "share")
-        if by not in SORTS:
-            raise RefusedError(400, f"sort must be one of {', '.join(SORTS)}")
-        rows = sorted_clusters(fleet.clusters, by)
         decisions = await self._answers.decisions(state)
-        paged, paging = _paged(rows, request)
         values = {
             "fleet": fleet,
-            "rows": paged,
-            "paging": paging,
-            "sort": by,
+            "summary": summary(state, self._answers.causes),
             "causes": self._answers.causes,
             "process": decisions.process,
-            "trouble": [each for each in fleet.states if each.state is not StateName.PLACED],
         }
         return self._rendered("fleet.html", request, values, data="/v1/fleet")
 
@@ -177,9 +184,48 @@ class Handlers:
         state = self._answers.state
         decisions = await self._answers.decisions(state)
         fields = {"apiVersion": API_VERSION, "kind": "Fleet", **fields_of(fleet_of(state))}
-        fields["causes"] = fields_of(self._answers.causes)
         fields["process"] = fields_of(decisions.process)
         return fields
+
+    async def _overview_data(self, _: Request) -> Mapping[str, Any]:
+        return summary_fields(summary(self._answers.state, self._answers.causes))
+
+    def _wanted_clusters(self, request: Request) -> tuple[ClusterFilter, str, list[ClusterShown]]:
+        by = request.query.get("sort", "state")
+        if by not in SORTS:
+            raise RefusedError(400, f"sort must be one of {', '.join(SORTS)}")
+        wanted = ClusterFilter(
+            text=request.query.get("q", "").strip(),
+            region=request.query.get("region", ""),
+            state=request.query.get("state", ""),
+        )
+        shown = [each for each in clusters_of(self._answers.state.contents) if wanted.holds(each)]
+        return wanted, by, sorted_clusters(shown, by)
+
+    async def _clusters_page(self, request: Request) -> Document:
+        wanted, by, shown = self._wanted_clusters(request)
+        paged, paging = _paged(shown, request)
+        clusters = clusters_of(self._answers.state.contents)
+        values = {
+            "wanted": wanted,
+            "clusters": shown,
+            "rows": paged,
+            "paging": paging,
+            "sort": by,
+            "all": len(clusters),
+            "of_region": sorted({each.region for each in clusters if each.region}),
+            "counts": Counter(each.state for each in clusters),
+        }
+        return self._rendered("clusters.html", request, values, data=f"/v1{request.target}")
+
+    async def _clusters_data(self, request: Request) -> Mapping[str, Any]:
+        _, _, shown = self._wanted_clusters(request)
+        return {
+            "apiVersion": API_VERSION,
+            "kind": "FleetClusterList",
+            "count": len(shown),
+            "items": [_cluster_fields(each) for each in shown[: _number(request, "limit", ROWS * 10)]],
+        }
 
     async def _cluster_page(self, request: Request) -> Document:
         state = self._answers.state
@@ -200,7 +246,7 @@ class Handlers:
         return {
             "apiVersion": API_VERSION,
             "kind": "FleetCluster",
-            **fields_of(shown),
+            **_cluster_fields(shown),
             "labels": dict(self._labels(shown.name)),
             "holds": [str(each) for each in state.contents.on_cluster.get(shown.name, ())],
         }
@@ -253,6 +299,7 @@ class Handlers:
             "all": len(state.contents.rows),
             "namespaces": sorted({row.namespace for row in state.contents.rows if row.namespace}),
             "states": [each.value for each in StateName],
+            "counts": Counter(row.state.name for row in state.contents.rows),
         }
         return self._rendered("bindings.html", request, values, data=f"/v1{request.target}")
 
@@ -334,14 +381,6 @@ class Handlers:
             "filters": plugins,
             "scores": scores,
             "suggested": self._suggested(explanation),
-            "row": next(
-                (
-                    each
-                    for each in self._answers.state.contents.rows
-                    if each.key == self._key_of(self._answers.state, request)
-                ),
-                None,
-            ),
         }
         return self._rendered("binding.html", request, values, data=_data_path(request, "/b", "/v1/explain"))
 
@@ -385,6 +424,11 @@ class Handlers:
             "found": found,
             "groups": [(here, True), (others, False)],
             "suggested": sorted(self._answers.state.contents.cluster_by_name)[:_COMPLETED_NAMES],
+            "policy": policy_of(
+                self._answers.state.contents.binding_by_key[
+                    self._key_of(self._answers.state, request)
+                ].annotations
+            ),
         }
         return self._rendered(
             "why_not.html", request, values, data=_data_path(request, "/why-not", "/v1/why-not")
@@ -497,6 +541,10 @@ def _first_rows(rows: Any) -> Any:
     others = [row for row in rows if not row.is_target][: ROWS - len(targets)]
     kept = {row.name for row in (*targets, *others)}
     return [row for row in rows if row.name in kept]
+
+
+def _cluster_fields(shown: ClusterShown) -> dict[str, Any]:
+    return {**fields_of(shown), "state": shown.state.value}
 
 
 def _is_wanted(row: DecisionRow, request: Request) -> bool:

@@ -13,13 +13,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from karmada_scheduler import __version__
 from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.explain.amounts import listed
+from karmada_scheduler.explain.amounts import counted, listed
 from karmada_scheduler.explain.funnel import LOST_BY
-from karmada_scheduler.explain.model import Target
+from karmada_scheduler.explain.model import PolicyRef, Target
+from karmada_scheduler.state.model import StateName
 from karmada_scheduler.views.fields import fields_of
+from karmada_scheduler.views.kubectl import patch_command
 from karmada_scheduler.views.layout import Style
 from karmada_scheduler.views.plan_words import moves, summary
-from karmada_scheduler.views.state import headline, would_be
+from karmada_scheduler.views.state import answer, shows_rows, would_be
 from karmada_scheduler.views.text import asked_text, provenance_text
 from karmada_scheduler.views.why_not import (
     boundary,
@@ -30,12 +32,23 @@ from karmada_scheduler.views.why_not import (
     none_found,
     title_text,
 )
+from karmada_scheduler.web.fleet import ClusterState, regions_of
 
 STATIC: Final = {
     "page.css": "text/css",
     "page.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
+
+
+_CLASSES: Final = {
+    "First": "the first decision",
+    "Reconcile": "its placement has changed",
+    "Scale": "its replicas have changed",
+    "Failover": "it leaves a cluster",
+    "Avoid": "nothing asks for a decision",
+}
+"""The classes of decisions in records, for people."""
 
 
 def static_files() -> Mapping[str, tuple[bytes, str]]:
@@ -71,6 +84,17 @@ def number(value: float) -> str:
     return f"{value:,}"
 
 
+def sentence(text: str) -> str:
+    """Return a text that begins with a capital letter, unless its first word is a name, a field or a code."""
+    first = text.partition(" ")[0].rstrip(",;:")
+    return text[:1].upper() + text[1:] if first.isalpha() and first.islower() else text
+
+
+def short_time(text: str) -> str:
+    """Return a time of the API as month, day, hour and minute; other texts as they are."""
+    return f"{text[5:10]} {text[11:16]}" if len(text) >= 16 and text[10] == "T" else text
+
+
 def share(value: float | None) -> str:
     """Return a share in percent; a dash if it is not known."""
     return "\u2013" if value is None else f"{100 * value:.0f} %"
@@ -85,6 +109,17 @@ def placement(targets: Iterable[Target], limit: int = 6) -> str:
 def fold(items: Sequence[str], limit: int = 5) -> str:
     """Return names in one line, folded."""
     return Style().fold(items, limit=limit)
+
+
+def commands(remedy: Any, policy: PolicyRef | None) -> str:
+    """Return the commands that apply a remedy, one a line; "" unless all its patches can be applied by a person."""
+    if any(edit.instead for edit in remedy.edits):
+        return ""
+    lines = [
+        patch_command(each.object.kind, each.object.namespace, each.object.name, each.patch, policy)
+        for each in remedy.apply
+    ]
+    return "\n".join(lines) if all(lines) else ""
 
 
 class Pages:
@@ -104,6 +139,10 @@ class Pages:
         )
         self._environment.filters |= {
             "number": number,
+            "counted": counted,
+            "sentence": sentence,
+            "short_time": short_time,
+            "regions": regions_of,
             "share": share,
             "placement": placement,
             "pair": lambda target: (target.name, target.replicas),
@@ -130,7 +169,13 @@ class Pages:
             "query": query,
             "LOST_BY": LOST_BY,
             "cause_label": cause_label,
-            "headline": headline,
+            "answer": answer,
+            "shows_rows": shows_rows,
+            "CLUSTER_STATES": tuple(ClusterState),
+            "STATES": tuple(StateName),
+            "KINDS": {"green": "good", "yellow": "wait", "red": "bad"},
+            "commands": commands,
+            "CLASSES": _CLASSES,
             "first_line": lambda found: first_line(found, Style()),
         }
 

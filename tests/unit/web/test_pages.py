@@ -16,15 +16,16 @@ import pytest
 from karmada_scheduler.cli import main
 from karmada_scheduler.explain import explain as explaining
 from karmada_scheduler.explain.model import Explanation, Mismatch
-from karmada_scheduler.testing import binding, cluster
+from karmada_scheduler.testing import BindingBuilder, binding, cluster
 from tests.explain.fleet import billing, checkout, fleet
 from tests.unit.web.site import Site
 
 PAGES = (
     "/",
-    "/?sort=cpu",
+    "/clusters",
+    "/clusters?sort=cpu&state=tainted",
     "/bindings",
-    "/bindings?state=pending&namespace=shop",
+    "/bindings?state=not+placed&namespace=shop",
     "/decisions",
     "/clusters/us-east-1",
     "/clusters/us-east-1/why-not",
@@ -57,7 +58,7 @@ def _printed(capsys: pytest.CaptureFixture[str], site: Site, *arguments: str) ->
     return found
 
 
-async def test_the_fleet_page_has_the_answer_first_and_a_row_per_cluster(site: Site) -> None:
+async def test_the_fleet_page_has_the_answer_first_and_a_tile_per_cluster(site: Site) -> None:
     page = (await site.get("/")).page
     assert "8 clusters, 2 bindings" in page.text
     assert {f"/clusters/{each.build().name}" for each in fleet()} <= set(page.attributes("a", "href"))
@@ -65,7 +66,7 @@ async def test_the_fleet_page_has_the_answer_first_and_a_row_per_cluster(site: S
 
 async def test_the_page_of_a_binding_has_state_placement_cause_and_the_decisive_step(site: Site) -> None:
     text = (await site.get("/b/shop/checkout-deployment")).page.text
-    for part in ("placed", "ap-south-1", "RegionTie", "decisive", "tied with eu-west + us-east"):
+    for part in ("placed", "ap-south-1", "RegionTie", "determines the answer", "tied with eu-west + us-east"):
         assert part in text
 
 
@@ -149,7 +150,8 @@ async def test_why_not_has_verified_changes_and_their_patches(site: Site) -> Non
 
 async def test_why_not_without_a_cluster_asks_what_places_the_binding(site: Site) -> None:
     text = (await site.get("/why-not/pay/billing-deployment")).page.text
-    assert "is not placed" in text
+    assert "No decision yet" in text
+    assert "not placed, not decided yet" in text
     assert "Changes that place it" in text
 
 
@@ -196,7 +198,7 @@ async def test_a_page_has_one_heading_labels_captions_and_distinct_ids(site: Sit
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/bindings", "/decisions", "/b/pay/billing-deployment", "/clusters/us-east-1"]
+    "path", ["/", "/clusters", "/bindings", "/decisions", "/b/pay/billing-deployment", "/clusters/us-east-1"]
 )
 async def test_every_link_of_a_page_leads_somewhere(site: Site, path: str) -> None:
     page = (await site.get(path)).page
@@ -218,7 +220,13 @@ async def test_an_unknown_binding_or_cluster_is_not_found_with_the_nearest_name(
 
 
 @pytest.mark.parametrize(
-    "path", ["/?sort=colour", "/?page=0", "/?page=x", "/v1/why-not/shop/checkout-deployment?replicas=-1"]
+    "path",
+    [
+        "/clusters?sort=colour",
+        "/clusters?page=0",
+        "/clusters?page=x",
+        "/v1/why-not/shop/checkout-deployment?replicas=-1",
+    ],
 )
 async def test_a_parameter_that_cannot_be_used_is_refused(site: Site, path: str) -> None:
     assert (await site.get(path)).status == 400
@@ -302,12 +310,171 @@ async def test_files_that_have_not_changed_are_not_read_again(site: Site) -> Non
     assert site.reader.state is before
 
 
-async def test_causes_of_unplaced_bindings_are_counted_in_idle_moments(site: Site) -> None:
+async def test_the_summary_is_what_explain_prints_about_all_bindings(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
     while site.answers.look_for_causes():
         pass
-    found = (await site.get("/v1/fleet")).fields["causes"]
-    assert (found["lookedAt"], found["of"]) == (2, 2)
-    assert {each["code"]: each["count"] for each in found["groups"]} == {"ClusterUnknown": 1, "RegionTie": 1}
+    served = (await site.get("/v1/overview")).fields
+    printed = _printed(capsys, site, "explain", "-A")
+    for found in (served, printed):
+        found["provenance"].pop("at")
+    assert served == printed
+    text = (await site.get("/")).page.text
+    assert served["groups"][0]["cause"]["code"] in text
+    assert "pay/ billing-deployment" in text
+
+
+FAILED = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "message": "nothing fits"}
+DONE = {"type": "Scheduled", "status": "True", "reason": "Success", "message": "scheduled"}
+
+
+def _in_many_states() -> list[BindingBuilder]:
+    def one(name: str) -> BindingBuilder:
+        return binding(name).replicas(3, cpu="1").observed_generation(1)
+
+    quota = {**FAILED, "reason": "QuotaExceeded", "message": "exceeded quota: default/team-a"}
+    return [
+        one("failed").condition(**FAILED),
+        one("stuck").on(**{"eu-west-1": 3}).condition(**FAILED),
+        one("held").condition(**quota),
+        one("part").on(**{"eu-west-1": 2}).condition(**DONE),
+        one("moving").on(**{"eu-west-1": 3}).evicted_from("eu-west-2").condition(**DONE),
+        one("old").generation(2).on(**{"eu-west-1": 3}).condition(**DONE),
+        one("paused").on(**{"eu-west-1": 3}).condition(**DONE).suspended(),
+        one("gone").on(**{"eu-west-9": 3}).condition(**DONE),
+        binding("new").replicas(3, cpu="1"),
+        one("good").on(**{"eu-west-1": 3}).condition(**DONE),
+    ]
+
+
+async def test_list_page_and_json_say_the_same_state_in_the_same_colour(tmp_path: Path) -> None:
+    kinds = {"green": "good", "yellow": "wait", "red": "bad"}
+    async with Site(tmp_path, bindings=_in_many_states(), flags=["--timeout=1s"]) as site:
+        listed = (await site.get("/bindings")).text
+        items = (await site.get("/v1/bindings")).fields["items"]
+        listing = {f"{each['namespace']}/{each['name']}": each for each in items}
+        for row in site.reader.state.contents.rows:
+            path = f"{row.namespace}/{row.name}"
+            stored = (await site.get(f"/v1/explain/{path}")).fields["state"]
+            badge = f'<span class="state {kinds[row.state.colour]}">{row.state.words.lower()}</span>'
+            assert stored["headline"].startswith(row.state.words), path
+            assert stored["name"] == row.state.name.value
+            assert badge in (await site.get(f"/b/{path}")).text, path
+            assert badge in listed, path
+            assert listing[path]["state"] == {**stored, "scheduler": listing[path]["state"]["scheduler"]}
+        assert [each["name"].removesuffix("-deployment") for each in items] == [
+            "failed",
+            "stuck",
+            "gone",
+            "held",
+            "paused",
+            "old",
+            "new",
+            "moving",
+            "part",
+            "good",
+        ]
+
+
+async def test_states_are_links_to_a_list_of_the_bindings_in_them(tmp_path: Path) -> None:
+    async with Site(tmp_path, bindings=_in_many_states()) as site:
+        page = (await site.get("/bindings?namespace=default")).page
+        assert "/bindings?namespace=default&state=held" in page.attributes("a", "href")
+        text = (await site.get("/bindings?namespace=default&state=held")).page.text
+        assert "2 of 10 bindings" in text
+        assert "exceeded quota: default/team-a" in text
+        assert "failed-deployment" not in text
+        text = (await site.get("/bindings?reason=QuotaExceeded")).page.text
+        assert "1 of 10 bindings" in text
+
+
+async def test_what_runs_is_shown_for_each_cluster_and_in_the_list(tmp_path: Path) -> None:
+    made = binding("web").replicas(5, cpu="1").dynamic_weight().on(**{"eu-west-1": 3, "eu-west-2": 2})
+    manifest = made.condition(**DONE).observed_generation(1).manifest()
+    manifest["status"]["aggregatedStatus"] = [
+        {"clusterName": "eu-west-1", "applied": True, "health": "Healthy", "status": {"readyReplicas": 3}},
+        {"clusterName": "eu-west-2", "applied": False, "appliedMessage": "the image is <refused>"},
+    ]
+    async with Site(tmp_path) as site:
+        site.files[1].write_text(json.dumps(manifest))
+        site.reader.read()
+        page = (await site.get("/b/default/web-deployment")).page
+        assert "placed, not running" in page.text
+        for part in ("What runs", "Not applied on eu-west-2: the image is <refused>", "3 yes 3 Healthy"):
+            assert part in page.text
+        text = (await site.get("/bindings")).page.text
+        assert "1/2" in text
+        assert "3/5" in text
+        text = (await site.get("/clusters/eu-west-1")).page.text
+        assert "3 yes 3" in text
+
+
+async def test_a_fix_is_a_command_for_the_policy_and_comes_before_the_steps(tmp_path: Path) -> None:
+    async with Site(tmp_path, bindings=[billing().condition(**FAILED)], flags=[PATIENT]) as site:
+        for path in ("/b/pay/billing-deployment", "/why-not/pay/billing-deployment"):
+            text = (await site.get(path)).page.text
+            assert (
+                "kubectl patch propagationpolicy.policy.karmada.io billing --namespace pay --type=json"
+                in text
+            )
+        text = (await site.get("/b/pay/billing-deployment")).page.text
+        assert text.index("kubectl patch") < text.index("From all clusters to the result")
+
+
+async def test_clusters_have_tiles_with_names_states_and_filters(tmp_path: Path) -> None:
+    async with Site(tmp_path) as site:
+        page = (await site.get("/clusters")).page
+        assert [each for each in page.attributes("a", "title") if each.startswith("us-east-2,")] == [
+            "us-east-2, 0 %, tainted"
+        ]
+        text = (await site.get("/clusters?q=eu-w")).page.text
+        assert "2 of 8 clusters" in text
+        assert "us-east-1" not in text
+        assert "1 of 8 clusters" in (await site.get("/clusters?state=tainted")).page.text
+        found = (await site.get("/v1/clusters?state=tainted")).fields
+        assert [(each["name"], each["state"]) for each in found["items"]] == [("us-east-2", "tainted")]
+
+
+async def test_more_than_200_clusters_are_shown_without_names_until_they_are_filtered(tmp_path: Path) -> None:
+    many = [cluster(f"m{number:03}").region(f"r{number % 3}") for number in range(201)]
+    async with Site(tmp_path, clusters=many) as site:
+        for path in ("/", "/clusters"):
+            page = (await site.get(path)).page
+            assert len(page.attributes("i", "title")) == 201
+        page = (await site.get("/clusters?region=r1")).page
+        assert len(page.attributes("i", "title")) == 0
+        assert len([each for each in page.attributes("a", "title") if each.startswith("m")]) == 67
+
+
+async def test_a_cluster_says_since_when_and_why_it_is_not_ready(tmp_path: Path) -> None:
+    manifest = cluster("m1").region("eu").manifest()
+    manifest.setdefault("status", {})["conditions"] = [
+        {
+            "type": "Ready",
+            "status": "False",
+            "reason": "ClusterNotReachable",
+            "message": "connection refused",
+            "lastTransitionTime": "2026-11-24T07:55:01Z",
+        }
+    ]
+    async with Site(tmp_path) as site:
+        site.files[0].write_text(json.dumps(manifest))
+        site.reader.read()
+        text = (await site.get("/clusters/m1")).page.text
+        assert "not ready since 2026-11-24T07:55:01Z (ClusterNotReachable): connection refused" in text
+        assert "1 cluster not ready" in (await site.get("/")).page.text.replace("  ", " ")
+
+
+async def test_causes_are_looked_for_in_idle_moments_one_of_each_group(site: Site) -> None:
+    while site.answers.look_for_causes():
+        pass
+    [group] = (await site.get("/v1/overview")).fields["groups"]
+    assert (group["state"], group["cause"]["code"], len(group["bindings"])) == (
+        "not decided yet",
+        "ClusterUnknown",
+        2,
+    )
 
 
 async def test_causes_stay_on_the_page_until_those_of_the_next_reading_are_found(site: Site) -> None:
@@ -316,7 +483,10 @@ async def test_causes_stay_on_the_page_until_those_of_the_next_reading_are_found
     before = site.answers.causes
     from tests.unit.web.site import write
 
-    write(site.files[1], [checkout().replicas(9), billing().replicas(7, cpu="250m", memory="512Mi")])
+    failed = billing().condition(
+        type="Scheduled", status="False", reason="NoClusterFit", message="nothing fits"
+    )
+    write(site.files[1], [checkout().replicas(9), failed])
     site.reader.read()
     assert site.answers.look_for_causes()
     assert site.answers.causes is before

@@ -10,11 +10,12 @@ import pytest
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.state.model import StateName
-from karmada_scheduler.testing import BindingBuilder, binding, cluster
-from karmada_scheduler.web.bindings import Filter, newest_first, row_of, worst_first
+from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
+from karmada_scheduler.web.bindings import Filter, Share, newest_first, row_of, worst_first
 from karmada_scheduler.web.computing import MAX_WAITING, BusyError, Computer
 from karmada_scheduler.web.decisions import of_objects, of_records, process_state
-from karmada_scheduler.web.fleet import cluster_shown, clusters_of, sorted_clusters
+from karmada_scheduler.web.fleet import ClusterState, cluster_shown, clusters_of, sorted_clusters
+from karmada_scheduler.web.pages import sentence
 from karmada_scheduler.web.state import Contents
 
 FAILED = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "message": "nothing fits"}
@@ -42,7 +43,7 @@ def _one() -> BindingBuilder:
     ids=lambda value: value.value if isinstance(value, StateName) else "",
 )
 def test_the_state_is_what_the_object_shows(made: BindingBuilder, state: StateName) -> None:
-    assert row_of(made.build()).state is state
+    assert row_of(made.build()).state.name is state
 
 
 def test_rows_are_filtered_by_every_property() -> None:
@@ -64,7 +65,52 @@ def test_rows_are_filtered_by_every_property() -> None:
 
 def test_the_worst_bindings_come_first() -> None:
     rows = [row_of(each.build()) for each in (_one().on(m1=3), _one().condition(**FAILED))]
-    assert [each.state for each in worst_first(rows)] == [StateName.NOT_PLACED, StateName.PLACED]
+    assert [each.state.name for each in worst_first(rows)] == [StateName.NOT_PLACED, StateName.PLACED]
+
+
+def test_replicas_that_are_applied_and_ready_are_parts_of_what_is_wanted() -> None:
+    made = _one().on(m1=2, m2=1).observed_generation(1).condition(**DONE)
+    assert (row_of(made.build()).running, row_of(made.build()).ready) == (None, None)
+    manifest = made.manifest()
+    manifest["status"]["aggregatedStatus"] = [
+        {"clusterName": "m1", "applied": True, "status": {"replicas": 2, "readyReplicas": 2}},
+        {"clusterName": "m2", "applied": False, "appliedMessage": "refused"},
+    ]
+    row = row_of(made.build(), manifest)
+    assert (row.running, row.ready) == (Share(1, 2), Share(2, 3))
+    assert (Share(2, 3).is_whole, Share(3, 3).is_whole) == (False, True)
+    found = row.on("m2")
+    assert found is not None
+    assert (found.wanted, found.reason) == (1, "NotApplied")
+
+
+@pytest.mark.parametrize(
+    ("made", "state"),
+    [
+        (cluster("m").condition("Ready", "False").taint("a:NoSchedule"), ClusterState.NOT_READY),
+        (cluster("m").condition("Ready", "Unknown"), ClusterState.NOT_READY),
+        (cluster("m").condition("Ready").deleting().taint("a:NoSchedule"), ClusterState.BEING_DELETED),
+        (cluster("m").condition("Ready").taint("a:NoSchedule"), ClusterState.TAINTED),
+        (cluster("m").condition("Ready"), ClusterState.READY),
+    ],
+)
+def test_the_state_of_a_cluster_is_the_worst_one(made: ClusterBuilder, state: ClusterState) -> None:
+    built = made.build()
+    assert cluster_shown(Contents([built], []), built).state is state
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("no cluster fits", "No cluster fits"),
+        ("clusterNames: m1 does not exist", "clusterNames: m1 does not exist"),
+        ("spec.suspension is true", "spec.suspension is true"),
+        ("m1 has none", "m1 has none"),
+        ("", ""),
+    ],
+)
+def test_a_sentence_begins_with_a_capital_letter_unless_with_a_name(text: str, shown: str) -> None:
+    assert sentence(text) == shown
 
 
 def test_decisions_of_objects_are_those_that_were_scheduled_the_newest_first() -> None:

@@ -8,7 +8,7 @@ import copy
 import io
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, redirect_stderr
+from contextlib import ExitStack, redirect_stderr, suppress
 from dataclasses import replace
 from typing import Any, Final, Self
 
@@ -22,18 +22,18 @@ from karmada_scheduler.cli.sources.remedies import with_remedies
 from karmada_scheduler.cli.web.reading import Reader
 from karmada_scheduler.cli.whynot import asking
 from karmada_scheduler.config import features
-from karmada_scheduler.explain.causes import causes_of_binding
 from karmada_scheduler.explain.explain import explain
 from karmada_scheduler.explain.inputs import ExplainInputs
-from karmada_scheduler.explain.model import Explanation
+from karmada_scheduler.explain.model import Cause, Explanation
+from karmada_scheduler.explain.overview import EXPLAINED, causes_of_state
 from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.metrics.web import WebMetrics
 from karmada_scheduler.plan.change import ChangeError
 from karmada_scheduler.plan.model import Plan
-from karmada_scheduler.state.model import StateName
-from karmada_scheduler.web.answers import CauseCount, CauseScan, Change, NoAnswerError, Question
+from karmada_scheduler.web.answers import CauseScan, Change, FoundCause, NoAnswerError, Question
+from karmada_scheduler.web.attention import summary
 from karmada_scheduler.web.decisions import (
     OBJECTS,
     RECORDS,
@@ -48,21 +48,12 @@ from karmada_scheduler.web.state import State
 from karmada_scheduler.whynot.model import WhyNot
 from karmada_scheduler.whynot.reverse import WhyNotCluster
 
-_UNPLACED: Final = (
-    StateName.NOT_PLACED,
-    StateName.NOBODY_DECIDES,
-    StateName.STUCK,
-    StateName.HELD,
-    StateName.OUT_OF_DATE,
-    StateName.NOT_DECIDED_YET,
-)
 _SCAN_SECONDS: Final = 1.0
-"""CPU time for the causes of unplaced bindings, per reading of the objects."""
+"""CPU time for the causes of states, per reading of the objects."""
 
 _REMEDY_SECONDS: Final = 1.0
 """The time of the search for changes that place a binding, as in ``explain``."""
 
-_SCANNED_NAMES: Final = 20
 _CLUSTER_SECONDS: Final = 5.0
 """The time for the question which bindings a cluster does not have."""
 
@@ -263,26 +254,25 @@ class CommandAnswers:
         return Decisions(RECORDS, of_records(records), "", process)
 
     def look_for_causes(self) -> bool:
-        """Find the cause of one more unplaced binding, in the main thread; return whether there are more."""
+        """Find the causes of one more group of bindings, in the main thread; return whether there are more."""
         state = self.state
         if self._scan.number != state.number:
-            unplaced = [row for row in state.contents.rows if row.state in _UNPLACED]
-            unplaced.sort(key=lambda row: _UNPLACED.index(row.state))
-            self._scan = _Scan(state.number, [row.key for row in unplaced])
+            groups = summary(state, CauseScan()).groups[:EXPLAINED]
+            keys = [
+                BindingKey(each.kind, each.namespace, each.name) for each in (g.bindings[0] for g in groups)
+            ]
+            self._scan = _Scan(state.number, keys, self._using(state).rules)
         if not self._scan.keys_left():
             self._causes = self._scan.result
             return False
         key = self._scan.take()
         began = time.thread_time()
-        code = ""
-        try:
-            causes = causes_of_binding(Situation(self._explain_inputs(state, key, None)))
-            code = causes[0].code if causes else ""
-        except CommandError:
-            pass  # the page about the binding says it
-        self._scan.add(key, code, time.thread_time() - began)
+        cause: Cause | None = None
+        with suppress(CommandError):  # the page about the binding says it
+            cause = next(iter(causes_of_state(Situation(self._explain_inputs(state, key, None)))), None)
+        self._scan.add(key, cause, time.thread_time() - began)
         is_more = bool(self._scan.keys_left())
-        if not is_more or not self._causes.groups:
+        if not is_more or not self._causes.found:
             self._causes = self._scan.result
         return is_more
 
@@ -306,32 +296,29 @@ class _Inputs:
 
 
 class _Scan:
-    """The causes of unplaced bindings, one after the other until the time is over."""
+    """The causes of groups, one after the other until the time is over."""
 
-    def __init__(self, number: int = 0, keys: Sequence[BindingKey] = ()) -> None:
+    def __init__(self, number: int = 0, keys: Sequence[BindingKey] = (), rules: str = "") -> None:
         self.number = number
         self._keys = keys
         self._taken = 0
         self._seconds = 0.0
-        self._found: dict[str, list[BindingKey]] = {}
-        self.result = CauseScan(0, len(keys))
+        self._found: list[FoundCause] = []
+        self._rules = rules
+        self.result = CauseScan(0, len(keys), (), rules)
 
     def keys_left(self) -> int:
-        """Return how many bindings are looked at after this one; 0 if the time is over."""
+        """Return how many groups are looked at after this one; 0 if the time is over."""
         return 0 if self._seconds >= _SCAN_SECONDS else len(self._keys) - self._taken
 
     def take(self) -> BindingKey:
-        """Return the next binding."""
+        """Return the first binding of the next group."""
         self._taken += 1
         return self._keys[self._taken - 1]
 
-    def add(self, key: BindingKey, code: str, seconds: float) -> None:
-        """Count a cause, and the time that it took."""
+    def add(self, key: BindingKey, cause: Cause | None, seconds: float) -> None:
+        """Take the cause of a binding, None without one, and the time that it took."""
         self._seconds += seconds
-        self._found.setdefault(code, []).append(key)
-        groups = sorted(self._found.items(), key=lambda item: (-len(item[1]), item[0]))
-        self.result = CauseScan(
-            self._taken,
-            len(self._keys),
-            tuple(CauseCount(code, len(keys), tuple(keys[:_SCANNED_NAMES])) for code, keys in groups if code),
-        )
+        if cause is not None:
+            self._found.append(FoundCause(key, cause.code, cause))
+        self.result = CauseScan(self._taken, len(self._keys), tuple(self._found), self._rules)

@@ -1,7 +1,10 @@
-// Refreshes the parts of a page that are marked with data-live, and makes cells of a dense map and patches handier.
+// Refreshes the parts of a page that are marked with data-live, filters while somebody types, and copies commands.
 // Without this script, everything is there all the same.
 
 const LIVE = "[data-live][id]";
+const TYPED_MS = 150;
+
+document.documentElement.classList.add("js");
 
 // A part is left alone while somebody works in it: with the keyboard, or with a selection of text.
 function isBusy(part) {
@@ -19,9 +22,11 @@ function keepOpen(before, after) {
 }
 
 async function refresh() {
-  const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
+  const target = location.href;
+  const answer = await fetch(target, { headers: { Accept: "text/html" }, cache: "no-store" });
   if (!answer.ok) return;
   const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (target !== location.href) return;
   for (const part of document.querySelectorAll(LIVE)) {
     const fresh = next.getElementById(part.id);
     if (!fresh || isBusy(part)) continue;
@@ -62,7 +67,51 @@ if (document.querySelector(LIVE)) {
   addEventListener("pagehide", () => events.close());
 }
 
-// A dense map has no links, which would be a thousand stops of the Tab key; the table below has them.
+// A form of the class "typed" filters the page: the address follows what is typed, and the parts of the page follow the address.
+const typed = document.querySelector("form.typed");
+let timer = 0;
+
+async function filter() {
+  const given = [...new FormData(typed)].filter(([, value]) => value !== "");
+  const query = new URLSearchParams(given).toString();
+  history.replaceState(null, "", query ? `${typed.action}?${query}` : typed.action);
+  await refreshOnce();
+  const count = document.getElementById("count");
+  if (count) document.getElementById("said").textContent = count.textContent;
+}
+
+if (typed) {
+  typed.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(filter, TYPED_MS);
+  });
+  typed.addEventListener("submit", (event) => {
+    event.preventDefault();
+    clearTimeout(timer);
+    filter();
+  });
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  const active = document.activeElement;
+  if (event.key === "/" && !active.matches("input, select, textarea, [contenteditable]")) {
+    const box = document.querySelector("main input[type=search]") || document.getElementById("find");
+    event.preventDefault();
+    box.focus();
+    box.select();
+  } else if (event.key === "Escape" && active.matches("input[type=search], .typed input")) {
+    event.preventDefault();
+    if (active.value === "") {
+      active.blur();
+      return;
+    }
+    active.value = "";
+    active.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+});
+
+// A dense map has no links, which would be a thousand stops of the Tab key; the table of clusters has them.
 document.addEventListener("click", (event) => {
   const cell = event.target.closest(".map i[title]");
   if (!cell) return;
@@ -70,13 +119,19 @@ document.addEventListener("click", (event) => {
   location.assign(`/clusters/${encodeURIComponent(name)}`);
 });
 
-for (const text of document.querySelectorAll("pre.copied")) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.textContent = "Copy";
-  button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(text.textContent);
-    button.textContent = "Copied";
-  });
-  text.before(button);
-}
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("button.copy");
+  if (!button) return;
+  const text = button.parentElement.querySelector("pre");
+  try {
+    await navigator.clipboard.writeText(text.textContent.trimEnd());
+  } catch {
+    document.getSelection().selectAllChildren(text);
+    return;
+  }
+  button.textContent = "Copied";
+  document.getElementById("said").textContent = "Copied";
+  setTimeout(() => {
+    button.textContent = "Copy";
+  }, 2000);
+});
