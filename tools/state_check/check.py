@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -85,16 +86,21 @@ class Check:
         def filled(written: str) -> str:
             return _filled(written, scene, self._plane)
 
+        if also.file is not None:
+            path = self._plane.files / f"{scene.namespace}.json"
+            path.write_text(json.dumps(also.file(scene)))
+            scene.notes["file"] = str(path)
         arguments = [filled(each) for each in also.arguments]
         namespace = "" if arguments[0] in {"plan", "rebalance"} else scene.namespace
         text = ask(config, namespace, *arguments, _WIDE)
         answers.append(text)
         fields = {}
-        if also.fields:
+        if also.fields or also.effect:
             found = ask(config, namespace, *arguments, "-o", "json")
             answers.append(found)
             fields = fields_of(found)
-        yield from judged_also(replace(also, line=filled(also.line), never=filled(also.never)), text, fields)
+        patterns = replace(also, line=filled(also.line), never=filled(also.never), says=filled(also.says))
+        yield from judged_also(patterns, text, fields, f"{scene.namespace}/{scene.notes['binding']}")
 
     def _applied(
         self, situation: Situation, scene: Scene, remedy: Object, explain: Callable[..., Answer]

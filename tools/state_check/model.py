@@ -88,6 +88,9 @@ class Also:
         line: A regular expression for the first line of the text.
         fields: As in ``Expected``.
         never: A regular expression that no line of the text may match.
+        says: One that has to match the text.
+        effect: One for the effect of the scene's binding in a plan; "" without a rule.
+        file: Returns the object that the file ``{file}`` of the arguments has; None without a file.
     """
 
     arguments: Sequence[str]
@@ -95,6 +98,9 @@ class Also:
     line: str = ""
     fields: Mapping[str, object] = field(default_factory=dict)
     never: str = ""
+    says: str = ""
+    effect: str = ""
+    file: Callable[[Scene], Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

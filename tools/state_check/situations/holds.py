@@ -85,6 +85,7 @@ SITUATIONS = (
         ),
         also=(
             Also(["why-not", "deployment/web", "--placed"], 0, r"quota|held|not placed", never="is placed"),
+            Also(["plan", "--cordon=sim-c1", "--fail-on=none"], 0, effect="^(unchanged|held)$"),
         ),
         flags=FROM_MINE,
         page="held",

@@ -8,7 +8,7 @@ import time
 
 from tests.e2e.workload import DYNAMIC, condition, named
 from tools.controlplane import Object
-from tools.state_check.model import Expected, Situation
+from tools.state_check.model import Also, Expected, Situation
 from tools.state_check.plane import STOCK
 from tools.state_check.scene import Scene
 from tools.state_check.situations.expectations import nobody_decides
@@ -148,6 +148,7 @@ SITUATIONS = (
             remedy=r"^$|start|scheduler",
             would_be="sim-b1",
         ),
+        also=(Also(["plan", "--cordon=sim-c1", "--fail-on=none"], 0, effect="^(unchanged|undecided)$"),),
         applies=False,
         page="nobody decides",
     ),
