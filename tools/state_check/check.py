@@ -99,6 +99,13 @@ class Check:
             found = ask(config, namespace, *arguments, "-o", "json")
             answers.append(found)
             fields = fields_of(found)
+        remedies = fields.get("remedies") or ()
+        if also.applies and remedies and applying.is_patch(remedies[0]):
+            applying.apply(self._plane.karmada, remedies[0])
+            promised = applying.promised(remedies[0])
+            path = scene.path(scene.notes["binding"])
+            if problem := applying.wait_placed(self._plane.karmada, path, promised):
+                yield f"{text.command}: {remedy_text(remedies[0])}: {problem}"
         patterns = replace(also, line=filled(also.line), never=filled(also.never), says=filled(also.says))
         yield from judged_also(patterns, text, fields, f"{scene.namespace}/{scene.notes['binding']}")
 

@@ -90,6 +90,7 @@ class Also:
         never: A regular expression that no line of the text may match.
         says: One that has to match the text.
         effect: One for the effect of the scene's binding in a plan; "" without a rule.
+        applies: Whether the patches of the first remedy are applied, and the binding has to be placed as promised.
         file: Returns the object that the file ``{file}`` of the arguments has; None without a file.
     """
 
@@ -100,6 +101,7 @@ class Also:
     never: str = ""
     says: str = ""
     effect: str = ""
+    applies: bool = False
     file: Callable[[Scene], Mapping[str, Any]] | None = None
 
 

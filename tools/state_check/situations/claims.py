@@ -177,6 +177,7 @@ SITUATIONS = (
                 ["why-not", "deployment/web", "sim-a2"],
                 0,
                 fields={"remedies.0.edits.0.object.name": "urgent"},
+                applies=True,
             ),
         ),
     ),
