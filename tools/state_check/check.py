@@ -103,8 +103,8 @@ class Check:
         if also.applies and remedies and applying.is_patch(remedies[0]):
             applying.apply(self._plane.karmada, remedies[0])
             promised = applying.promised(remedies[0])
-            path = scene.path(scene.notes["binding"])
-            if problem := applying.wait_placed(self._plane.karmada, path, promised):
+            where = scene.path(scene.notes["binding"])
+            if problem := applying.wait_placed(self._plane.karmada, where, promised):
                 yield f"{text.command}: {remedy_text(remedies[0])}: {problem}"
         patterns = replace(also, line=filled(also.line), never=filled(also.never), says=filled(also.says))
         yield from judged_also(patterns, text, fields, f"{scene.namespace}/{scene.notes['binding']}")
