@@ -10,7 +10,7 @@ from tools.controlplane.karmada import CLUSTERS
 from tools.state_check.model import Expected, Situation
 from tools.state_check.plane import MINE
 from tools.state_check.scene import Scene
-from tools.state_check.situations.expectations import no_answer, not_placed
+from tools.state_check.situations.expectations import REFUSED, no_answer, not_placed
 
 
 def _healthy(scene: Scene) -> None:
@@ -132,7 +132,7 @@ SITUATIONS = (
         "binding-that-cannot-be-used",
         "a binding has a label selector with an operator that does not exist",
         _unreadable,
-        not_placed(headline="Near|operator", cause=r"^\w+: .*(Near|operator)", remedy="^$|."),
+        not_placed(headline=REFUSED, cause="^AffinityMismatch: ", remedy="^$|."),
         ask="rb/job",
         applies=False,
     ),
@@ -146,7 +146,7 @@ SITUATIONS = (
             headline=r"{cluster}|does not exist|suspen",
             cause=r"^\w+: .*(does not exist|suspen)",
             remedy="resume",
-            fields={"warnings": re.compile("does not exist|no longer exists")},
+            fields={"state.rows": re.compile("does not exist")},
         ),
         applies=False,
     ),
