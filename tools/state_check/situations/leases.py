@@ -157,11 +157,7 @@ SITUATIONS = (
         "the scheduler was killed, and the workload is placed as it should be",
         _killed_after_placing,
         Expected(
-            "nobody decides",
-            "all",
-            headline=rf"sim-b1 3.*({EXPIRED})",
-            cause=rf"^\w+: .*({EXPIRED})",
-            remedy=r"^$|start|scheduler",
+            "placed", "all", headline="sim-b1 3", cause="^$|.", fields={"state.scheduler.status": "down"}
         ),
         applies=False,
     ),
