@@ -54,7 +54,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"the control plane is up after {time.monotonic() - started:.0f} s; logs in {folder}",
                 flush=True,
             )
-            _check_all(Check(plane, search=options.search), chosen, options.jobs, outcomes)
+            _check_all(
+                Check(plane, search=options.search, all_remedies=not options.first_remedy),
+                chosen,
+                options.jobs,
+                outcomes,
+            )
     except KeyboardInterrupt:
         print("\nStopped.")
     except (ApiError, WaitTimeoutError, ProcessDiedError, WorkspaceError) as error:
@@ -108,6 +113,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--search", default="10s", metavar="TIME", help="of each search for remedies (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--first-remedy", action="store_true", help="apply the first remedy of each situation only"
     )
     parser.add_argument(
         "--folder",
