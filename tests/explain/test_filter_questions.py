@@ -32,6 +32,43 @@ def test_row_21_the_only_named_cluster_is_cordoned() -> None:
     assert primary(asked, cordoned).code == "UntoleratedTaint"
 
 
+def test_the_refusal_of_the_cluster_that_the_affinity_selects_comes_before_those_of_many_others() -> None:
+    others = [cluster(f"other-{number}").taint(CORDON) for number in range(5)]
+    asked = binding("web").replicas(2).duplicated().names("m1")
+
+    found = causes(asked, cluster("m1").taint("team=red:NoSchedule"), *others)
+
+    assert codes(found) == ["UntoleratedTaint", "AffinityMismatch"]
+    assert found[0].evidence["taint"] == "team=red:NoSchedule"
+
+
+def test_an_excluded_cluster_that_is_named_comes_before_those_that_are_not() -> None:
+    asked = binding("web").replicas(2).duplicated().names("m1")
+    asked.manifest()["spec"]["placement"]["clusterAffinity"]["exclude"] = ["m1"]
+
+    found = causes(asked, cluster("m1"), cluster("m2"), cluster("m3"))
+
+    assert [each.evidence["clause"] for each in found] == ["excluded"]
+
+
+def test_a_cluster_that_is_being_deleted_comes_first_only_if_the_affinity_selects_it() -> None:
+    gone, asked = cluster("gone").deleting(), binding("web").replicas(2).duplicated()
+    tainted = cluster("m1").taint("team=red:NoSchedule")
+
+    assert codes(causes(asked.names("m1"), gone, tainted))[0] == "UntoleratedTaint"
+    assert codes(causes(asked.names("gone"), gone, tainted))[0] == "ClusterBeingDeleted"
+
+
+def test_a_taint_of_karmada_is_said_to_mean_that_the_cluster_is_not_ready() -> None:
+    down = cluster("m1").taint("cluster.karmada.io/not-ready:NoSchedule")
+    found = primary(binding("web").replicas(2).duplicated().names("m1"), down)
+
+    assert found.code == "UntoleratedTaint"
+    assert (
+        "it is not ready, and Karmada has set the taint cluster.karmada.io/not-ready:NoSchedule" in found.text
+    )
+
+
 def test_row_22_a_missing_crd_names_the_clusters_that_serve_it() -> None:
     """karmada-io/karmada#3479, #532"""
     asked = binding("web").resource("example.io/v1", "Widget").names("m1", "m2")

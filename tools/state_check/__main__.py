@@ -44,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     binaries.ensure(quiet=True)
     started = time.monotonic()
+    outcomes: list[Outcome] = []
     try:
         with (
             workspace(options.folder.resolve()) as folder,
@@ -53,7 +54,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"the control plane is up after {time.monotonic() - started:.0f} s; logs in {folder}",
                 flush=True,
             )
-            outcomes = _checked(Check(plane, search=options.search), chosen, options.jobs)
+            _check_all(
+                Check(plane, search=options.search, all_remedies=not options.first_remedy),
+                chosen,
+                options.jobs,
+                outcomes,
+            )
+    except KeyboardInterrupt:
+        print("\nStopped.")
     except (ApiError, WaitTimeoutError, ProcessDiedError, WorkspaceError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -62,14 +70,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.json.write_text(
             json.dumps(as_fields(outcomes, _commit()), indent=1, ensure_ascii=False) + "\n"
         )
-    return 1 if any(each.problems for each in outcomes) else 0
+    return 1 if len(outcomes) < len(chosen) or any(each.problems for each in outcomes) else 0
 
 
-def _checked(check: Check, chosen: Sequence[Situation], jobs: int) -> list[Outcome]:
+def _check_all(check: Check, chosen: Sequence[Situation], jobs: int, outcomes: list[Outcome]) -> None:
     """Check those that disturb nobody side by side, and the others after them, one by one."""
     width = max(len(each.name) for each in chosen)
     print(head(width), flush=True)
-    outcomes = []
 
     def report(outcome: Outcome) -> None:
         print("\n".join([row(outcome, width), *complaints(outcome)]), flush=True)
@@ -81,7 +88,6 @@ def _checked(check: Check, chosen: Sequence[Situation], jobs: int) -> list[Outco
     for each in chosen:
         if each.alone:
             report(check.check(each))
-    return outcomes
 
 
 def _commit() -> str:
@@ -107,6 +113,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--search", default="10s", metavar="TIME", help="of each search for remedies (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--first-remedy", action="store_true", help="apply the first remedy of each situation only"
     )
     parser.add_argument(
         "--folder",

@@ -23,8 +23,13 @@ _TIMEOUT_SECONDS: Final = 45
 
 
 def is_patch(remedy: Mapping[str, Any]) -> bool:
-    """Return whether a remedy can be applied: each edit has operations on an object of a known kind."""
+    """Return whether a person applies the patches of a remedy: each edit has operations on an object of a known kind.
+
+    The patch of an edit with ``instead`` only shows the effect of what a person does.
+    """
     applied = remedy.get("apply") or ()
+    if any(each.get("instead") for each in remedy.get("edits") or ()):
+        return False
     return bool(applied) and all(each["patch"] and each["object"]["kind"] in API_VERSIONS for each in applied)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,20 +21,23 @@ from tools.state_check.scene import Scene
 
 _WIDE = "--width=2000"
 _PAGE_SECONDS = 15
+_ERRORS = (WaitTimeoutError, ApiError, requests.RequestException, KeyError, AssertionError)
 
 
 class Check:
     """Checks situations in one plane."""
 
-    def __init__(self, plane: Plane, *, search: str = "10s") -> None:
+    def __init__(self, plane: Plane, *, search: str = "10s", all_remedies: bool = False) -> None:
         """Take the plane.
 
         Args:
             plane: Control plane, schedulers and users.
             search: How long the search for remedies may take.
+            all_remedies: Whether the situation is made again for each further remedy, to apply it.
         """
         self._plane = plane
         self._search = search
+        self._all_remedies = all_remedies
 
     def check(self, situation: Situation) -> Outcome:
         """Check one situation. A situation that cannot be made is wrong in its first aspect."""
@@ -42,7 +46,7 @@ class Check:
         scene.open(situation.labels)
         try:
             situation.make(scene)
-        except (WaitTimeoutError, ApiError, requests.RequestException, KeyError, AssertionError) as error:
+        except _ERRORS as error:
             problem = f"cannot be made: {str(error)[:1500]}"
             return Outcome(situation, [Result("headline", problem)], [], time.monotonic() - started)
         answers: list[Answer] = []
@@ -72,8 +76,16 @@ class Check:
             yield Result("also", "; ".join(wrong))
         if situation.page and self._plane.page:
             yield Result("page", "; ".join(self._page(situation, scene)))
-        if situation.applies and expected.remedy and (remedies := fields.get("remedies")):
-            yield from self._applied(situation, scene, remedies[0], explain)
+        remedies = fields.get("remedies") or ()
+        if situation.applies and expected.remedy and remedies:
+            problems = list(self._applied(scene, remedies[0], explain, situation.after))
+            for number in range(1, len(remedies) if self._all_remedies else 1):
+                try:
+                    problems += self._applied_again(situation, number)
+                except _ERRORS as error:
+                    problems.append(f"remedy {number + 1}: the situation cannot be made again: {error}")
+            if problems:
+                yield Result("applied", "; ".join(filter(None, problems)))
 
     def _user(self, situation: Situation, scene: Scene) -> Path:
         if not situation.rights:
@@ -85,33 +97,66 @@ class Check:
         def filled(written: str) -> str:
             return _filled(written, scene, self._plane)
 
+        if also.file is not None:
+            path = self._plane.files / f"{scene.namespace}.json"
+            path.write_text(json.dumps(also.file(scene)))
+            scene.notes["file"] = str(path)
         arguments = [filled(each) for each in also.arguments]
         namespace = "" if arguments[0] in {"plan", "rebalance"} else scene.namespace
         text = ask(config, namespace, *arguments, _WIDE)
         answers.append(text)
         fields = {}
-        if also.fields:
+        if also.fields or also.effect:
             found = ask(config, namespace, *arguments, "-o", "json")
             answers.append(found)
             fields = fields_of(found)
-        yield from judged_also(replace(also, line=filled(also.line), never=filled(also.never)), text, fields)
+        remedies = fields.get("remedies") or ()
+        if also.applies and remedies and applying.is_patch(remedies[0]):
+            applying.apply(self._plane.karmada, remedies[0])
+            promised = applying.promised(remedies[0])
+            where = scene.path(scene.notes["binding"])
+            if problem := applying.wait_placed(self._plane.karmada, where, promised):
+                yield f"{text.command}: {remedy_text(remedies[0])}: {problem}"
+        patterns = replace(also, line=filled(also.line), never=filled(also.never), says=filled(also.says))
+        yield from judged_also(patterns, text, fields, f"{scene.namespace}/{scene.notes['binding']}")
+
+    def _applied_again(self, situation: Situation, number: int) -> Iterator[str]:
+        """Make a situation once more, and apply a further remedy."""
+        scene = Scene(self._plane, self._plane.next_namespace())
+        scene.open(situation.labels)
+        situation.make(scene)
+        flags = [_filled(flag, scene, self._plane) for flag in situation.flags]
+        name = _filled(situation.ask, scene, self._plane)
+
+        def explain(*more: str) -> Answer:
+            return ask(self._plane.reader, scene.namespace, "explain", name, *flags, *more)
+
+        remedies = fields_of(explain("-o", "json", f"--timeout={self._search}")).get("remedies") or ()
+        if number < len(remedies):
+            after = None if remedies[number].get("result") else situation.after
+            yield from self._applied(scene, remedies[number], explain, after)
 
     def _applied(
-        self, situation: Situation, scene: Scene, remedy: Object, explain: Callable[..., Answer]
-    ) -> Iterator[Result]:
+        self,
+        scene: Scene,
+        remedy: Object,
+        explain: Callable[..., Answer],
+        after: Mapping[str, int] | None,
+    ) -> Iterator[str]:
+        """Yield what is wrong once a remedy is applied, "" if nothing is; nothing at all if it is no patch."""
         if not applying.is_patch(remedy):
             return
         plane, path = self._plane.karmada, scene.path(scene.notes["binding"])
         try:
             applying.apply(plane, remedy)
         except ApiError as error:
-            yield Result("applied", f"{remedy_text(remedy)}: {error}")
+            yield f"{remedy_text(remedy)}: {error}"
             return
-        wanted = situation.after if situation.after is not None else applying.promised(remedy)
+        wanted = after if after is not None else applying.promised(remedy)
         problem = applying.wait_placed(plane, path, wanted)
         if not problem:
             problem = self._healthy_again(explain)
-        yield Result("applied", f"{remedy_text(remedy)}: {problem}" if problem else "")
+        yield f"{remedy_text(remedy)}: {problem}" if problem else ""
 
     def _healthy_again(self, explain: Callable[..., Answer]) -> str:
         """Return what ``explain`` still complains about after a remedy, "" if it says that all is well."""

@@ -17,6 +17,8 @@ _FIRST_WORDS = tuple(
         reverse=True,
     )
 )
+_AGO = re.compile(r"\d+ (s|min|h|seconds?|minutes?|hours?) ago")
+"""A time that differs between two answers."""
 
 
 def headline_of(text: str) -> str:
@@ -72,7 +74,7 @@ def _headline(expected: Expected, text: Answer, quiet: Answer | None, fields: Fi
     state = fields.get("state")
     if isinstance(state, Mapping):
         said = re.sub(r" {2,}", "   ", str(state.get("headline", "")).strip())
-        if said != line:
+        if _AGO.sub("", said) != _AGO.sub("", line):
             yield f"the text says {line!r}, and state.headline {said!r}"
     if expected.would_be:
         shown = json.dumps(fields.get("wouldBe"))
@@ -180,8 +182,15 @@ def at(fields: Any, path: str) -> Any:
     return fields
 
 
-def judged_also(also: Also, text: Answer, fields: Fields) -> Iterator[str]:
-    """Yield what differs in the answer of another command."""
+def judged_also(also: Also, text: Answer, fields: Fields, binding: str = "") -> Iterator[str]:
+    """Yield what differs in the answer of another command.
+
+    Args:
+        also: What has to be said.
+        text: The text output.
+        fields: The JSON output; {} if it was not asked for.
+        binding: ``namespace/name`` of the binding, for its effect in a plan.
+    """
     if text.status != also.status:
         yield f"{text.command}: exit status {text.status}, expected {also.status}: {(text.out + text.err)[:300]!r}"
     first = next(iter(text.out.splitlines()), "")
@@ -189,5 +198,17 @@ def judged_also(also: Also, text: Answer, fields: Fields) -> Iterator[str]:
         yield f"{text.command}: {first!r} does not match {also.line!r}"
     if also.never and (said := re.search(also.never, text.out)):
         yield f"{text.command}: says {said.group()!r}"
+    if also.says and not re.search(also.says, text.out, re.DOTALL):
+        yield f"{text.command}: {text.out[:600]!r} does not match {also.says!r}"
     for each in unequal(also.fields, fields):
         yield f"{text.command}: {each}"
+    if also.effect and not re.search(also.effect, found := effect_of(fields, binding)):
+        yield f"{text.command}: {binding} is {found!r}, expected {also.effect!r}"
+
+
+def effect_of(plan: Fields, binding: str) -> str:
+    """Return the effect of a plan on a binding; ``unchanged`` if the plan does not list it."""
+    for each in plan.get("bindings") or ():
+        if f"{each.get('namespace')}/{each.get('name')}" == binding:
+            return str(each.get("effect"))
+    return "unchanged" if plan else ""

@@ -88,6 +88,10 @@ class Also:
         line: A regular expression for the first line of the text.
         fields: As in ``Expected``.
         never: A regular expression that no line of the text may match.
+        says: One that has to match the text.
+        effect: One for the effect of the scene's binding in a plan; "" without a rule.
+        applies: Whether the patches of the first remedy are applied, and the binding has to be placed as promised.
+        file: Returns the object that the file ``{file}`` of the arguments has; None without a file.
     """
 
     arguments: Sequence[str]
@@ -95,6 +99,10 @@ class Also:
     line: str = ""
     fields: Mapping[str, object] = field(default_factory=dict)
     never: str = ""
+    says: str = ""
+    effect: str = ""
+    applies: bool = False
+    file: Callable[[Scene], Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ class Plane:
         self.page = ""
         self.files = files
         self.schedulers: dict[str, Scheduler] = {}
-        self._cities = iter(CITIES)
+        self._cities = itertools.chain(CITIES, (f"{a}-{b}" for a, b in itertools.product(CITIES, CITIES)))
         self._namespaces = itertools.count(1)
         self._lock = threading.Lock()
 

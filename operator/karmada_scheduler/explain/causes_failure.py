@@ -95,16 +95,15 @@ def _refusals(situation: Situation, traces: Traces) -> Iterator[Cause]:
 
 def _wanted(situation: Situation, traces: Traces) -> frozenset[str]:
     """Return the clusters that the affinity selects; if it selects none, those that it names and excludes."""
-    refused = {
-        name: {cell.evidence.get("clause") for cell in row.refusals if cell.plugin == "ClusterAffinity"}
-        for name, row in traces.filter.rows.items()
-    }
-    selected = frozenset(name for name, clauses in refused.items() if not clauses)
-    if selected:
-        return selected
-    placement = situation.inputs.binding.spec.placement
-    named = frozenset(_named(placement)) if placement is not None else frozenset()
-    return frozenset(name for name, clauses in refused.items() if "excluded" in clauses and name in named)
+    cycle = traces.attempt.cycle
+    affinities = cycle.affinities if cycle is not None else ()
+    selected = frozenset(
+        each.name
+        for each in situation.inputs.snapshot
+        if not affinities or any(affinity.matches(each) for affinity in affinities)
+    )
+    excluded = frozenset(name for each in affinities for name in each.exclude if name in each.cluster_names)
+    return selected or excluded
 
 
 def _shared(cell: FilterCell, count: int) -> str:

@@ -15,6 +15,13 @@ _CODES: Final = {
     "WorkloadAffinity": "GroupAffinity",
     "WorkloadAntiAffinity": "GroupAntiAffinity",
 }
+_OWN_TAINTS: Final = {
+    "cluster.karmada.io/not-ready": "it is not ready",
+    "cluster.karmada.io/unreachable": "it is not reachable",
+    "cluster.karmada.io/terminating": "it is being deleted",
+}
+"""What Karmada's controllers say with a taint that they set and remove themselves."""
+
 _MISSING: Final = {
     "spec.region": "RegionMissing",
     "spec.provider": "ProviderMissing",
@@ -60,6 +67,8 @@ def sentence(cell: FilterCell) -> str:
     match cell.plugin:
         case "TaintToleration":
             since = f", since {evidence['since']}" if evidence.get("since") else ""
+            if own := _OWN_TAINTS.get(str(evidence.get("key"))):
+                return f"{own}, and Karmada has set the taint {evidence.get('taint')}{since}"
             near = evidence.get("nearToleration")
             but = (
                 f"; the toleration {near} differs in its {' and '.join(evidence['differs'])}" if near else ""

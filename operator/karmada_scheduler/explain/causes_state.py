@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from karmada_scheduler.explain.model import Cause, Stage
 from karmada_scheduler.explain.situation import Situation
@@ -11,12 +11,6 @@ from karmada_scheduler.framework.diagnosis import AT_GUARD
 from karmada_scheduler.state.model import BindingState, ClusterStatus, HeldBy, SchedulerStatus, StateName
 from karmada_scheduler.state.reading import seconds_left
 from karmada_scheduler.state.stored import mapping
-
-_CONFLICT: Final = "already exist"
-"""In the message of a Work whose object exists in the member and is not Karmada's.
-
-Source: karmada v1.18.2 pkg/util/objectwatcher/objectwatcher.go.
-"""
 
 
 def of_state(situation: Situation) -> Iterator[Cause]:
@@ -107,7 +101,7 @@ def _of_rows(code: str, rows: list[ClusterStatus]) -> Cause:
         "works": [f"karmada-es-{each.name}" for each in rows],
     }
     text = "; ".join(f"{each.problem}: {each.message}" if each.message else each.problem for each in rows)
-    if any(_CONFLICT in each for each in messages.values()):
+    if any(each.is_conflict for each in rows):
         text += "; the object there is not Karmada's: spec.conflictResolution: Overwrite of the policy takes it over"
     return Cause(code, Stage.PROPAGATE, evidence, text)
 

@@ -119,6 +119,14 @@ class ClusterStatus:
     problem: str = ""
     message: str = ""
 
+    @property
+    def is_conflict(self) -> bool:
+        """Whether the member has an object of this name that is not Karmada's.
+
+        Source: karmada v1.18.2 pkg/util/objectwatcher/objectwatcher.go.
+        """
+        return self.applied is Applied.NO and "already exist" in self.message
+
 
 class SchedulerStatus(Enum):
     """What is known about a scheduler."""

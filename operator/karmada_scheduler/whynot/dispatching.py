@@ -1,8 +1,9 @@
-"""The end of a suspension of dispatching, in the policy or the binding that suspends it."""
+"""Edits of a policy or binding after which changes arrive on clusters that have no part of it yet."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import Manifest
@@ -11,8 +12,10 @@ from karmada_scheduler.explain.model import Target
 from karmada_scheduler.state.stored import mapping
 from karmada_scheduler.state.suspension import Suspended
 from karmada_scheduler.whynot.detector import received, ref_of
-from karmada_scheduler.whynot.edits import Action, Edit, ObjectRef, Side, edit, patched
+from karmada_scheduler.whynot.edits import Action, Edit, Harm, ObjectRef, Side, edit, patched
 from karmada_scheduler.whynot.model import EditShown, ObjectPatch, ObjectShown, Remedy, Touched, Verified
+
+_OVERWRITE: Final = "Overwrite"
 
 
 def resumed(binding: Binding, manifest: Manifest, policies: Sequence[Manifest]) -> Remedy | None:
@@ -29,22 +32,65 @@ def resumed(binding: Binding, manifest: Manifest, policies: Sequence[Manifest]) 
     if not suspended:
         return None
     name = "dispatching" if suspended.everywhere else "dispatchingOnClusters"
-    policy = next((each for each in policies if claims(each, binding.labels)), None)
+    policy = _policy_of(binding, policies)
     written = mapping(mapping(policy and policy.get("spec")).get("suspension"))
-    is_policy = policy is not None and bool(written.get(name))
-    target = ref_of(policy) if policy is not None and is_policy else ObjectRef(*binding.key)
-    where = policy_name(policy) if policy is not None and is_policy else "the binding"
-    change = _edit(target, name, where)
-    read = policy if policy is not None and is_policy else manifest
-    changed = patched([change], {target: read})
+    if policy is None or not written.get(name):
+        return _remedy(
+            _edit(ObjectRef(*binding.key), name, "the binding"), binding, manifest, policies, _arrives
+        )
+    return _remedy(_edit(ref_of(policy), name, policy_name(policy)), binding, manifest, policies, _arrives)
+
+
+def overwritten(binding: Binding, manifest: Manifest, policies: Sequence[Manifest]) -> Remedy | None:
+    """Return the edit of the policy after which Karmada takes over the objects that members have already; None without a policy.
+
+    Args:
+        binding: A binding whose Work a member refuses, because it has an object of that name.
+        manifest: The same as it was read.
+        policies: All policies; none if they are not known.
+    """
+    policy = _policy_of(binding, policies)
+    if policy is None:
+        return None
+    text = f"conflictResolution: Overwrite in {policy_name(policy)}"
+    change = edit(
+        Side.POLICY, "overwrite", ref_of(policy), Action.SET, ("spec", "conflictResolution"), value=_OVERWRITE, text=text,
+        harm=Harm.WIDENS, caution="Karmada then replaces the object that is there, and deletes it with the workload.",
+    )  # fmt: skip
+    return _remedy(change, binding, manifest, policies, _overwrites)
+
+
+def _policy_of(binding: Binding, policies: Sequence[Manifest]) -> Manifest | None:
+    return next((each for each in policies if claims(each, binding.labels)), None)
+
+
+def _arrives(binding: Manifest) -> bool:
+    return not Suspended.of(binding)
+
+
+def _overwrites(binding: Manifest) -> bool:
+    return bool(mapping(binding.get("spec")).get("conflictResolution") == _OVERWRITE)
+
+
+def _remedy(
+    change: Edit,
+    binding: Binding,
+    manifest: Manifest,
+    policies: Sequence[Manifest],
+    is_cured: Callable[[Manifest], bool],
+) -> Remedy | None:
+    """Return an edit of the binding, or of its policy, as a remedy; None if the binding is not cured by it."""
+    read = next((each for each in policies if ref_of(each) == change.target), manifest)
+    changed = patched([change], {change.target: read})
     if changed is None:
         return None
-    after: Manifest | None = changed.manifests[target]
+    after: Manifest | None = changed.manifests[change.target]
+    is_policy = read is not manifest
     if is_policy:
-        after = received(manifest, policies, [changed.manifests[target]], None)
-    if after is None or Suspended.of(after):
+        after = received(manifest, policies, [changed.manifests[change.target]], None)
+    if after is None or not is_cured(after):
         return None
-    shown = ObjectShown(*target)
+    shown = ObjectShown(*change.target)
     return Remedy(
         edits=(EditShown(change.side, change.op, shown, change.text),),
         apply=tuple(ObjectPatch(shown, (operation,)) for _, operation in changed.operations),
@@ -53,6 +99,8 @@ def resumed(binding: Binding, manifest: Manifest, policies: Sequence[Manifest]) 
         touches=Touched(1, checked=not is_policy),
         uses_cluster=False,
         verified=Verified(1, 1),
+        harm=change.harm,
+        caution=change.caution,
     )
 
 

@@ -127,7 +127,7 @@ SITUATIONS = (
             fields={"remedies.0.edits.0.object.name": "p-wep"},
         ),
         after={"sim-a1": 2},
-        also=(Also(["why-not", "deployment/web", "--placed"], 0, r"no policy|not claimed|wep"),),
+        also=(Also(["why-not", "deployment/web", "--placed"], 0, "NOT CLAIMED"),),
     ),
     Situation(
         "policy-label-mistyped",
@@ -177,6 +177,7 @@ SITUATIONS = (
                 ["why-not", "deployment/web", "sim-a2"],
                 0,
                 fields={"remedies.0.edits.0.object.name": "urgent"},
+                applies=True,
             ),
         ),
     ),

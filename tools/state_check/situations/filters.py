@@ -98,7 +98,7 @@ SITUATIONS = (
             fields={"state.scheduler.name": "my-scheduler", "condition.agrees": True},
         ),
         also=(
-            Also(["why-not", "deployment/web", "--placed"], 0, r"not placed"),
+            Also(["why-not", "deployment/web", "--placed"], 0, "NOT PLACED"),
             Also(["why-not", "--cluster", "sim-a1"], 0, never=r"{namespace}/web-deployment.*next decision"),
         ),
         page="not placed",
@@ -141,7 +141,7 @@ SITUATIONS = (
         not_placed(
             headline=REFUSED,
             cause=r"^UntoleratedTaint: .*team=red:NoSchedule",
-            remedy=r"^policy .*tolera",
+            remedy=r"^policy .*(tolera|clusterNames)",
         ),
     ),
     Situation(
@@ -172,7 +172,7 @@ SITUATIONS = (
             headline=REFUSED,
             cause=r"not ready|does not answer|is down",
             never=r"remove the taint cluster\.karmada\.io|tolerate cluster\.karmada\.io",
-            remedy=r"add .* to clusterNames|clusterNames|another cluster",
+            remedy=r"is down.*Ready again|clusterNames|another cluster",
         ),
     ),
     Situation(

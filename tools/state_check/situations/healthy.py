@@ -88,7 +88,7 @@ SITUATIONS = (
             },
         ),
         also=(
-            Also(["why-not", "deployment/web", "--placed"], 0, "is placed|placed"),
+            Also(["why-not", "deployment/web", "--placed"], 0, "  PLACED  "),
             Also(["plan", "--cordon", "sim-c2"], 0),
         ),
         page="^placed$",

@@ -84,7 +84,8 @@ SITUATIONS = (
             quiet="quota",
         ),
         also=(
-            Also(["why-not", "deployment/web", "--placed"], 0, r"quota|held|not placed", never="is placed"),
+            Also(["why-not", "deployment/web", "--placed"], 0, "NOT PLACED, held"),
+            Also(["plan", "--cordon=sim-c1", "--fail-on=none"], 0, effect="^(unchanged|held)$"),
         ),
         flags=FROM_MINE,
         page="held",

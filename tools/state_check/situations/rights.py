@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
-from tests.e2e.workload import DYNAMIC, named
+from tests import manifests
+from tests.e2e.workload import DYNAMIC, condition, named
 from tools.controlplane.karmada import CLUSTERS
 from tools.state_check.model import Expected, Situation
+from tools.state_check.plane import MINE
 from tools.state_check.scene import Scene
-from tools.state_check.situations.expectations import no_answer
+from tools.state_check.situations.expectations import REFUSED, no_answer, not_placed
 
 
 def _healthy(scene: Scene) -> None:
@@ -23,6 +25,25 @@ def _broken(scene: Scene) -> None:
 
 def _nothing(_: Scene) -> None:
     return
+
+
+def _unreadable(scene: Scene) -> None:
+    """A label selector with an operator that does not exist passes the API server of a binding."""
+    wrong = {"key": "kind", "operator": "Near", "values": ["sim"]}
+    affinity = {"labelSelector": {"matchExpressions": [wrong]}}
+    scene.notes["binding"] = "job"
+    scene.client.create(
+        manifests.untemplated(
+            scene.namespace,
+            "job",
+            uid=f"uid-{scene.namespace}",
+            policy_id="unreadable",
+            replicas=2,
+            schedulerName=MINE,
+            placement={"clusterAffinity": affinity, "replicaScheduling": DYNAMIC},
+        )
+    )
+    scene.wait(lambda found: condition(found).get("status") == "False", "refused", name="job")
 
 
 def _cluster_gone(scene: Scene) -> None:
@@ -108,6 +129,14 @@ SITUATIONS = (
         no_answer(headline="", cause="", problem=r"web.*does not exist|no .*web"),
     ),
     Situation(
+        "binding-that-cannot-be-used",
+        "a binding has a label selector with an operator that does not exist",
+        _unreadable,
+        not_placed(headline=REFUSED, cause="^AffinityMismatch: ", remedy="^$|."),
+        ask="rb/job",
+        applies=False,
+    ),
+    Situation(
         "cluster-gone",
         "a binding is placed on a cluster that no longer exists",
         _cluster_gone,
@@ -117,7 +146,7 @@ SITUATIONS = (
             headline=r"{cluster}|does not exist|suspen",
             cause=r"^\w+: .*(does not exist|suspen)",
             remedy="resume",
-            fields={"warnings": re.compile("does not exist|no longer exists")},
+            fields={"state.rows": re.compile("does not exist")},
         ),
         applies=False,
     ),

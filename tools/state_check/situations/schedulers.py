@@ -55,8 +55,10 @@ SITUATIONS = (
             fields={"state.scheduler.name": "my-schedler"},
         ),
         also=(
-            Also(["why-not", "deployment/web", "--placed"], 0, r"my-schedler|nobody|not placed"),
+            Also(["why-not", "deployment/web", "--placed"], 0, "NOT PLACED, nobody decides"),
             Also(["explain", "deployment/web", "--scheduler-name=my-scheduler"], 1),
+            Also(["plan", "--cordon=sim-c1", "--fail-on=none"], 0, effect="^(unchanged|undecided)$"),
+            Also(["rebalance", "--max-moves=10"], 0, never="{namespace}/web-deployment"),
         ),
         page="nobody decides",
         applies=False,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tools.state_check.judge import at, headline_of, judged, judged_also, remedy_text
+from tools.state_check.judge import at, effect_of, headline_of, judged, judged_also, remedy_text
 from tools.state_check.model import Also, Answer, Expected
 from tools.state_check.situations import SITUATIONS
 
@@ -139,6 +139,17 @@ def test_another_command_is_judged_by_its_first_line_and_what_it_must_not_say() 
     assert not list(judged_also(also, good, {"counts": {"placed": 0}, "total": 3}))
     bad = Answer("plan", 1, "0 moved\nat the next event\n", "")
     assert len(list(judged_also(also, bad, {"counts": {"placed": 1}, "total": 0}))) == 5
+
+
+def test_the_effect_of_a_plan_on_a_binding_is_unchanged_if_the_plan_does_not_list_it() -> None:
+    plan = {"bindings": [{"namespace": "demo", "name": "web", "effect": "held"}]}
+    assert [effect_of(plan, name) for name in ("demo/web", "demo/api")] == ["held", "unchanged"]
+    also = Also(["plan"], 0, says="quota", effect="^held$")
+    answer = Answer("plan", 0, "held by a quota", "")
+    assert not list(judged_also(also, answer, plan, "demo/web"))
+    assert len(list(judged_also(also, answer, plan, "demo/api"))) == 1
+    assert len(list(judged_also(also, answer, {}, "demo/web"))) == 1
+    assert len(list(judged_also(also, Answer("plan", 0, "held", ""), plan, "demo/web"))) == 1
 
 
 def test_a_remedy_is_shown_with_what_speaks_against_it() -> None:

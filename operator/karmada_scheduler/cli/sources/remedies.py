@@ -28,7 +28,7 @@ from karmada_scheduler.state.model import Placed, StateName
 from karmada_scheduler.state.schedulers import Schedulers
 from karmada_scheduler.whynot.answer import Question, answer
 from karmada_scheduler.whynot.detector import ref_of
-from karmada_scheduler.whynot.dispatching import resumed
+from karmada_scheduler.whynot.dispatching import overwritten, resumed
 from karmada_scheduler.whynot.edits import ObjectRef, Side
 from karmada_scheduler.whynot.goals import IsDecided, IsPlaced
 from karmada_scheduler.whynot.model import EditShown, ObjectShown
@@ -63,10 +63,17 @@ def with_remedies(
         seconds: The time of the search.
     """
     binding = inputs.binding
-    resuming = resumed(binding, using.objects.manifests[binding.key], using.objects.policies or ())
-    if resuming is not None:
-        explanation = replace(explanation, remedies=(_remedy(resuming, explanation),))
-    state = explanation.state
+    state, manifest, policies = (
+        explanation.state,
+        using.objects.manifests[binding.key],
+        using.objects.policies or (),
+    )
+    propagating = [resumed(binding, manifest, policies)]
+    if any(each.is_conflict for each in state.rows):
+        propagating.append(overwritten(binding, manifest, policies))
+    explanation = replace(
+        explanation, remedies=tuple(_remedy(each, explanation) for each in propagating if each is not None)
+    )
     if state.name not in _CURABLE and state.placed is not Placed.PART and not _is_refused(binding):
         return explanation
     is_held = binding.spec.scheduling_suspended or state.name in _HELD
