@@ -16,7 +16,7 @@ def of_record(situation: Situation) -> Iterator[Cause]:
     attempts = mappings(record.get("attempts"))
     error = mapping(record.get("error"))
     at = str(record.get("at") or "")
-    refused = mappings(attempts[-1].get("refused")) if attempts else []
+    refused = mappings(attempts[-1].get("refused")) if attempts and error else []
     for each in sorted(refused, key=lambda found: found.get("by") not in inputs.missing):
         plugin, why, count = str(each.get("by") or ""), str(each.get("why") or ""), each.get("count")
         total = mapping(attempts[-1].get("stages")).get("all")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from karmada_scheduler.api.binding import Binding, GracefulEvictionTask
 from karmada_scheduler.api.manifest import format_time, parse_time
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.classify import ScheduleType, classify
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 from karmada_scheduler.framework.diagnosis import AT_GUARD
 from karmada_scheduler.informer.requeue_rules import is_claimed
@@ -26,6 +28,9 @@ from karmada_scheduler.state.stored import condition_of, duration, mapping, shor
 from karmada_scheduler.state.suspension import Suspended, manager_of
 
 Manifest = Mapping[str, Any]
+
+_GATES: Final = FeatureGates()
+"""The defaults: the state is that of the stored objects, whatever rules a command has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +140,37 @@ def _held(binding: Binding, _: Manifest, facts: Facts, found: BindingState) -> B
         return None
     status, reason, message, since = condition_of(binding)
     keeps = "a change was not written, because a quota refused it" if found.clusters else "refused by a quota"
-    if status == "False" and reason == QUOTA_EXCEEDED:
+    if status != "False" or not _is_due(binding, facts):
+        return _gated(facts, found)
+    if reason == QUOTA_EXCEEDED:
         text = f"{keeps}: {short(message)}"
         return _held_state(found, HeldBy.QUOTA, text, reason=reason, message=message, since=since)
-    if status == "False" and AT_GUARD in message:
+    if AT_GUARD in message:
         text = f"held by {short(message.partition(AT_GUARD)[2])}"
         return _held_state(found, HeldBy.GUARD, text, reason=reason, message=message, since=since)
-    if facts.gate and not found.clusters:
-        return _held_state(
-            found, HeldBy.GATE, f"held at PreEnqueue by {facts.gate}", reason="Gated", message=facts.gate
-        )
-    return None
+    return _gated(facts, found)
+
+
+def _gated(facts: Facts, found: BindingState) -> BindingState | None:
+    if not facts.gate or found.clusters:
+        return None
+    text = f"held at PreEnqueue by {facts.gate}"
+    return _held_state(found, HeldBy.GATE, text, reason="Gated", message=facts.gate)
+
+
+def _is_due(binding: Binding, facts: Facts) -> bool:
+    """Return whether a decision is due by the rules of the scheduler; those at every event only after a change."""
+    terminating = {
+        each.name
+        for each in binding.spec.clusters
+        if facts.cluster_of is not None
+        and mapping(mapping(facts.cluster_of(each.name)).get("metadata")).get("deletionTimestamp")
+    }
+    found = classify(binding, terminating=terminating, gates=_GATES)
+    if found.type is ScheduleType.AVOID:
+        return False
+    is_observed = binding.status.scheduler_observed_generation == binding.generation
+    return not (found.is_routine and is_observed and condition_of(binding).status == "True")
 
 
 def _held_state(
@@ -156,13 +181,13 @@ def _held_state(
     )
 
 
-def _nobody(binding: Binding, _: Manifest, __: Facts, found: BindingState) -> BindingState | None:
+def _nobody(binding: Binding, _: Manifest, facts: Facts, found: BindingState) -> BindingState | None:
     """No scheduler with the name, or one that is down while a decision is due or may become due."""
     scheduler = found.scheduler
     if scheduler.decides:
         return None
     is_missing = scheduler.status is SchedulerStatus.MISSING
-    if not is_missing and binding.is_settled:
+    if not is_missing and not _is_due(binding, facts):
         return None  # what is stored is what was wanted; the scheduler is only needed for the next change
     last = _last_decision(binding)
     text = f"{scheduler}; {last}" if last else str(scheduler)
@@ -180,8 +205,8 @@ def _nobody(binding: Binding, _: Manifest, __: Facts, found: BindingState) -> Bi
 def _failed(binding: Binding, _: Manifest, facts: Facts, found: BindingState) -> BindingState | None:
     """The last decision failed."""
     status, reason, message, since = condition_of(binding)
-    if status != "False":
-        return None
+    if status != "False" or not _is_due(binding, facts):
+        return None  # a later change has made the failed decision superfluous
     leaving = _leaving(binding, facts.now)
     end = f"; {leaving}" if leaving else ""
     if found.clusters:
@@ -232,7 +257,7 @@ def seconds_left(task: GracefulEvictionTask, now: datetime | None) -> int | None
     return max(0, round(period - (now - began).total_seconds()))
 
 
-def _undecided(binding: Binding, _: Manifest, __: Facts, found: BindingState) -> BindingState | None:
+def _undecided(binding: Binding, _: Manifest, facts: Facts, found: BindingState) -> BindingState | None:
     """It has changed since the last decision, or there was none."""
     if binding.status.scheduler_observed_generation == binding.generation:
         return None
@@ -240,8 +265,8 @@ def _undecided(binding: Binding, _: Manifest, __: Facts, found: BindingState) ->
     if not last and not found.clusters:
         text = f"no decision yet; decides: {found.scheduler}"
         return replace(found, name=StateName.NOT_DECIDED_YET, text=text, reason="NotDecidedYet")
-    if not last:
-        return None  # an object from files without a status
+    if not last or not _is_due(binding, facts):
+        return None  # an object from files without a status, or a change that moves nothing
     text = f"it has changed since the last decision (generation {binding.generation}); {last}"
     return replace(found, name=StateName.OUT_OF_DATE, text=text, reason="OutOfDate")
 

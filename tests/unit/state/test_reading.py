@@ -72,7 +72,8 @@ def test_a_binding_of_which_everything_is_done_is_placed() -> None:
         (web().placement(None), StateName.NO_PLACEMENT, "NO PLACEMENT"),
         (web(), StateName.NOT_DECIDED_YET, "NOT PLACED, not decided yet"),
         (web().condition(**failed("NoClusterFit", "0/1")), StateName.NOT_PLACED, "NOT PLACED"),
-        (placed(condition=failed("Unschedulable", "too little is free")), StateName.STUCK, "PLACED, stuck"),
+        (placed(8, condition=failed("Unschedulable", "full")), StateName.STUCK, "PLACED IN PART, stuck"),
+        (placed(condition=failed("Unschedulable", "full")), StateName.PLACED, "PLACED"),
         (placed(7).generation(2), StateName.OUT_OF_DATE, "PLACED IN PART, out of date"),
         (web().suspended(), StateName.HELD, "NOT PLACED, held"),
         (placed(8).suspended(), StateName.HELD, "PLACED IN PART, held"),
@@ -113,21 +114,27 @@ def test_fewer_stored_replicas_than_wanted_are_not_good_whatever_the_condition_s
 
 def test_a_quota_holds_a_binding_without_clusters_and_one_with_clusters() -> None:
     refused = failed("QuotaExceeded", "exceeded quota: demo/team-a, requested sum: cpu 6, limit: 4.")
-    first, again = read(web().condition(**refused)), read(placed(condition=refused))
+    first, again = read(web().condition(**refused)), read(placed(6, condition=refused))
 
     assert (first.name, first.held_by) == (again.name, again.held_by) == (StateName.HELD, HeldBy.QUOTA)
     assert headline(first) == (
         "NOT PLACED, held   refused by a quota: exceeded quota: demo/team-a, requested sum: cpu 6, limit: 4"
     )
     assert headline(again).startswith(
-        "PLACED, held   m1 4; a change was not written, because a quota refused it"
+        "PLACED IN PART, held   4 of 6: m1 4; a change was not written, because a quota refused it"
     )
     assert first.message.endswith("limit: 4.")
 
 
+def test_a_refusal_by_a_quota_is_over_once_fewer_replicas_are_wanted() -> None:
+    refused = failed("QuotaExceeded", "exceeded quota")
+
+    assert read(placed(4, condition=refused).generation(3)).name is StateName.PLACED
+
+
 def test_a_guard_that_holds_a_move_is_named_with_its_reason() -> None:
     text = "held at Guard by PlacementGuard: the budget shop (1 bindings in 1h) is used up"
-    found = read(placed(condition=failed("Unschedulable", text)))
+    found = read(placed(condition=failed("Unschedulable", text)).names("m2"))
 
     assert (found.name, found.held_by) == (StateName.HELD, HeldBy.GUARD)
     assert headline(found) == (
