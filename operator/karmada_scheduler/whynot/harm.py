@@ -89,7 +89,7 @@ def _unchecked(before: Outcome, after: Outcome, gates: FeatureGates) -> str:
     added = {
         name: wanted
         for name, replicas in after.replicas.items()
-        if (wanted := _units(after, replicas) - _units(before, present.get(name, 0))) > 0
+        if (wanted := _units(after, replicas) - (_units(before, present[name]) if name in present else 0)) > 0
     }
     fits = {name: _fits(before, name, gates) for name in added}
     short = {name: wanted - fits[name] for name, wanted in added.items() if fits[name] < wanted}
@@ -98,7 +98,7 @@ def _unchecked(before: Outcome, after: Outcome, gates: FeatureGates) -> str:
         return "It ends the check of capacity: later replicas may not fit anywhere."
     if not any(fits.values()):
         asked = _asked(before)
-        return f"It only ends the check: all {what} would stay Pending, because {_names(short)} can take one{asked}."
+        return f"It only ends the check: all {what} would stay Pending, because {_none_can(list(short))} take one{asked}."
     missing = sum(short.values())
     return (
         f"It only ends the check: {missing} of {sum(added.values())} new {what} would stay Pending "
@@ -117,9 +117,8 @@ def _units(outcome: Outcome, replicas: int) -> int:
     )
 
 
-def _names(short: Sequence[str] | dict[str, int]) -> str:
-    names = list(short)
-    return names[0] if len(names) == 1 else f"none of {', '.join(names[:3])}"
+def _none_can(names: Sequence[str]) -> str:
+    return f"{names[0]} cannot" if len(names) == 1 else f"none of {', '.join(names[:3])} can"
 
 
 def _asked(outcome: Outcome) -> str:
