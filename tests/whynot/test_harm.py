@@ -42,10 +42,15 @@ def test_what_turns_the_check_off_says_which_pods_would_stay_pending() -> None:
 
     found = ask(asked, cluster("m1").deleting(), *with_cpu(m2=9), options=PLACED)
 
-    [unchecked] = [each for each in found.remedies if each["harm"] == "unchecked"] or [None]
-    if unchecked is not None:
-        assert "would stay Pending" in unchecked["caution"]
-        assert unchecked["rank"] == len(found.remedies)
+    assert [each["harm"] for each in found.remedies] == ["none", "unchecked", "unchecked"]
+    request, strategy = (each["caution"] for each in found.remedies[1:])
+    assert request == (
+        "It only ends the check: all Pods would stay Pending, or lack what they ask for, because m2 cannot take one "
+        "(1 example.com/gpu)."
+    )
+    assert strategy.startswith(
+        "It only ends the check: all Pods would stay Pending, because m2 cannot take one"
+    )
 
 
 def test_a_cluster_that_is_down_has_to_come_back() -> None:
@@ -187,7 +192,7 @@ def test_a_set_of_components_gets_the_least_capacity_that_suffices() -> None:
 
     assert found.ops[0] == ["addCapacity"]
     [edit] = found.remedies[0]["edits"]
-    assert edit["text"] == "1 cpu free: 1 sets of Pods fit (0 now)"
+    assert edit["text"] == "1 cpu free: 1 set of Pods fits (0 now)"
     ends_check = [each for each in found.remedies if each["harm"] == "unchecked"]
     assert all("would stay Pending" in each["caution"] for each in ends_check)
 
