@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
@@ -44,6 +45,7 @@ from karmada_scheduler.explain.unclaimed import explain_unclaimed
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.state.reading import state_of
+from karmada_scheduler.state.schedulers import Schedulers
 from karmada_scheduler.views.fields import as_json, as_yaml, why_not_cluster_fields, why_not_fields
 from karmada_scheduler.views.layout import Style
 from karmada_scheduler.views.printable import printable, with_printable_texts
@@ -259,6 +261,11 @@ class Session:
     frameworks: Frameworks
     own: Sequence[Registration]
 
+    @cached_property
+    def schedulers(self) -> Schedulers:
+        """Which schedulers exist, as far as the objects tell."""
+        return self.objects.schedulers()
+
     def of_binding(self, gates: FeatureGates, key: BindingKey) -> tuple[str, bool]:
         """Return the answer about one binding, and whether it is good."""
         found = self.ask(gates, key)
@@ -316,7 +323,13 @@ class Session:
 
     def _editable(self, gates: FeatureGates, key: BindingKey, scheduler: SimulatedScheduler) -> ObjectSet:
         return editable(
-            self.objects, key, gates, scheduler, bindings=self.objects.bindings, as_new=self.arguments.as_new
+            self.objects,
+            key,
+            gates,
+            scheduler,
+            bindings=self.objects.bindings,
+            as_new=self.arguments.as_new,
+            schedulers=self.schedulers,
         )
 
     def _by_configuration(self, edited: ObjectSet, root: Outcome) -> list[Remedy]:
@@ -395,8 +408,11 @@ class Session:
             binding_manifest=self.objects.manifests.get(given.key),
             cluster_manifest=self.objects.manifests.get,
             policies=self.objects.policies,
+            template_labels=self.objects.template_labels(given.spec.resource),
+            others=self.objects.bindings,
             now=self.objects.at or datetime.now(UTC),
-            schedulers=self.objects.schedulers(),
+            schedulers=self.schedulers,
+            events=self.objects.warning_events(),
         )
 
 
