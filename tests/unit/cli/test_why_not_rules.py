@@ -186,3 +186,18 @@ def test_dispatching_is_resumed_where_it_is_suspended(
         "PropagationPolicy" if by == "policy" else "ResourceBinding"
     )
     assert remedy["result"] == [{"name": "m1", "replicas": 2}]
+
+
+def test_a_cluster_does_not_get_what_a_quota_refuses_at_the_next_decision(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = binding("web").replicas(3, cpu=1).duplicated().generation(1).observed_generation(1)
+    made.condition(type="Scheduled", status="False", reason="QuotaExceeded", message="exceeded")
+    due = binding("due").replicas(1).duplicated().manifest()
+
+    found = asked(tmp_path, capsys, "--cluster", "m1", bindings=[made.manifest(), due])
+
+    assert found["atOnce"] == 1
+    assert [(each["code"], each["names"]) for each in found["groups"]] == [
+        ("QuotaRefused", ["default/web-deployment"])
+    ]
