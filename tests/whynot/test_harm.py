@@ -202,6 +202,7 @@ def test_the_workload_is_written_in_a_version_that_the_cluster_serves() -> None:
 
     found = ask(asked, cluster("m1").serves({"example.com/v1": ["Widget"]}), cluster="m1")
 
+    assert found.fields["causes"][0]["evidence"]["otherVersions"] == ["example.com/v1"]
     assert ["setApiVersion"] in found.ops
     assert ["serveApi"] in found.ops
     assert "Install what serves" in found.edit("serveApi")["instead"]

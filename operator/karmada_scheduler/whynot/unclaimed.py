@@ -8,7 +8,7 @@ from typing import Final
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.claims.selectors import Match
 from karmada_scheduler.explain.model import Explanation
-from karmada_scheduler.explain.policies import Miss, Template, match_of, misses
+from karmada_scheduler.explain.policies import Miss, Template, differing_label, match_of, misses
 from karmada_scheduler.whynot.detector import ref_of
 from karmada_scheduler.whynot.edits import Action, Edit, Harm, ObjectRef, Side, edit, patched
 from karmada_scheduler.whynot.model import (
@@ -114,7 +114,11 @@ def _corrected(miss: Miss, template: Template) -> Iterator[Edit]:
         "namespace": template.namespace,
         "name": template.name,
     }
-    if miss.field not in wanted or miss.closeness[1] < _LEAST_LIKENESS:
+    if miss.closeness[1] < _LEAST_LIKENESS:
+        return
+    if miss.field == "labelSelector":
+        yield from _corrected_label(miss, template)
+    if miss.field not in wanted:
         return
     asked = miss.policy["spec"]["resourceSelectors"][miss.index].get(miss.field)
     yield edit(
@@ -125,6 +129,20 @@ def _corrected(miss: Miss, template: Template) -> Iterator[Edit]:
         if miss.field == "name"
         else "",
     )  # fmt: skip
+
+
+def _corrected_label(miss: Miss, template: Template) -> Iterator[Edit]:
+    """Yield the selector with the label of the template, if one value differs."""
+    selector = miss.policy["spec"]["resourceSelectors"][miss.index]
+    key, labels = differing_label(selector, template.labels), template.labels or {}
+    if key:
+        asked = selector["labelSelector"]["matchLabels"][key]
+        yield edit(
+            Side.POLICY, "correctSelector", ref_of(miss.policy), Action.SET,
+            ("spec", "resourceSelectors", miss.index, "labelSelector", "matchLabels", key), value=labels[key],
+            text=f"select {key}={labels[key]} instead of {key}={asked} in {miss.name}",
+            caution="What the selector matches now is released.",
+        )  # fmt: skip
 
 
 def _added(miss: Miss, template: Template) -> Edit:

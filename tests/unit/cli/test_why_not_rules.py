@@ -201,3 +201,58 @@ def test_a_cluster_does_not_get_what_a_quota_refuses_at_the_next_decision(
     assert [(each["code"], each["names"]) for each in found["groups"]] == [
         ("QuotaRefused", ["default/web-deployment"])
     ]
+
+
+def test_a_return_to_the_stored_replicas_is_no_answer_to_a_refusal_because_nothing_is_decided_then(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = binding("web").replicas(4, cpu=1).dynamic_weight().on(m1=2).applied().generation(2)
+    made.observed_generation(2).last_scheduled("2026-11-22T10:00:00Z")
+    made.condition(type="Scheduled", status="False", reason="QuotaExceeded", message="exceeded")
+    quota = {
+        "kind": "FederatedResourceQuota",
+        "metadata": {"name": "team-a", "namespace": "default"},
+        "spec": {"overall": {"cpu": "2"}},
+        "status": {"overallUsed": {"cpu": "2"}},
+    }
+
+    found = asked(
+        tmp_path, capsys, "rb/web-deployment", "--placed", bindings=[made.manifest()], quotas=[quota]
+    )
+
+    assert "raise cpu of the quota team-a to 4 (2 now)" in [
+        edit["text"] for each in found["remedies"] for edit in each["edits"]
+    ]
+    replicas = [
+        edit["minimal"]["at"]
+        for each in found["remedies"]
+        for edit in each["edits"]
+        if edit["op"] == "setReplicas"
+    ]
+    assert 2 not in replicas
+
+
+def test_a_label_of_the_nearest_policy_is_corrected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metadata = {"name": "web", "namespace": "default", "labels": {"app": "front"}}
+    workload = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
+    policies = [policy("a-other"), policy("front")]
+    for each, label in zip(policies, ("other", "frnot"), strict=True):
+        [selector] = each["spec"]["resourceSelectors"]
+        del selector["name"]
+        selector["labelSelector"] = {"matchLabels": {"app": label}}
+    others = [binding("other").replicas(1).duplicated().manifest()]
+
+    found = asked(
+        tmp_path, capsys, "deployment/web", command="explain", bindings=others, policies=policies,
+        workloads=[workload],
+    )  # fmt: skip
+
+    assert found["causes"][0]["text"] == (
+        "no policy matches it; nearest: PropagationPolicy default/front, but its labelSelector wants app=frnot, and it has "
+        "app=front"
+    )
+    assert found["remedies"][0]["apply"][0]["patch"] == [
+        {"op": "replace", "path": "/spec/resourceSelectors/0/labelSelector/matchLabels/app", "value": "front"}
+    ]
