@@ -15,6 +15,13 @@ SCHEDULER_NAMES_ANNOTATION: Final = "pyscheduler.karmada.io/scheduler-names"
 
 SCHEDULED_CONDITION: Final = "Scheduled"
 
+CORDON_TAINT: Final = "cluster.karmada.io/unschedulable"
+"""Set by ``karmadactl cordon``."""
+KARMADA_TAINTS: Final = frozenset(
+    {"cluster.karmada.io/not-ready", "cluster.karmada.io/unreachable", "cluster.karmada.io/terminating"}
+)
+"""Set and removed by Karmada's controllers, whatever a person does."""
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:

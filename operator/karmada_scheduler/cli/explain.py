@@ -34,7 +34,6 @@ from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.explain.causes_capacity import may_be_overcommitted
 from karmada_scheduler.explain.explain import explain
 from karmada_scheduler.explain.model import BindingHead, Explanation, Provenance, Tense
-from karmada_scheduler.explain.policies import Template
 from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.explain.unclaimed import explain_unclaimed
 from karmada_scheduler.framework.profile.factory import Registration
@@ -379,12 +378,9 @@ def _unclaimed(
     Raises:
         NoAnswerError: The policies cannot be read.
     """
-    found = objects.find_template(arguments.name, arguments.namespace)
-    if found is None or any(each.key in keys for each in objects.bindings):
+    template = objects.unclaimed_template(arguments.name, arguments.namespace, keys)
+    if template is None:
         return None
-    if objects.is_live and objects.policies is None:
-        raise NoAnswerError(f"{arguments.name} has no binding, and the policies cannot be read")
-    template = Template(found.api_version, found.kind, found.namespace, found.name, found.labels)
     explanation = explain_unclaimed(template, objects.policies or (), source=objects.source)
     return with_claiming_remedies(explanation, template, objects.policies or ())
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
@@ -37,22 +38,26 @@ from karmada_scheduler.explain.explain import fleet_of
 from karmada_scheduler.explain.inputs import ExplainInputs, as_new
 from karmada_scheduler.explain.model import Cause, Provenance, Stage, Tense
 from karmada_scheduler.explain.names import nearest
+from karmada_scheduler.explain.policies import Template
 from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.explain.trace_trigger import at
+from karmada_scheduler.explain.unclaimed import explain_unclaimed
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.state.reading import state_of
+from karmada_scheduler.state.schedulers import Schedulers
 from karmada_scheduler.views.fields import as_json, as_yaml, why_not_cluster_fields, why_not_fields
 from karmada_scheduler.views.layout import Style
 from karmada_scheduler.views.printable import printable, with_printable_texts
 from karmada_scheduler.views.why_not import why_not_cluster_text, why_not_text
-from karmada_scheduler.whynot.answer import Question, answer, remedy_of_configuration
+from karmada_scheduler.whynot.answer import Question, answer, goal_shown, remedy_of_configuration
 from karmada_scheduler.whynot.blockers import Step, blocker_of
 from karmada_scheduler.whynot.goals import Goal, IsPlaced, OffCluster, OnCluster, is_placed
 from karmada_scheduler.whynot.model import Remedy, WhyNot
 from karmada_scheduler.whynot.objects import ObjectSet, Outcome
 from karmada_scheduler.whynot.reverse import WhyNotCluster, why_not_cluster
 from karmada_scheduler.whynot.search import Bounds
+from karmada_scheduler.whynot.unclaimed import answer_unclaimed
 
 ANSWERED: Final = 0
 NONE_FOUND: Final = 1
@@ -166,6 +171,9 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
         _print_error(problem)
     cluster = arguments.of_cluster or arguments.cluster
     _check_cluster(cluster, objects)
+    template = objects.unclaimed_template(arguments.name, arguments.namespace, keys) if keys else None
+    if template is not None:
+        return _unclaimed(arguments, objects, template)
     with asking(arguments, objects, gates, own) as session, _without_collection():
         if arguments.of_cluster:
             text, is_good = session.of_cluster(gates)
@@ -174,6 +182,18 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
     if objects.problems:
         return text, NO_ANSWER
     return text, ANSWERED if is_good else NONE_FOUND
+
+
+def _unclaimed(arguments: argparse.Namespace, objects: Objects, template: Template) -> tuple[str, int]:
+    """Return the answer about a workload without a binding, and the exit status."""
+    policies = objects.policies or ()
+    explanation = explain_unclaimed(template, policies, source=objects.source)
+    goal = goal_shown(_goal(arguments), as_new=arguments.as_new)
+    found = answer_unclaimed(explanation, policies, template, goal, arguments.cluster)
+    text = _written(
+        arguments, why_not_fields(found), lambda style: why_not_text(with_printable_texts(found), style)
+    )
+    return text, NO_ANSWER if objects.problems else ANSWERED if found.remedies else NONE_FOUND
 
 
 @contextmanager
@@ -241,6 +261,11 @@ class Session:
     frameworks: Frameworks
     own: Sequence[Registration]
 
+    @cached_property
+    def schedulers(self) -> Schedulers:
+        """Which schedulers exist, as far as the objects tell."""
+        return self.objects.schedulers()
+
     def of_binding(self, gates: FeatureGates, key: BindingKey) -> tuple[str, bool]:
         """Return the answer about one binding, and whether it is good."""
         found = self.ask(gates, key)
@@ -298,7 +323,13 @@ class Session:
 
     def _editable(self, gates: FeatureGates, key: BindingKey, scheduler: SimulatedScheduler) -> ObjectSet:
         return editable(
-            self.objects, key, gates, scheduler, bindings=self.objects.bindings, as_new=self.arguments.as_new
+            self.objects,
+            key,
+            gates,
+            scheduler,
+            bindings=self.objects.bindings,
+            as_new=self.arguments.as_new,
+            schedulers=self.schedulers,
         )
 
     def _by_configuration(self, edited: ObjectSet, root: Outcome) -> list[Remedy]:
@@ -377,8 +408,11 @@ class Session:
             binding_manifest=self.objects.manifests.get(given.key),
             cluster_manifest=self.objects.manifests.get,
             policies=self.objects.policies,
+            template_labels=self.objects.template_labels(given.spec.resource),
+            others=self.objects.bindings,
             now=self.objects.at or datetime.now(UTC),
-            schedulers=self.objects.schedulers(),
+            schedulers=self.schedulers,
+            events=self.objects.warning_events(),
         )
 
 

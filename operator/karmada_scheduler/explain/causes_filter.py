@@ -80,6 +80,8 @@ def sentence(cell: FilterCell) -> str:
             served = evidence.get("servedBy") or []
             by = f"served by {', '.join(map(str, list(served)[:5]))}" if served else "served by no cluster"
             what = f"{evidence.get('apiVersion')} {evidence.get('kind')} is not in its list of APIs ({by})"
+            if others := evidence.get("otherVersions"):
+                what = f"{what}, but {', '.join(map(str, others))} is"
             return f"{what}; the list is incomplete" if evidence.get("incomplete") else what
         case "ClusterAffinity" if "key" in evidence:
             values = ", ".join(map(str, evidence["values"]))

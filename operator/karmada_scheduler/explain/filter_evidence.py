@@ -157,6 +157,14 @@ def _api(cycle: Cycle, cluster: Cluster, inputs: ExplainInputs) -> Evidence:
         "servedBy": list(_serving(inputs.snapshot, resource.api_version, resource.kind)),
         "incomplete": incomplete,
     }
+    group, _, _ = resource.api_version.rpartition("/")
+    others = sorted(
+        version
+        for version, kind in cluster.api_kinds
+        if kind == resource.kind and version.rpartition("/")[0] == group
+    )
+    if others:
+        fields["otherVersions"] = others
     if condition is not None and incomplete:
         fields["condition"] = f"{condition.type}={condition.status} {condition.reason}".strip()
     return Evidence(clause, fields)

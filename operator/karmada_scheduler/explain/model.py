@@ -560,7 +560,7 @@ class Remedy:
         change: What to change, in one line.
         result: The placement afterwards.
         edits: The edits, in the order in which they are applied; none of them can be left out.
-        apply: The patches, one per edit, in the same order.
+        apply: The patches, in the same order, without those of taints that Karmada's controllers would set again.
         moves: Replicas that stop in one cluster.
         rank: Its place, from 1: less harm first, then less effort.
         harm: What speaks against it: none, narrows, widens, unchecked.

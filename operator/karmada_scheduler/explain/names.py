@@ -57,6 +57,7 @@ class FleetValues:
             self._fields["zone"].update(each.zones)
         for values in self._fields.values():
             values.discard("")
+        self._nearest: dict[tuple[str, str], LabelValue | None] = {}
 
     def has_label(self, key: str, value: str) -> bool:
         """Return whether some cluster has a label."""
@@ -72,6 +73,11 @@ class FleetValues:
 
     def label(self, key: str, value: str) -> LabelValue | None:
         """Return the nearest label that a cluster has; None if one has this label, or none is like it."""
+        if (key, value) not in self._nearest:
+            self._nearest[key, value] = self._nearest_label(key, value)
+        return self._nearest[key, value]
+
+    def _nearest_label(self, key: str, value: str) -> LabelValue | None:
         if key in self._labels:
             near = nearest_value(value, self._labels[key])
             return LabelValue(key, near) if near else None

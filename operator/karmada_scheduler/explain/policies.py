@@ -24,6 +24,7 @@ __all__ = [
     "Miss",
     "Template",
     "claims",
+    "differing_label",
     "held_claim",
     "match_of",
     "matching",
@@ -149,7 +150,14 @@ def miss_of(selector: Mapping[str, Any], template: Template) -> str:
         ).label_selector
     except ManifestError as problem:
         return str(problem)
-    return "" if labels is not None and labels.matches(template.labels) else "labelSelector does not match"
+    if labels is not None and labels.matches(template.labels):
+        return ""
+    key = differing_label(selector, template.labels)
+    if not key:
+        return "labelSelector does not match"
+    return (
+        f"labelSelector wants {key}={_match_labels(selector)[key]}, and it has {key}={template.labels[key]}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,9 +256,21 @@ def _closeness(selector: Mapping[str, Any], reason: str, template: Template) -> 
     name = reason.partition(" ")[0]
     if name in wanted:
         return matched, SequenceMatcher(None, str(selector.get(name) or ""), wanted[name]).ratio()
-    asked = (selector.get("labelSelector") or {}).get("matchLabels") or {}
-    labels = template.labels or {}
+    asked, labels = _match_labels(selector), template.labels or {}
     alike = sum(
-        1.0 if labels.get(key) == value else 0.5 if key in labels else 0.0 for key, value in asked.items()
+        SequenceMatcher(None, str(value), labels[key]).ratio() if key in labels else 0.0
+        for key, value in asked.items()
     )
     return matched, alike / len(asked) if asked else 0.0
+
+
+def _match_labels(selector: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = selector.get("labelSelector")
+    labels = found.get("matchLabels") if isinstance(found, Mapping) else None
+    return labels if isinstance(labels, Mapping) else {}
+
+
+def differing_label(selector: Mapping[str, Any], labels: Mapping[str, str] | None) -> str:
+    """Return the key of the label whose value differs, if a selector asks for other labels in nothing else; "" otherwise."""
+    differing = [key for key, value in _match_labels(selector).items() if (labels or {}).get(key) != value]
+    return differing[0] if len(differing) == 1 and differing[0] in (labels or {}) else ""

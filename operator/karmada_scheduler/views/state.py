@@ -10,6 +10,9 @@ from karmada_scheduler.state.model import Applied, BindingState, ClusterStatus, 
 ROW_HEADING = ("ON", "WANTED", "APPLIED", "READY", "HEALTH", "")
 """The columns of ``row_cells``."""
 
+NO_RESULT = "Karmada then makes its binding"
+"""What follows a change after which a policy claims a template: only with its binding is there a placement."""
+
 Fold = Callable[[Sequence[str]], str]
 
 

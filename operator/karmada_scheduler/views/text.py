@@ -19,7 +19,7 @@ from karmada_scheduler.explain.model import (
     Tense,
 )
 from karmada_scheduler.views.layout import Style, folded_to, table
-from karmada_scheduler.views.state import ROW_HEADING, headline, row_cells, shows_rows, would_be
+from karmada_scheduler.views.state import NO_RESULT, ROW_HEADING, headline, row_cells, shows_rows, would_be
 
 DECISIVE: Final = "<- decides"
 _ROWS: Final = 12
@@ -309,16 +309,15 @@ def _causes(explanation: Explanation, style: Style) -> Iterator[str]:
 
 def _remedies(explanation: Explanation, style: Style) -> Iterator[str]:
     if explanation.remedies:
-        yield "Any one of these places it (each verified by deciding again):"
+        if all(each.result for each in explanation.remedies):
+            yield "Any one of these places it (each verified by deciding again):"
+        else:
+            yield "After any one of these a policy claims it (each verified by the rules of Karmada's detector):"
         yield from _remedy_lines(explanation.remedies, style)
     if explanation.remedy_search is not None and (
         end := _search_end(explanation.remedy_search, found=bool(explanation.remedies))
     ):
         yield from style.wrap(end, indent="  ")
-
-
-NO_RESULT: Final = "Karmada then makes its binding"
-"""What follows a change after which a policy claims a template: only with its binding is there a placement."""
 
 
 def _remedy_lines(remedies: Sequence[Remedy], style: Style) -> list[str]:

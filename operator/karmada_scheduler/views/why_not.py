@@ -9,7 +9,7 @@ from typing import Final
 from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.explain.model import Cause, Stage, Target
 from karmada_scheduler.views.layout import Style, table
-from karmada_scheduler.views.state import Fold, headline
+from karmada_scheduler.views.state import NO_RESULT, Fold, headline
 from karmada_scheduler.whynot.edits import Side
 from karmada_scheduler.whynot.model import EditShown, GoalType, Remedy, WhyNot
 from karmada_scheduler.whynot.reverse import WhyNotCluster
@@ -17,6 +17,8 @@ from karmada_scheduler.whynot.reverse import WhyNotCluster
 _CLUSTERS: Final = 4
 _TRIED: Final = 8
 _NAMES: Final = 3
+_CLAIMED: Final = "Each was verified by the rules of Karmada's detector."
+_CLAIMING: Final = "Changes after which a policy claims it"
 VERIFIED: Final = "Each was verified by deciding again; none of their parts can be left out."
 
 
@@ -83,8 +85,10 @@ def _answers(found: WhyNot, style: Style) -> Iterator[list[str]]:
     if not found.remedies:
         yield style.wrap(none_found(found), indent="  ")
         return
+    is_claiming = not found.search.decisions
     is_here = {
-        id(each): each.uses_cluster or found.goal.type is not GoalType.ON_CLUSTER for each in found.remedies
+        id(each): is_claiming or each.uses_cluster or found.goal.type is not GoalType.ON_CLUSTER
+        for each in found.remedies
     }
     here = [each for each in found.remedies if is_here[id(each)]]
     others = [each for each in found.remedies if not is_here[id(each)]]
@@ -95,7 +99,9 @@ def _answers(found: WhyNot, style: Style) -> Iterator[list[str]]:
         (f"Changes that place the binding without {found.cluster}", others),
     ):
         if remedies:
-            lines += style.wrap(f"{title}. {VERIFIED}" if not lines else f"{title}:")
+            lines += style.wrap(
+                f"{title}. {_CLAIMED if is_claiming else VERIFIED}" if not lines else f"{title}:"
+            )
         for remedy in remedies:
             lines += _remedy(number, remedy, style)
             number += 1
@@ -106,16 +112,18 @@ def title_text(found: WhyNot) -> str:
     """Return the title of the changes that reach the goal."""
     match found.goal.type:
         case GoalType.PLACED:
-            return "Changes that place it"
+            return "Changes that place it" if found.search.decisions else _CLAIMING
         case GoalType.OFF_CLUSTER:
             return f"Changes after which it leaves {found.cluster}"
         case _:
-            return f"Changes that put replicas on {found.cluster}"
+            return f"Changes that put replicas on {found.cluster}" if found.search.decisions else _CLAIMING
 
 
 def none_found(found: WhyNot) -> str:
     """Return that no change was found, and how far the search went."""
     facts = found.search
+    if not facts.decisions:
+        return "No change of a policy is known after which it is claimed."
     if facts.complete:
         return (
             f"None found: no set of up to {counted(facts.max_depth, 'change')} that this search knows reaches it "
@@ -171,7 +179,7 @@ def described(edit: EditShown) -> str:
 
 def _placement(placement: Sequence[Target], style: Style) -> str:
     if not placement:
-        return "no cluster"
+        return NO_RESULT
     return style.fold(
         [f"{each.name} {each.replicas}" if each.replicas else each.name for each in placement],
         limit=_CLUSTERS,
@@ -187,7 +195,8 @@ def _end(found: WhyNot, style: Style) -> Iterator[str]:
         yield from style.wrap(f"Without effect (tried): {listed}.", indent="  ")
     for note in found.notes:
         yield from style.wrap(f"Note: {note}", indent="  ")
-    yield from style.wrap(extent(found), indent="  ")
+    if found.search.decisions:
+        yield from style.wrap(extent(found), indent="  ")
 
 
 def extent(found: WhyNot) -> str:

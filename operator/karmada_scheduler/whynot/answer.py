@@ -106,7 +106,7 @@ def answer(
     return WhyNot(
         binding=BindingShown(*binding.key, binding.generation, binding.spec.replicas),
         cluster=question.cluster,
-        goal=_goal_shown(goal, as_new=objects.as_new),
+        goal=goal_shown(goal, as_new=objects.as_new),
         state=state,
         holds=next_holds and _is_stored(objects, goal, root),
         next_holds=next_holds,
@@ -165,7 +165,8 @@ def _placing(
     return others.answers
 
 
-def _goal_shown(goal: Goal, *, as_new: bool) -> GoalShown:
+def goal_shown(goal: Goal, *, as_new: bool) -> GoalShown:
+    """Return a goal as it is printed."""
     if isinstance(goal, OnCluster):
         return GoalShown(GoalType.ON_CLUSTER, goal.replicas, as_new)
     return GoalShown(GoalType.OFF_CLUSTER if isinstance(goal, OffCluster) else GoalType.PLACED, 0, as_new)

@@ -51,7 +51,7 @@ def caution_of(edits: Sequence[Edit], before: Outcome, after: Outcome, gates: Fe
     found: dict[str, None] = {}
     for each in edits:
         if each.harm is Harm.UNCHECKED:
-            found[_unchecked(before, after, gates)] = None
+            found[_unchecked(before, after, gates, lacks=each.op.startswith("dropRequest"))] = None
         elif each.harm is Harm.WIDENS and each.op in _OF_AFFINITY:
             found[_widened(before, after)] = None
         elif each.caution:
@@ -83,25 +83,26 @@ def _is_selected(placement: Placement, cluster: Cluster) -> bool:
     )
 
 
-def _unchecked(before: Outcome, after: Outcome, gates: FeatureGates) -> str:
+def _unchecked(before: Outcome, after: Outcome, gates: FeatureGates, *, lacks: bool) -> str:
     """Return how many Pods of the result do not fit with the requests as they are."""
     present = before.replicas
     added = {
         name: wanted
         for name, replicas in after.replicas.items()
-        if (wanted := _units(after, replicas) - _units(before, present.get(name, 0))) > 0
+        if (wanted := _units(after, replicas) - (_units(before, present[name]) if name in present else 0)) > 0
     }
     fits = {name: _fits(before, name, gates) for name in added}
     short = {name: wanted - fits[name] for name, wanted in added.items() if fits[name] < wanted}
+    pending = "stay Pending" + (", or lack what they ask for" if lacks else "")
     what = "sets of Pods" if _counts_sets(before, gates) else "Pods"
     if not short:
         return "It ends the check of capacity: later replicas may not fit anywhere."
     if not any(fits.values()):
         asked = _asked(before)
-        return f"It only ends the check: all {what} would stay Pending, because {_names(short)} can take one{asked}."
+        return f"It only ends the check: all {what} would {pending}, because {_none_can(list(short))} take one{asked}."
     missing = sum(short.values())
     return (
-        f"It only ends the check: {missing} of {sum(added.values())} new {what} would stay Pending "
+        f"It only ends the check: {missing} of {sum(added.values())} new {what} would {pending} "
         f"({', '.join(f'{name} can take {fits[name]} of {added[name]}' for name in list(short)[:3])})."
     )
 
@@ -117,9 +118,8 @@ def _units(outcome: Outcome, replicas: int) -> int:
     )
 
 
-def _names(short: Sequence[str] | dict[str, int]) -> str:
-    names = list(short)
-    return names[0] if len(names) == 1 else f"none of {', '.join(names[:3])}"
+def _none_can(names: Sequence[str]) -> str:
+    return f"{names[0]} cannot" if len(names) == 1 else f"none of {', '.join(names[:3])} can"
 
 
 def _asked(outcome: Outcome) -> str:

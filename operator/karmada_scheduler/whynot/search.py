@@ -192,7 +192,10 @@ class Search:
         left = [edits for _, _, edits, _ in self._queue if edits not in self._tried]
         self._found.complete = not left and not self._nodes
         self._found.all_singles = all(len(edits) > 1 for edits in left)
-        self._found.answers = _chosen(self._found.answers, self._bounds.answers)
+        answers = self._found.answers
+        if isinstance(self._goal, IsPlaced | IsDecided):
+            answers = _simplest(answers)
+        self._found.answers = _chosen(answers, self._bounds.answers)
         return self._found
 
     def _delay(self, edits: Edits) -> float:
@@ -360,6 +363,16 @@ def _keys(edits: Iterable[Edit]) -> frozenset[object]:
         else:
             keys.add((each.slot, each.op, each.quantity.at > each.quantity.base))
     return frozenset(keys)
+
+
+def _simplest(answers: Sequence[Answer]) -> list[Answer]:
+    """Return the answers with the fewest edits that do no harm, and the harmful ones with no more.
+
+    To place a binding anywhere, somebody who can change one thing does not change two.
+    """
+    harmless = [len(each.edits) for each in answers if each.harm is Harm.NONE]
+    fewest = min(harmless, default=min((len(each.edits) for each in answers), default=0))
+    return [each for each in answers if len(each.edits) <= fewest]
 
 
 def _chosen(answers: Sequence[Answer], count: int) -> list[Answer]:

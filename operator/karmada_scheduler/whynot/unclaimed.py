@@ -7,10 +7,23 @@ from typing import Final
 
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.claims.selectors import Match
-from karmada_scheduler.explain.policies import Miss, Template, match_of, misses
+from karmada_scheduler.explain.model import Explanation
+from karmada_scheduler.explain.policies import Miss, Template, differing_label, match_of, misses
 from karmada_scheduler.whynot.detector import ref_of
 from karmada_scheduler.whynot.edits import Action, Edit, Harm, ObjectRef, Side, edit, patched
-from karmada_scheduler.whynot.model import EditShown, ObjectPatch, ObjectShown, Remedy, Touched, Verified
+from karmada_scheduler.whynot.model import (
+    BindingShown,
+    EditShown,
+    GoalShown,
+    NextDecision,
+    ObjectPatch,
+    ObjectShown,
+    Remedy,
+    SearchShown,
+    Touched,
+    Verified,
+    WhyNot,
+)
 
 _NEAREST: Final = 2
 _LEAST_LIKENESS: Final = 0.5
@@ -29,10 +42,8 @@ def claiming(policies: Sequence[Manifest], template: Template, *, most: int = 3)
     if template.is_reserved:
         return []
     near = [each for each in misses(policies, template) if each.index >= 0][:_NEAREST]
-    proposed = [
-        *(found for each in near for found in _corrected(each, template)),
-        *map(_added, near, [template] * len(near)),
-    ]
+    proposed = [found for each in near for found in _corrected(each, template)]
+    proposed += [_added(each, template) for each in near[:1]]
     found: list[Remedy] = []
     for each in proposed:
         changed = patched([each], {each.target: _policy(near, each.target)})
@@ -57,6 +68,40 @@ def claiming(policies: Sequence[Manifest], template: Template, *, most: int = 3)
     return found[:most]
 
 
+def answer_unclaimed(
+    explanation: Explanation, policies: Sequence[Manifest], template: Template, goal: GoalShown, cluster: str
+) -> WhyNot:
+    """Return the answer about a template that has no binding: nothing is decided, so nothing is searched.
+
+    Args:
+        explanation: Why it has none.
+        policies: All policies.
+        template: The template.
+        goal: What is asked for.
+        cluster: The cluster in question; "" if the goal is that it is placed anywhere.
+    """
+    head = explanation.binding
+    return WhyNot(
+        binding=BindingShown(head.kind, head.namespace, head.name, 0, 0),
+        cluster=cluster,
+        goal=goal,
+        state=explanation.state,
+        holds=False,
+        next_holds=False,
+        provenance=explanation.provenance,
+        present=(),
+        next=NextDecision((), "", ""),
+        causes=explanation.causes,
+        remedies=tuple(claiming(policies, template)),
+        ineffective=(),
+        search=SearchShown(
+            complete=False, decisions=0, runs=0, max_runs=0, max_depth=1, seconds=0.0, timeout_seconds=0.0,
+            exhausted_singles=False, ended_by="",
+        ),
+        notes=("Where it is placed is not known before it has a binding.",),
+    )  # fmt: skip
+
+
 def _policy(near: Sequence[Miss], target: ObjectRef) -> Manifest:
     return next(each.policy for each in near if ref_of(each.policy) == target)
 
@@ -69,7 +114,11 @@ def _corrected(miss: Miss, template: Template) -> Iterator[Edit]:
         "namespace": template.namespace,
         "name": template.name,
     }
-    if miss.field not in wanted or miss.closeness[1] < _LEAST_LIKENESS:
+    if miss.closeness[1] < _LEAST_LIKENESS:
+        return
+    if miss.field == "labelSelector":
+        yield from _corrected_label(miss, template)
+    if miss.field not in wanted:
         return
     asked = miss.policy["spec"]["resourceSelectors"][miss.index].get(miss.field)
     yield edit(
@@ -80,6 +129,20 @@ def _corrected(miss: Miss, template: Template) -> Iterator[Edit]:
         if miss.field == "name"
         else "",
     )  # fmt: skip
+
+
+def _corrected_label(miss: Miss, template: Template) -> Iterator[Edit]:
+    """Yield the selector with the label of the template, if one value differs."""
+    selector = miss.policy["spec"]["resourceSelectors"][miss.index]
+    key, labels = differing_label(selector, template.labels), template.labels or {}
+    if key:
+        asked = selector["labelSelector"]["matchLabels"][key]
+        yield edit(
+            Side.POLICY, "correctSelector", ref_of(miss.policy), Action.SET,
+            ("spec", "resourceSelectors", miss.index, "labelSelector", "matchLabels", key), value=labels[key],
+            text=f"select {key}={labels[key]} instead of {key}={asked} in {miss.name}",
+            caution="What the selector matches now is released.",
+        )  # fmt: skip
 
 
 def _added(miss: Miss, template: Template) -> Edit:

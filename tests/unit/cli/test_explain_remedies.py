@@ -103,7 +103,7 @@ def test_each_change_places_the_binding_as_it_says(
 
 
 def test_no_part_of_a_change_can_be_left_out(files: Files) -> None:
-    tainted = [cluster(name).taint("a=b:NoSchedule").region("eu") for name in ("m1", "m2")]
+    tainted = [cluster(name).taint(f"{name}=b:NoSchedule").region("eu") for name in ("m1", "m2")]
     files.put(binding("web").replicas(2).duplicated().spread("cluster", 2, 2), *tainted)
 
     remedies = files.fields("web-deployment", LONG)["remedies"]
@@ -194,3 +194,12 @@ def test_a_peer_of_a_workload_group_may_leave_it(files: Files) -> None:
     assert fields["causes"][0]["code"] == "GroupAntiAffinity"
     changed = {each["object"]["name"] for remedy in fields["remedies"] for each in remedy["edits"]}
     assert "one-deployment" in changed
+
+
+def test_more_capacity_of_a_cluster_places_it_after_the_explanation_was_decided(files: Files) -> None:
+    made = binding("web").request({"cpu": "200", "memory": "64Mi"}).replicas(4).dynamic_weight().names("m1")
+    files.put(made, cluster("m1").capacity(cpu=16, memory="64Gi", pods=110))
+
+    _, out = files.explain("web-deployment", LONG)
+
+    assert "784 cpu free: 4 replicas fit (0 now) (3 is not enough)" in " ".join(out.split())

@@ -35,6 +35,7 @@ from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.runtime import filter_cache
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults
 from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.snapshot import ChangeLog
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, framework, gates
 
 NAMES = [f"m{number}" for number in range(1, 10)]
@@ -486,3 +487,18 @@ def test_a_value_that_is_larger_than_the_cache_is_not_cached() -> None:
         found = cached.get(key, lambda made=made: made, max_size=9)  # type: ignore[misc]
         assert found == (made if key != "b" and made != "other" else "four")
     assert len(cached) == 2
+
+
+def test_a_cluster_that_changes_after_the_snapshots_get_a_log_is_seen() -> None:
+    first, changed = cluster("m1").build(), cluster("m1").build()
+    log = ChangeLog()
+    results = FilterResults("key")
+    results.refresh(Snapshot.of([first]), lambda _: {})
+    results.refresh(Snapshot.of([first], log=log), lambda _: {})
+    before = results.version
+
+    log.append("m1")
+    results.refresh(Snapshot.of([changed], log=log), lambda _: {})
+
+    assert results.changed_since(before) != frozenset()
+    assert list(results.feasible) == [changed]

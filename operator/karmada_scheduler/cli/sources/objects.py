@@ -28,6 +28,7 @@ from karmada_scheduler.cli.sources.live import (
 )
 from karmada_scheduler.cli.sources.times import seconds
 from karmada_scheduler.explain.names import nearest
+from karmada_scheduler.explain.policies import Template
 from karmada_scheduler.state.model import SchedulerShown
 from karmada_scheduler.state.schedulers import Schedulers, schedulers_of
 from karmada_scheduler.state.stored import mapping, mappings
@@ -141,6 +142,19 @@ class Objects:
             }:
                 return each
         return None
+
+    def unclaimed_template(self, name: str, namespace: str, keys: Sequence[BindingKey]) -> Template | None:
+        """Return the template ``KIND/NAME`` if it has no binding; None if it has one, or was not read.
+
+        Raises:
+            NoAnswerError: The policies cannot be read.
+        """
+        found = self.find_template(name, namespace)
+        if found is None or any(each.key in keys for each in self.bindings):
+            return None
+        if self.is_live and self.policies is None:
+            raise NoAnswerError(f"{name} has no binding, and the policies cannot be read")
+        return Template(found.api_version, found.kind, found.namespace, found.name, found.labels)
 
     def find(self, keys: Sequence[BindingKey]) -> Binding:
         """Return the binding of the first key that exists.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -31,11 +31,12 @@ from karmada_scheduler.whynot.detector import ref_of
 from karmada_scheduler.whynot.dispatching import overwritten, resumed
 from karmada_scheduler.whynot.edits import ObjectRef, Side
 from karmada_scheduler.whynot.goals import IsDecided, IsPlaced
-from karmada_scheduler.whynot.model import EditShown, ObjectShown
+from karmada_scheduler.whynot.model import EditShown, ObjectPatch, ObjectShown
 from karmada_scheduler.whynot.model import Remedy as Found
 from karmada_scheduler.whynot.objects import ObjectSet
 from karmada_scheduler.whynot.search import Bounds
 from karmada_scheduler.whynot.unclaimed import claiming
+from karmada_scheduler.whynot.vocabulary.filters import BECOME_READY
 
 _CURABLE: Final = frozenset(
     {
@@ -178,12 +179,18 @@ def _remedy(found: Found, explanation: Explanation) -> Remedy:
             RemedyEdit(each.side.value, each.op, _object(each.object), each.text, each.instead)
             for each in found.edits
         ),
-        apply=tuple(RemedyPatch(_object(each.object), each.patch) for each in found.apply),
+        apply=tuple(RemedyPatch(_object(each.object), each.patch) for each in _applicable(found)),
         moves=found.moves,
         rank=found.rank,
         harm=found.harm.value,
         caution=found.caution,
     )
+
+
+def _applicable(found: Found) -> Iterator[ObjectPatch]:
+    """Yield the patches, without those of taints that Karmada's controllers would set again."""
+    effects = {each.object for each in found.edits if each.op == BECOME_READY}
+    yield from (each for each in found.apply if each.object not in effects)
 
 
 def _object(shown: ObjectShown) -> ChangedObject:

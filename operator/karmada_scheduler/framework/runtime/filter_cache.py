@@ -107,6 +107,8 @@ Version = tuple[int, int]
 The log has the clusters that changed after a position, as far as it goes back, so nothing is stored per version.
 """
 
+_NO_VERSION: Final[Version] = (-1, -1)
+
 
 class FilterResults:
     """The results of all filters for each cluster, for bindings with one key that are on no cluster.
@@ -156,6 +158,8 @@ class FilterResults:
             # Without a log, snapshots at equal positions may differ.
             era += bool(names or snapshot.position)
             self._latest = self.version, names if not snapshot.position else None
+        else:
+            self._latest = _NO_VERSION, None  # there may be changes after it
         if names:
             self._filter_again(names, snapshot, filter_clusters)
         self.version = era, snapshot.position

@@ -193,9 +193,12 @@ def _names(context: Context, path: Path, names: list[str]) -> Iterator[Edit]:
                 "correctClusterName", Action.SET, (*path, "clusterNames", index),
                 f"write {near} instead of {each}, which does not exist", value=near, extra=-0.2,
             )  # fmt: skip
+    # A policy that names clusters which exist means them: what refuses them comes first.
+    is_meant = any(context.outcome.cluster(each) is not None for each in names)
     yield context.policy(
-        "addClusterName", Action.APPEND, (*path, "clusterNames"), f"add {name} to clusterNames", value=name
-    )
+        "addClusterName", Action.APPEND, (*path, "clusterNames"), f"add {name} to clusterNames", value=name,
+        extra=0.5 if is_meant and not context.is_wanted else 0.0,
+    )  # fmt: skip
 
 
 def _labels(context: Context, path: Path, selector: dict[str, Any]) -> Iterator[Edit]:

@@ -235,4 +235,6 @@ def _request(
             extra=0.2,
         )
 
-    yield from amounts_of(build, f"{name} request", base=base, amounts=[base // 2, 1], unit=suffix)
+    yield from amounts_of(
+        build, f"{name} request", base=base, amounts=[each for each in (base // 2, 1) if each], unit=suffix
+    )

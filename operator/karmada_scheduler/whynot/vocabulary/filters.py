@@ -12,18 +12,15 @@ from karmada_scheduler.api.placement import (
     SPREAD_BY_REGION,
     SPREAD_BY_ZONE,
 )
+from karmada_scheduler.api.well_known import CORDON_TAINT, KARMADA_TAINTS
 from karmada_scheduler.core.available_replicas import counts_component_sets
 from karmada_scheduler.explain.names import nearest, nearest_value
 from karmada_scheduler.whynot.edits import Action, Edit, Harm, ObjectRef, Side
 from karmada_scheduler.whynot.vocabulary import affinity
 from karmada_scheduler.whynot.vocabulary.context import PLACEMENT, Context
 
-CORDON_TAINT: Final = "cluster.karmada.io/unschedulable"
-"""Set by ``karmadactl cordon``."""
-KARMADA_TAINTS: Final = frozenset(
-    {"cluster.karmada.io/not-ready", "cluster.karmada.io/unreachable", "cluster.karmada.io/terminating"}
-)
-"""Set and removed by Karmada's controllers, whatever a person does."""
+BECOME_READY: Final = "becomeReady"
+"""The repair of a cluster, of which the removal of taints is the effect."""
 
 
 def proposals(context: Context) -> Iterator[Edit]:
@@ -131,7 +128,7 @@ def _ready_again(context: Context, ours: Sequence[Taint], listed: list[Any]) -> 
     kept = [each for each in listed if not isinstance(each, dict) or each.get("key") not in keys]
     shown = ", ".join(sorted(keys))
     return context.on_cluster(
-        "becomeReady", Action.SET, ("spec", "taints"), f"it is down ({shown}) and has to be Ready again", value=kept,
+        BECOME_READY, Action.SET, ("spec", "taints"), f"it is down ({shown}) and has to be Ready again", value=kept,
         extra=-1.0,
         instead=f"Repair {context.name} until its condition Ready is True; Karmada then removes the taint by itself.",
     )  # fmt: skip

@@ -19,7 +19,7 @@ def proposals(context: Context) -> Iterator[Edit]:
     if refused is not None:
         limit, wanted = (shown(refused.resource, each) for each in (refused.limit, refused.requested))
         yield context.make(
-            Side.QUOTA, "raiseQuota", refused.quota, Action.SET, ("spec", "overall", refused.resource), value=wanted,
+            Side.QUOTA, "raiseQuota", refused.quota, Action.SET, ("spec", "overall", refused.resource), value=wanted, extra=-0.5,
             text=f"raise {refused.resource} of the quota {refused.quota.name} to {wanted} ({limit} now)",
         )  # fmt: skip
     yield from capacity.requests(context)
@@ -40,5 +40,6 @@ def _fewer_replicas(context: Context) -> Iterator[Edit]:
             text=f"{amount} replicas ({base} now)", extra=-0.5,
         )  # fmt: skip
 
-    amounts = [each for each in (most or 0, base // 2, 1) if 0 < each < base]
+    present = sum(each.replicas for each in binding.spec.clusters)
+    amounts = [most] if most is not None and present < most < base else []  # no replica that runs is stopped
     yield from amounts_of(build, "replicas", base=base, amounts=amounts)

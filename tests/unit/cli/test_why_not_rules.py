@@ -1,0 +1,258 @@
+"""Remedies that the core does not decide alone: quotas, policies, schedulers, dispatching."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from karmada_scheduler.cli.main import main
+from karmada_scheduler.testing import BindingBuilder, binding, cluster
+
+ID = "propagationpolicy.karmada.io/permanent-id"
+POLICY_API = "policy.karmada.io/v1alpha1"
+
+
+def policy(
+    name: str, *clusters: str, selects: str = "web", kind: str = "Deployment", **spec: Any
+) -> dict[str, Any]:
+    selector = {"apiVersion": "apps/v1", "kind": kind, "name": selects}
+    return {
+        "apiVersion": POLICY_API,
+        "kind": "PropagationPolicy",
+        "metadata": {"name": name, "namespace": "default", "labels": {ID: name}},
+        "spec": {
+            "resourceSelectors": [selector],
+            "placement": {"clusterAffinity": {"clusterNames": list(clusters)}},
+            **spec,
+        },
+    }
+
+
+def claimed(made: BindingBuilder, by: str) -> dict[str, Any]:
+    manifest = made.label(ID, by).manifest()
+    manifest["metadata"].setdefault("annotations", {}).update(
+        {"propagationpolicy.karmada.io/namespace": "default", "propagationpolicy.karmada.io/name": by}
+    )
+    return manifest
+
+
+def asked(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    *question: str,
+    command: str = "why-not",
+    **files: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """Return the answer over files; clusters m1 and m2 can take 9 cpu each."""
+    clusters = [cluster(name).capacity(cpu=9, memory="100Gi", pods=100).manifest() for name in ("m1", "m2")]
+    flags = []
+    for kind, manifests in {"clusters": clusters, **files}.items():
+        path = folder / f"{kind}.yaml"
+        path.write_text(yaml.safe_dump_all(manifests))
+        flags.append(f"--{kind}={path}")
+    main([command, *question, *flags, "-o", "json", "--timeout", "1m"])
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def ops(found: dict[str, Any]) -> list[list[str]]:
+    return [[edit["op"] for edit in each["edits"]] for each in found["remedies"]]
+
+
+def test_a_refusal_by_a_quota_is_cured_by_fewer_replicas_smaller_requests_or_a_higher_limit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = binding("web").replicas(3, cpu=1).dynamic_weight().generation(1).observed_generation(1)
+    made.condition(type="Scheduled", status="False", reason="QuotaExceeded", message="exceeded")
+    quota = {
+        "apiVersion": POLICY_API,
+        "kind": "FederatedResourceQuota",
+        "metadata": {"name": "team-a", "namespace": "default"},
+        "spec": {"overall": {"cpu": "5"}},
+        "status": {"overallUsed": {"cpu": "3"}},
+    }
+
+    found = asked(
+        tmp_path, capsys, "rb/web-deployment", "--placed", bindings=[made.manifest()], quotas=[quota]
+    )
+
+    assert not found["holds"]
+    assert found["state"]["name"] == "held"
+    assert found["next"]["reason"] == "QuotaExceeded"
+    assert ops(found) == [["setReplicas"], ["raiseQuota"], ["setRequest"]]
+    fewer, higher, _ = found["remedies"]
+    assert fewer["edits"][0]["minimal"]["at"] == 2
+    assert fewer["edits"][0]["minimal"]["failsAt"] == 3
+    assert higher["edits"][0]["text"] == "raise cpu of the quota team-a to 6 (5 now)"
+    assert higher["apply"][0] == {
+        "object": {"kind": "FederatedResourceQuota", "namespace": "default", "name": "team-a"},
+        "patch": [{"op": "replace", "path": "/spec/overall/cpu", "value": "6"}],
+    }
+
+
+def test_a_quota_does_not_count_as_long_as_none_has_refused_the_binding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = binding("web").replicas(3, cpu=1).dynamic_weight()
+    quota = {
+        "kind": "FederatedResourceQuota",
+        "metadata": {"name": "team-a", "namespace": "default"},
+        "spec": {"overall": {"cpu": "1"}},
+    }
+
+    found = asked(
+        tmp_path, capsys, "rb/web-deployment", "--placed", bindings=[made.manifest()], quotas=[quota]
+    )
+
+    assert found["nextHolds"]
+
+
+def test_preemption_comes_first_where_a_policy_holds_the_template(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = claimed(binding("web").replicas(3, cpu=1).duplicated().names("m1"), "b-low")
+    policies = [policy("b-low", "m1"), policy("b-high", "m2", priority=5)]
+
+    found = asked(tmp_path, capsys, "rb/web-deployment", "m2", bindings=[mine], policies=policies)
+
+    first = found["remedies"][0]
+    assert [each["op"] for each in first["edits"]] == ["preempt"]
+    assert first["result"] == [{"name": "m2", "replicas": 3}]
+    assert "PropagationPolicyPreemption" in first["caution"]
+    assert first["apply"][0]["object"]["name"] == "b-high"
+
+
+def test_preemption_of_an_equal_priority_needs_a_higher_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = claimed(binding("web").replicas(3, cpu=1).duplicated().names("m1"), "b-low")
+    policies = [policy("b-low", "m1"), policy("a-same", "m2")]
+
+    found = asked(tmp_path, capsys, "rb/web-deployment", "m2", bindings=[mine], policies=policies)
+
+    assert sorted(ops(found)[0]) == ["preempt", "setPriority"]
+
+
+def test_the_selector_of_the_nearest_policy_is_corrected_for_a_workload_without_a_binding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workload = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "s13-none", "namespace": "default"},
+    }
+    policies = [policy("a-first", selects="other"), policy("s13", selects="s13-nome")]
+    others = [binding("other").replicas(1).duplicated().manifest()]
+
+    for command, question in (("explain", ()), ("why-not", ("--placed",)), ("why-not", ("m1",))):
+        found = asked(
+            tmp_path, capsys, "deployment/s13-none", *question, command=command,
+            bindings=others, policies=policies, workloads=[workload],
+        )  # fmt: skip
+
+        [cause] = found["causes"]
+        assert cause["code"] == "NotClaimed"
+        assert next(iter(cause["evidence"]["nearest"])) == "PropagationPolicy default/s13"
+        assert ops(found)[0] == ["correctSelector"]
+        assert found["remedies"][0]["apply"][0]["patch"] == [
+            {"op": "replace", "path": "/spec/resourceSelectors/0/name", "value": "s13-none"}
+        ]
+
+
+@pytest.mark.parametrize("by", ["policy", "binding"])
+def test_dispatching_is_resumed_where_it_is_suspended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], by: str
+) -> None:
+    made = binding("web").replicas(2, cpu=1).duplicated().names("m1").on(m1=2).applied().generation(1)
+    mine = claimed(made.observed_generation(1), "web")
+    mine["spec"]["suspension"] = {"dispatching": True}
+    spec: dict[str, Any] = {"suspension": {"dispatching": True}} if by == "policy" else {}
+
+    found = asked(
+        tmp_path,
+        capsys,
+        "rb/web-deployment",
+        command="explain",
+        bindings=[mine],
+        policies=[policy("web", "m1", **spec)],
+    )
+
+    [remedy] = [each for each in found["remedies"] if each["edits"][0]["op"] == "resumeDispatching"]
+    assert remedy["apply"][0]["object"]["kind"] == (
+        "PropagationPolicy" if by == "policy" else "ResourceBinding"
+    )
+    assert remedy["result"] == [{"name": "m1", "replicas": 2}]
+
+
+def test_a_cluster_does_not_get_what_a_quota_refuses_at_the_next_decision(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = binding("web").replicas(3, cpu=1).duplicated().generation(1).observed_generation(1)
+    made.condition(type="Scheduled", status="False", reason="QuotaExceeded", message="exceeded")
+    due = binding("due").replicas(1).duplicated().manifest()
+
+    found = asked(tmp_path, capsys, "--cluster", "m1", bindings=[made.manifest(), due])
+
+    assert found["atOnce"] == 1
+    assert [(each["code"], each["names"]) for each in found["groups"]] == [
+        ("QuotaRefused", ["default/web-deployment"])
+    ]
+
+
+def test_no_replica_that_runs_is_stopped_because_of_a_quota(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = binding("web").replicas(4, cpu=1).dynamic_weight().on(m1=2).applied().generation(2)
+    made.observed_generation(2).last_scheduled("2026-11-22T10:00:00Z")
+    made.condition(type="Scheduled", status="False", reason="QuotaExceeded", message="exceeded")
+    quota = {
+        "kind": "FederatedResourceQuota",
+        "metadata": {"name": "team-a", "namespace": "default"},
+        "spec": {"overall": {"cpu": "2"}},
+        "status": {"overallUsed": {"cpu": "2"}},
+    }
+
+    found = asked(
+        tmp_path, capsys, "rb/web-deployment", "--placed", bindings=[made.manifest()], quotas=[quota]
+    )
+
+    assert "raise cpu of the quota team-a to 4 (2 now)" in [
+        edit["text"] for each in found["remedies"] for edit in each["edits"]
+    ]
+    replicas = [
+        edit["minimal"]["at"]
+        for each in found["remedies"]
+        for edit in each["edits"]
+        if edit["op"] == "setReplicas"
+    ]
+    assert replicas == []
+
+
+def test_a_label_of_the_nearest_policy_is_corrected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metadata = {"name": "web", "namespace": "default", "labels": {"app": "front"}}
+    workload = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
+    policies = [policy("a-other"), policy("front")]
+    for each, label in zip(policies, ("other", "frnot"), strict=True):
+        [selector] = each["spec"]["resourceSelectors"]
+        del selector["name"]
+        selector["labelSelector"] = {"matchLabels": {"app": label}}
+    others = [binding("other").replicas(1).duplicated().manifest()]
+
+    found = asked(
+        tmp_path, capsys, "deployment/web", command="explain", bindings=others, policies=policies,
+        workloads=[workload],
+    )  # fmt: skip
+
+    assert found["causes"][0]["text"] == (
+        "no policy matches it; nearest: PropagationPolicy default/front, but its labelSelector wants app=frnot, and it has "
+        "app=front"
+    )
+    assert found["remedies"][0]["apply"][0]["patch"] == [
+        {"op": "replace", "path": "/spec/resourceSelectors/0/labelSelector/matchLabels/app", "value": "front"}
+    ]

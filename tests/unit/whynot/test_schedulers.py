@@ -1,0 +1,90 @@
+"""A binding of a scheduler that is missing or down: nobody decides, and another name, or its start, is the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.manifest import Manifest
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.core.condition import SUCCESS
+from karmada_scheduler.explain.model import Provenance, Tense
+from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.state.model import BindingState, SchedulerShown, SchedulerStatus, StateName
+from karmada_scheduler.state.schedulers import Schedulers
+from karmada_scheduler.testing import binding, cluster
+from karmada_scheduler.whynot.answer import Question, answer
+from karmada_scheduler.whynot.edits import Harm, ObjectRef
+from karmada_scheduler.whynot.goals import Goal, IsDecided, IsPlaced
+from karmada_scheduler.whynot.model import WhyNot
+from karmada_scheduler.whynot.objects import ObjectSet, Scheduled
+from karmada_scheduler.whynot.search import Bounds
+
+RUNNING = SchedulerShown("my-scheduler", SchedulerStatus.RUNNING, "Lease a/b")
+STATE = BindingState(StateName.NOBODY_DECIDES)
+
+
+class PlacesEverything:
+    """Puts every binding on its only cluster."""
+
+    def parse_cluster(self, manifest: Manifest) -> Cluster:
+        return Cluster.from_manifest(manifest)
+
+    def parse_binding(self, manifest: Manifest) -> Binding:
+        return Binding.from_manifest(manifest)
+
+    def schedule(self, snapshot: Snapshot, bindings: object, key: BindingKey) -> Scheduled:
+        del snapshot, bindings, key
+        return Scheduled(ScheduleType.FIRST, TARGETS, None, code=SUCCESS)
+
+
+TARGETS = binding("web").on(m1=2).build().spec.clusters
+
+
+def asked(known: Mapping[str, SchedulerShown], goal: Goal, *, problem: str = "") -> WhyNot:
+    manifest = binding("web").replicas(2).scheduler("my-schedler").manifest()
+    made = Binding.from_manifest(manifest)
+    m1 = cluster("m1").manifest()
+    objects = ObjectSet(
+        made.key,
+        FeatureGates(),
+        PlacesEverything(),
+        {ObjectRef("Cluster", "", "m1"): (m1, Cluster.from_manifest(m1))},
+        {ObjectRef(*made.key): (manifest, made)},
+        schedulers=Schedulers(known, problem=problem),
+    )
+    provenance = Provenance(Tense.RECOMPUTED, "files")
+    return answer(
+        objects, Question("", goal), Bounds(60), state=STATE, provenance=provenance, causes=lambda _: ()
+    )
+
+
+@pytest.mark.parametrize("goal", [IsPlaced(), IsDecided()])
+def test_a_missing_scheduler_is_replaced_by_the_nearest_that_exists(goal: Goal) -> None:
+    found = asked({"my-scheduler": RUNNING, "default-scheduler": RUNNING}, goal)
+
+    assert not found.next_holds
+    assert found.next.reason == "NobodyDecides"
+    [edit] = found.remedies[0].edits
+    assert edit.text == "schedulerName my-scheduler instead of my-schedler"
+    assert "delete the policy" in edit.instead
+    assert found.remedies[0].harm is Harm.NONE
+
+
+def test_a_scheduler_that_is_down_has_to_run_again_before_another_one_is_named() -> None:
+    down = SchedulerShown("my-schedler", SchedulerStatus.DOWN, "its Lease", "2026-11-24T10:00:00Z")
+
+    found = asked({"my-schedler": down, "my-scheduler": RUNNING}, IsPlaced())
+
+    assert [each.edits[0].op for each in found.remedies] == ["startScheduler", "setSchedulerName"]
+    assert found.remedies[0].apply == ()
+    assert [each.replicas for each in found.remedies[0].result] == [2]
+    assert found.remedies[1].harm is Harm.WIDENS
+
+
+def test_without_knowing_which_schedulers_exist_each_of_them_may_decide() -> None:
+    assert asked({}, IsPlaced(), problem="forbidden").next_holds
