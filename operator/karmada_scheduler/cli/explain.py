@@ -198,8 +198,11 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
     Raises:
         NoAnswerError: There is no answer.
     """
-    if not arguments.replay and explain_all.is_asked(arguments):
-        return _of_all(arguments, own)
+    if explain_all.is_asked(arguments):
+        if not arguments.replay:
+            return _of_all(arguments, own)
+        with capture.replayed(arguments) as found:
+            return _of_all(found.arguments, own)
     arguments.namespace = arguments.namespace or "default"
     if arguments.watch is not None:
         _watch(arguments, own)

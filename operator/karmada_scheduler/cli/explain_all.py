@@ -38,7 +38,7 @@ def is_asked(arguments: argparse.Namespace) -> bool:
     many = bool(arguments.all_namespaces or arguments.policy or arguments.on)
     if many and arguments.name:
         raise NoAnswerError("give the name of one binding, or -A, --policy or --on, not both")
-    return many or (not arguments.name and bool(arguments.namespace))
+    return many or bool(arguments.namespace and not arguments.name and not arguments.replay)
 
 
 def summary(

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 from karmada_scheduler.explain.model import API_VERSION, Cause, Explanation, Refusal
+from karmada_scheduler.explain.overview import ExplanationSummary
 from karmada_scheduler.plan.model import Plan
 from karmada_scheduler.rebalance.model import RebalanceProposal
 from karmada_scheduler.state.model import BindingState
@@ -27,6 +28,11 @@ _TYPES: Final[dict[object, dict[str, Any]]] = {
 def explanation_schema() -> dict[str, Any]:
     """Return the schema of an ``Explanation``."""
     return schema_of(Explanation, "Explanation")
+
+
+def summary_schema() -> dict[str, Any]:
+    """Return the schema of an ``ExplanationSummary``."""
+    return schema_of(ExplanationSummary, "ExplanationSummary")
 
 
 def why_not_schema() -> dict[str, Any]:
