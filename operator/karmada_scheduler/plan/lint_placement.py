@@ -32,6 +32,13 @@ class KnownValues:
         for each in self.clusters:
             for key, value in each.labels.items():
                 self.labels.setdefault(key, set()).add(value)
+        self._nearest: dict[str, str] = {}
+
+    def nearest_name(self, name: str) -> str:
+        """Return the most similar name of a cluster, "" without one; searched once for all policies that name it."""
+        if name not in self._nearest:
+            self._nearest[name] = nearest(name, self.names)
+        return self._nearest[name]
 
 
 def lint_placement(name: str, placement: Manifest, known: KnownValues) -> Iterator[PlanWarning]:
@@ -90,7 +97,7 @@ def _lint_affinity(name: str, path: str, affinity: Manifest, known: KnownValues)
     for field in ("clusterNames", "exclude"):
         for given in _texts(affinity.get(field)):
             if given not in known.names:
-                near = nearest(given, known.names)
+                near = known.nearest_name(given)
                 text = _text(f"no cluster is named {given}", near)
                 yield PlanWarning("ClusterUnknown", name, f"{path}.{field}", text, near)
     selected = read_affinity(affinity, path)
