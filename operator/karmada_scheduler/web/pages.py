@@ -20,7 +20,8 @@ from karmada_scheduler.state.model import StateName
 from karmada_scheduler.views.fields import fields_of
 from karmada_scheduler.views.kubectl import patch_command
 from karmada_scheduler.views.layout import Style
-from karmada_scheduler.views.plan_words import moves, summary
+from karmada_scheduler.views.plan_changes import field_texts
+from karmada_scheduler.views.plan_words import claim_texts, moves, summary
 from karmada_scheduler.views.state import answer, shows_rows, would_be
 from karmada_scheduler.views.text import asked_text, provenance_text
 from karmada_scheduler.views.why_not import (
@@ -159,6 +160,7 @@ class Pages:
             "title_of": title_text,
             "summary": summary,
             "moves": moves,
+            "claim_texts": claim_texts,
         }
         self._environment.globals |= {
             "static": self.static_path,
@@ -175,6 +177,7 @@ class Pages:
             "STATES": tuple(StateName),
             "KINDS": {"green": "good", "yellow": "wait", "red": "bad"},
             "commands": commands,
+            "field_texts": field_texts,
             "CLASSES": _CLASSES,
             "first_line": lambda found: first_line(found, Style()),
         }

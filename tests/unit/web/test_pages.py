@@ -131,6 +131,10 @@ async def test_a_policy_is_planned_as_it_was_pasted(site: Site) -> None:
     }
     answer = await site.get(f"/plan?policy={quote(json.dumps(policy))}")
     assert (answer.status, "PropagationPolicy/shop/checkout" in answer.page.text) == (200, True)
+    unknown = json.dumps(policy).replace("eu-west-2", "eu-west-9")
+    text = (await site.get(f"/plan?policy={quote(unknown)}")).page.text
+    for part in ("Warnings: 1", "ClusterUnknown", "eu-west-9"):
+        assert part in text, part
 
 
 async def test_a_change_that_cannot_be_made_is_said_next_to_the_form(site: Site) -> None:
