@@ -16,11 +16,13 @@ class CauseGroup:
     """The bindings that a cluster does not have for one cause.
 
     Attributes:
+        text: The cause of the first of them, in one sentence.
         names: All of them, in the order of the files.
     """
 
     code: str
     stage: Stage
+    text: str
     count: int
     names: tuple[str, ...]
 
@@ -68,7 +70,7 @@ def why_not_cluster(
         may_go_on: Whether there is time left.
     """
     present = at_once = after_rebalance = looked_at = 0
-    groups: dict[tuple[str, Stage], list[str]] = {}
+    groups: dict[tuple[str, Stage], list[tuple[str, str]]] = {}
     for binding in bindings:
         if not may_go_on():
             break
@@ -82,10 +84,13 @@ def why_not_cluster(
         primary = stored or next(iter(causes_of(situation, cluster)), None)
         if primary is None:
             continue
-        groups.setdefault((primary.code, primary.stage), []).append(str(binding.key))
+        groups.setdefault((primary.code, primary.stage), []).append((str(binding.key), primary.text))
         if primary.stage is Stage.TRIGGER and situation.is_decided:
             after_rebalance += cluster in (situation.rebalanced.placement or {})
-    found = [CauseGroup(code, stage, len(names), tuple(names)) for (code, stage), names in groups.items()]
+    found = [
+        CauseGroup(code, stage, members[0][1], len(members), tuple(name for name, _ in members))
+        for (code, stage), members in groups.items()
+    ]
     return WhyNotCluster(
         cluster,
         provenance,
