@@ -59,7 +59,10 @@ def _path(plane: ControlPlane, shown: Mapping[str, str]) -> str:
 
 
 def wait_placed(plane: ControlPlane, path: str, expected: Mapping[str, int]) -> str:
-    """Wait until the binding at a path is placed as expected; return what is wrong, "" if nothing is."""
+    """Wait until the binding at a path is placed as expected; return what is wrong, "" if nothing is.
+
+    A binding that has the expected placement already keeps its condition, because nothing is to be decided.
+    """
 
     def found() -> Object:
         return plane.client.get(path)
@@ -77,6 +80,8 @@ def wait_placed(plane: ControlPlane, path: str, expected: Mapping[str, int]) -> 
         binding = plane.client.find(path)
         if binding is None:
             return f"there is no binding {path}"
+        if placed(binding) == dict(expected):
+            return ""
         said = condition(binding)
         return (
             f"promised {dict(expected)}, found {placed(binding)} after {_TIMEOUT_SECONDS} s: "

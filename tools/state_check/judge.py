@@ -17,7 +17,7 @@ _FIRST_WORDS = tuple(
         reverse=True,
     )
 )
-_AGO = re.compile(r"\d+ (s|min|h|seconds?|minutes?|hours?) ago")
+_AGO = re.compile(r"\d+ (s|min|h)( \d+ (s|min))? (ago|more)")
 """A time that differs between two answers."""
 
 

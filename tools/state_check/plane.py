@@ -83,6 +83,8 @@ class Plane:
         karmada: The control plane.
         records: Addresses of the records of our schedulers, by scheduler name.
         page: The address of the page.
+        files: The directory of files that the check writes.
+        plugins: The directory of the plugins of one scheduler.
     """
 
     def __init__(self, karmada: ControlPlane, files: Path) -> None:
@@ -90,6 +92,7 @@ class Plane:
         self.records: dict[str, str] = {}
         self.page = ""
         self.files = files
+        self.plugins = files / "plugins"
         self.schedulers: dict[str, Scheduler] = {}
         self._cities = itertools.chain(CITIES, (f"{a}-{b}" for a, b in itertools.product(CITIES, CITIES)))
         self._namespaces = itertools.count(1)
@@ -107,20 +110,14 @@ class Plane:
         self.karmada.start_karmada_scheduler(STOCK, leader_elect=True)
         self.start_ours(MINE, f"--config={self._configuration()}")
         self.records[GUARDED] = self.records[MINE]
+        self.plugins.mkdir(parents=True, exist_ok=True)
+        (self.plugins / "contracts.py").write_text(_PLUGINS)
         self.start_ours(PLUGGED, f"--plugin-dir={self.plugins}", kubeconfig=self.karmada.kubeconfig)
         gates = ("MultiplePodTemplatesScheduling", "CustomizedClusterResourceModeling", "WorkloadAffinity")
         self.start_ours(GATED, "--feature-gates=" + ",".join(f"{gate}=true" for gate in gates))
         self.reader = self.user("reader", *READS)
         if page:
             _, self.page = start_web(self.karmada, f"--from={self.records[MINE]}")
-
-    @property
-    def plugins(self) -> Path:
-        """The directory of the plugins of one scheduler."""
-        folder = self.files / "plugins"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "contracts.py").write_text(_PLUGINS)
-        return folder
 
     def start_ours(self, name: str, *flags: str, kubeconfig: Path | None = None) -> Scheduler:
         """Start a scheduler of ours that has a record."""

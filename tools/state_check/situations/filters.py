@@ -70,7 +70,8 @@ def _label_value_nearly_right(scene: Scene) -> None:
 
 
 def _label_of_no_cluster(scene: Scene) -> None:
-    affinity = {"labelSelector": {"matchLabels": {"pool": "gpu"}}}
+    # The key is of this namespace alone, because a remedy labels a cluster.
+    affinity = {"labelSelector": {"matchLabels": {f"pool-{scene.namespace}": "gpu"}}}
     _refused(scene, {"clusterAffinity": affinity, "replicaScheduling": DYNAMIC})
 
 

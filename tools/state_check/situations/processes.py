@@ -105,7 +105,11 @@ SITUATIONS = (
         "a binding is healthy, and a plugin of its scheduler reads the workload",
         _let_through,
         Expected(
-            "placed", "all", headline="sim-a1 4", fields={"provenance.record.agrees": re.compile("true|null")}
+            "placed",
+            "all",
+            headline="sim-a1 4",
+            cause=r"^$|^PluginCodeMissing: .*--plugin-dir",
+            fields={"provenance.record.agrees": re.compile("true|null")},
         ),
         flags=(FROM,),
     ),

@@ -101,7 +101,7 @@ def _denies(scene: Scene) -> bool:
 
 
 def _foreign(scene: Scene, name: str) -> Object:
-    labels = {"app": "mine"}
+    labels = {"app": "web"}  # the selector is immutable, so with another one it cannot be overwritten
     container = {"name": "mine", "image": "nginx:1.29"}
     return {
         "apiVersion": "apps/v1",
