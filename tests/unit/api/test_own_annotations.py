@@ -50,7 +50,8 @@ def test_a_change_of_the_term_that_is_written_can_be_read(
 ) -> None:
     found = change_in(TermChange(number, at, source, target, left).text())
     assert isinstance(found, TermChange)
-    assert found[:4] == (min(number, MAX_INT32), pytest.approx(at), source, target)
+    assert (found.number, found.source, found.target) == (min(number, MAX_INT32), source, target)
+    assert found.at == pytest.approx(at)
     assert found.left == pytest.approx(left)
 
 
@@ -58,7 +59,8 @@ def test_a_change_of_the_term_that_is_written_can_be_read(
 def test_a_wait_that_is_written_can_be_read(since: float, cause: str) -> None:
     found = held_in(Held(since, cause).text())
     assert isinstance(found, Held)
-    assert (found.since, found.cause) == (pytest.approx(since), cause)
+    assert found.since == pytest.approx(since)
+    assert found.cause == cause
 
 
 AT = "2026-01-02T00:00:00Z"

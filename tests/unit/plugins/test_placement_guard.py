@@ -353,7 +353,7 @@ async def test_a_move_off_many_clusters_has_a_record_of_bounded_length() -> None
         placement={"clusterAffinity": {"clusterNames": names}},
         clusters=[{"name": name, "replicas": 2} for name in names],
     )
-    harness.report("web", **dict.fromkeys(names, 2))  # type: ignore[arg-type]
+    harness.report("web", **dict.fromkeys(names, 2))
     await harness.edit(placement={"clusterAffinity": {"clusterNames": ["m2"]}})
     assert harness.placed() == ["m2"]
     assert len(harness.annotation(LAST_MOVE)["from"]) == 100
