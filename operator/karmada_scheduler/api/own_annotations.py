@@ -1,6 +1,6 @@
 """The annotations that plugins of this scheduler write on bindings, and read again: what moved, what waits, what returned.
 
-They are the memory of PlacementGuard and FailBack across restarts and changes of leader. Whoever may patch a binding can
+They are the memory of PlacementGuard and FailBack across restarts and changes of leader. Anyone who may patch a binding can
 write anything into them, so the readers bound length, nesting, numbers and times, and raise nothing: a text that cannot be
 read is an ``Unreadable``, which says why.
 """

@@ -543,7 +543,9 @@ def test_the_shorter_timeout_of_one_plugin_does_not_end_another(filters: FilterH
     assert decide(binding("web"), cluster("m1"), cluster("m2"), plugins=framework).error is None
 
 
-def test_bindings_that_wait_are_told_which_binding_made_the_plugin_hang(harness: BreakerHarness) -> None:
+def test_the_error_of_bindings_that_wait_names_the_one_that_made_the_plugin_hang(
+    harness: BreakerHarness,
+) -> None:
     slow = plugin("Slow", filter=harness.method("filter"))
     framework = with_in_tree(slow, caller=harness.caller)
     bad = decide(binding("bad"), cluster("m1"), plugins=framework)

@@ -45,7 +45,7 @@ def _no_pauses() -> Any:
 
 
 class Steps:
-    """A plugin whose coroutines wait for some turns of the event loop, and that refuses if it is told to."""
+    """A plugin whose coroutines wait for some turns of the event loop, and that refuses as long as ``refuses`` is set."""
 
     name = "Steps"
 
