@@ -1,26 +1,31 @@
 """The budgets of PlacementGuard: how much has moved, and whether another move is within them.
 
-What has moved is in an annotation of each binding, which is written in the patch of the move. The index of the bindings
-that have one is only a shortcut: it is built from all bindings at the first use and once a minute.
+What has moved is in an annotation of each binding, which is written in the patch of the move; until it is known to be
+stored, or not, the move is in ``_moves_under_way``. The index of the bindings that have moves is only a shortcut: it is
+built from all bindings at the first use and once a minute.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from karmada_scheduler.api.binding import Binding, BindingKey, GracefulEvictionTask
+from karmada_scheduler.api.own_annotations import LAST_MOVE, Recorded, Unreadable, moves_in
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.framework import Handle
 from karmada_scheduler_plugins._guard_args import Budget
-from karmada_scheduler_plugins._guard_records import LAST_MOVE, Recorded, moves_in
+from karmada_scheduler_plugins._moves_under_way import FirstSeen, MovesUnderWay
 
 SCAN_SECONDS: Final = 60.0
 """After this time the bindings are scanned again."""
-UNKNOWN_SECONDS: Final = 30.0
-"""How long a move counts that was not confirmed; its answer may be lost while the patch was stored."""
 UNSTAMPED_SECONDS: Final = 60.0
 """Karmada's graceful-eviction controller stamps a new task within seconds, if it runs."""
+UNSTAMPED_BINDINGS: Final = 2
+"""So many bindings with tasks that are not stamped show that the controller does not run. One of them alone may have a
+problem of its own."""
 AT_ONCE_SECONDS: Final = 30.0
 """The delay of a decision that waits for the end of graceful moves."""
 
@@ -35,34 +40,42 @@ class Wait(NamedTuple):
     seconds: float
 
 
-class _Pending(NamedTuple):
-    moves: tuple[Recorded, ...]
-    expires: float | None
-
-
 class MoveBooks:
-    """The moves of the bindings of a profile."""
+    """The moves of the bindings of a profile.
+
+    Attributes:
+        under_way: The moves that are decided and not known to be stored.
+    """
 
     def __init__(self, handle: Handle, budgets: Sequence[Budget]) -> None:
         """Start without a scan; the caches may not be filled yet."""
+        self.under_way: Final = MovesUnderWay(handle, LAST_MOVE)
         self._handle = handle
         self._budgets = budgets
         self._kept_seconds = max((budget.window.total_seconds() for budget in budgets), default=0.0)
         self._by_scope: dict[Scope, set[BindingKey]] = {}
         self._leaving: set[BindingKey] = set()
         self._replicas: dict[Scope, int] = {}
-        self._pending: dict[BindingKey, _Pending] = {}
+        self._first_seen = FirstSeen(handle)
         self._scanned: float | None = None
 
     def recent(self, binding: Binding, now: float) -> tuple[Recorded, ...]:
-        """Return the stored moves of a binding within the longest window; one in the future counts as now."""
-        found = moves_in(binding.annotations.get(LAST_MOVE, ""))
-        return tuple(
-            Recorded(min(each.at, now), each.replicas) for each in found if each.at > now - self._kept_seconds
-        )
+        """Return the stored moves of a binding within the longest window, none of them in the future.
+
+        If its annotation cannot be read, one move of all its replicas counts for the binding itself, and none for others.
+        """
+        text = binding.annotations.get(LAST_MOVE, "")
+        found = moves_in(text)
+        if isinstance(found, Unreadable):
+            replicas = sum(each.replicas for each in binding.spec.clusters)
+            found = (Recorded(self._first_seen.at(binding.key, text, now), replicas),)
+        return self._recent(binding.key, text, found, now)
 
     def wait_for(self, binding: Binding, replicas: int, now: float) -> Wait | None:
-        """Return why a binding may not move a number of replicas now, None if it may."""
+        """Return why a binding may not move a number of replicas now, None if it may.
+
+        Its own move under way does not count: at most one of the two is stored.
+        """
         if not self._budgets:
             return None
         self._scan_if_due(now)
@@ -70,48 +83,43 @@ class MoveBooks:
             wait
             for budget in self._budgets
             for scope in _scopes(binding, budget.scope)
-            if (wait := self._wait(budget, scope, binding.key, replicas, now)) is not None
+            if (wait := self._wait(budget, scope, binding, replicas, now)) is not None
         ]
         return max(waits, key=lambda wait: wait.seconds, default=None)
 
     def note(self, binding: Binding) -> None:
-        """Look at the moves of a binding from now on; they count as soon as they are stored."""
-        self._index(binding)
-
-    def begin(self, binding: Binding, moves: tuple[Recorded, ...]) -> None:
-        """Count the moves of a binding, which are about to be written."""
-        self._pending[binding.key] = _Pending(moves, None)
-        self._index(binding)
-
-    def end(self, key: BindingKey, *, is_stored: bool) -> None:
-        """Count the moves of a binding as they are stored; if it is unknown whether they are, for a while as well."""
-        pending = self._pending.pop(key, None)
-        if pending is not None and not is_stored:
-            self._pending[key] = _Pending(pending.moves, self._handle.now() + UNKNOWN_SECONDS)
+        """Look at the moves of a binding from now on."""
+        for scope in self._all_scopes(binding):
+            self._by_scope.setdefault(scope, set()).add(binding.key)
+        self._leaving.add(binding.key)
 
     def controller_is_off(self, now: float) -> bool:
-        """Return whether a task of this profile was not stamped in time: the controller that ends tasks does not run."""
+        """Return whether tasks of this profile were not stamped in time: the controller that ends tasks does not run."""
         self._scan_if_due(now)
-        for binding in self._known(self._leaving):
+        leaving = [(each, tasks) for each in self._known(self._leaving) if (tasks := self._own_tasks(each))]
+        stamps = [_seconds_of(task.creation_timestamp) for _, tasks in leaving for task in tasks]
+        last_stamp = max((stamp for stamp in stamps if stamp <= now), default=0.0)
+        late = 0
+        for binding, tasks in leaving:
             moves = moves_in(binding.annotations.get(LAST_MOVE, ""))
-            is_old = bool(moves) and moves[-1].at < now - UNSTAMPED_SECONDS
-            if is_old and any(not task.creation_timestamp for task in self._own_tasks(binding)):
-                return True
-        return False
+            if isinstance(moves, Unreadable) or not moves or all(task.creation_timestamp for task in tasks):
+                continue
+            late += last_stamp - UNSTAMPED_SECONDS < moves[-1].at < now - UNSTAMPED_SECONDS
+        return late >= UNSTAMPED_BINDINGS
 
-    def _wait(self, budget: Budget, scope: Scope, own: BindingKey, replicas: int, now: float) -> Wait | None:
+    def _wait(self, budget: Budget, scope: Scope, binding: Binding, replicas: int, now: float) -> Wait | None:
         window = budget.window.total_seconds()
-        keys = self._by_scope.get(scope, set())
-        moves = sorted(each for key in keys for each in self._moves(key, now) if each.at > now - window)
+        others = self._by_scope.get(scope, set()) - {binding.key}
+        counted = [
+            *self.recent(binding, now),
+            *(each for key in others for each in self._moves(key, window, now)),
+        ]
+        moves = sorted(each for each in counted if each.at > now - window)
         name = f"the budget {scope[0]} {scope[1]}".strip()
         if budget.at_once is not None:
-            leaving = [
-                each
-                for each in self._known(self._leaving & keys)
-                if each.key != own and self._own_tasks(each)
-            ]
-            if len(leaving) >= budget.at_once:
-                reason = f"{name} ({len(leaving)} of {budget.at_once} bindings leave clusters now)"
+            leaving = sum(self._leaves(key) for key in others)
+            if leaving >= budget.at_once:
+                reason = f"{name} ({leaving} of {budget.at_once} bindings leave clusters now)"
                 return Wait(reason, AT_ONCE_SECONDS)
         most = self._most_replicas(budget, scope)
         shown = _window_text(window)
@@ -133,18 +141,39 @@ class MoveBooks:
             limits.append(max(1, self._replicas.get(scope, 0) * budget.percent // 100))
         return min(limits, default=None)
 
-    def _moves(self, key: BindingKey, now: float) -> tuple[Recorded, ...]:
-        pending = self._pending.get(key)
-        if pending is not None and (pending.expires is None or pending.expires > now):
-            return pending.moves
-        binding = self._handle.binding(key)
-        return () if binding is None else self.recent(binding, now)
+    def _moves(self, key: BindingKey, window: float, now: float) -> Sequence[Recorded]:
+        """Return the moves of another binding; one that is under way does not become too old to count."""
+        move, binding = self.under_way.of(key), self._handle.binding(key)
+        text = move.text if move is not None else binding.annotations.get(LAST_MOVE, "") if binding else ""
+        found = moves_in(text)
+        if isinstance(found, Unreadable):
+            return ()
+        moves = self._recent(key, text, found, now)
+        if move is None or (moves and moves[-1].at > now - window):
+            return moves
+        return [*moves[:-1], Recorded(now, found[-1].replicas if found else 0)]
+
+    def _recent(
+        self, key: BindingKey, text: str, moves: tuple[Recorded, ...], now: float
+    ) -> tuple[Recorded, ...]:
+        if moves and moves[-1].at > now:
+            seen = self._first_seen.at(key, text, now)
+            moves = tuple(Recorded(min(each.at, seen), each.replicas) for each in moves)
+        return tuple(each for each in moves if each.at > now - self._kept_seconds)
+
+    def _leaves(self, key: BindingKey) -> bool:
+        """Return whether a binding leaves clusters gracefully, or is about to."""
+        move, binding = self.under_way.of(key), self._handle.binding(key)
+        will_leave = move is not None and move.leaves_gracefully
+        return will_leave or (binding is not None and bool(self._own_tasks(binding)))
 
     def _scan_if_due(self, now: float) -> None:
         if self._scanned is not None and 0 <= now - self._scanned < SCAN_SECONDS:
             return
         self._scanned = now
         self._by_scope, self._leaving, self._replicas = {}, set(), {}
+        self._first_seen.forget_deleted()
+        under_way = self.under_way.keys()
         counts_replicas = any(budget.percent is not None for budget in self._budgets)
         for binding in self._handle.bindings():
             if binding.spec.responsible_scheduler != self._handle.profile:
@@ -152,13 +181,12 @@ class MoveBooks:
             if counts_replicas:
                 for scope in self._all_scopes(binding):
                     self._replicas[scope] = self._replicas.get(scope, 0) + binding.spec.replicas
-            if LAST_MOVE in binding.annotations or binding.key in self._pending:
-                self._index(binding)
-
-    def _index(self, binding: Binding) -> None:
-        for scope in self._all_scopes(binding):
-            self._by_scope.setdefault(scope, set()).add(binding.key)
-        self._leaving.add(binding.key)
+            if (
+                LAST_MOVE in binding.annotations
+                or binding.key in under_way
+                or (binding.spec.graceful_eviction_tasks and self._own_tasks(binding))
+            ):
+                self.note(binding)
 
     def _all_scopes(self, binding: Binding) -> Iterable[Scope]:
         return [scope for budget in self._budgets for scope in _scopes(binding, budget.scope)]
@@ -170,6 +198,14 @@ class MoveBooks:
         return [
             each for each in binding.spec.graceful_eviction_tasks if each.producer == self._handle.profile
         ]
+
+
+def _seconds_of(timestamp: str) -> float:
+    """Return a time in the API's format in seconds since 1970; infinity for none, and for one that cannot be read."""
+    try:
+        return datetime.fromisoformat(timestamp).timestamp()
+    except (ValueError, OverflowError):
+        return math.inf
 
 
 def _scopes(binding: Binding, scope: str) -> list[Scope]:

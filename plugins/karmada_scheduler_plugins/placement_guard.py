@@ -6,6 +6,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
+from karmada_scheduler.api.own_annotations import (
+    HELD,
+    LAST_MOVE,
+    Held,
+    Recorded,
+    Unreadable,
+    held_in,
+    moves_text,
+    text_of,
+)
 from karmada_scheduler.core.classify import placement_changed
 from karmada_scheduler.framework import (
     SUCCESS,
@@ -24,16 +34,6 @@ from karmada_scheduler_plugins._guard_moves import (
     leaves_last_healthy_copy,
     move_of,
     unready_target,
-)
-from karmada_scheduler_plugins._guard_records import (
-    HELD,
-    LAST_MOVE,
-    Recorded,
-    held_since,
-    held_text,
-    moves_in,
-    moves_text,
-    text_of,
 )
 
 LAST_HEALTHY_COPY: Final = "LastHealthyCopy"
@@ -89,19 +89,17 @@ class PlacementGuard:
         return Result.unschedulable(problem) if problem else SUCCESS
 
     def reserve(self, context: BindContext, /) -> Result:
-        """Count the move until it is written."""
-        text = context.annotations.get(LAST_MOVE)
-        if text:
-            self._books.begin(context.binding, moves_in(text))
+        """Count the move until it is known whether it is stored."""
+        self._books.under_way.begin(context)
         return SUCCESS
 
     def unreserve(self, context: BindContext, /) -> None:
-        """Stop counting the move, unless the patch may be stored."""
-        self._books.end(context.binding.key, is_stored=False)
+        """Stop counting the move, unless it may be stored."""
+        self._books.under_way.end_failed(context)
 
     async def post_bind(self, context: BindContext, /) -> None:
         """Count the move as it is stored."""
-        self._books.end(context.binding.key, is_stored=True)
+        self._books.under_way.end_stored(context)
 
     def _cancelled(self, context: GuardContext) -> GuardAnswer | None:
         """Return the moves to cancel for a workload that has no cluster any more, None without one that is healthy."""
@@ -211,9 +209,9 @@ class PlacementGuard:
 
 def _held_for(binding: Binding, cause: str, what: str, *, longest: int, now: float) -> GuardAnswer | None:
     """Return the refusal of a move that waits for at most ``longest`` seconds, None when the time is over."""
-    since = held_since(binding.annotations.get(HELD, ""), cause)
-    if since is None or not now - longest - _FORGET_SECONDS < since <= now:
-        since = now
+    held, since = held_in(binding.annotations.get(HELD, "")), now
+    if held is not None and not isinstance(held, Unreadable) and held.cause == cause:
+        since = held.since if now - longest - _FORGET_SECONDS < held.since <= now else now
     rest = since + longest - now
     if rest <= 0:
         return None
@@ -221,7 +219,7 @@ def _held_for(binding: Binding, cause: str, what: str, *, longest: int, now: flo
     if cause == PARTIAL:
         text = f"{what}; held until {text_of(since + longest)}"
     refusal = Result.unschedulable(text, retry_after=min(_LOOK_SECONDS, rest))
-    return GuardAnswer(refusal, annotations={HELD: held_text(since, cause)})
+    return GuardAnswer(refusal, annotations={HELD: Held(since, cause).text()})
 
 
 def _is_exclusive(binding: Binding) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -141,11 +142,10 @@ def test_sixty_bindings_with_a_sleeping_filter_delay_no_other_binding(
         calls = hanging.all()
 
     waited = sorted(placements.at[name] - at for name, at in created.items())
-    p99 = waited[int(0.99 * len(waited))]
-    print(
-        f"placed within {waited[len(waited) // 2]:.2f} s (median), {p99:.2f} s (p99), {waited[-1]:.2f} s at most"
-    )
-    assert p99 < 6, waited[-10:]
+    median, p99 = waited[len(waited) // 2], waited[int(0.99 * len(waited))]
+    print(f"placed within {median:.2f} s (median), {p99:.2f} s (p99), {waited[-1]:.2f} s at most")
+    assert median <= 0.2, waited
+    assert p99 <= 3, waited[-10:]
     assert health.failures == []
     assert health.answers > 100
     assert _lease(controlplane) == lease
@@ -155,5 +155,6 @@ def test_sixty_bindings_with_a_sleeping_filter_delay_no_other_binding(
         found = calls[f"work-{number}"]
         assert not found["spec"].get("clusters")
         message = condition(found)["message"]
-        assert 'plugin "Sleeps" took longer than 2s at Filter' in message
-        assert "is not called for" in message
+        assert re.search(
+            r'plugin "Sleeps" took longer than [\d.]+s at Filter for .* and is not called for', message
+        )

@@ -86,6 +86,21 @@ def test_a_graceful_move_names_what_it_waits_for_and_how_long() -> None:
     }
 
 
+def test_an_annotation_of_the_scheduler_that_cannot_be_read_is_named() -> None:
+    asked = on_m1().names("m1").applied()
+    inputs = inputs_of(asked, cluster("m1"), plugins=[guard()])
+    name = "pyscheduler.karmada.io/last-move"
+    for text, codes in (("?", ["AnnotationUnreadable"]), ('{"moves":[]}', [])):
+        found = replace(inputs.binding, annotations={**inputs.binding.annotations, name: text})
+        changed = replace(inputs, binding=found)
+        causes = [
+            each for each in causes_of(changed, changed.decide()) if each.code == "AnnotationUnreadable"
+        ]
+        assert [each.code for each in causes] == codes
+        for each in causes:
+            assert each.text.startswith(f"the annotation {name} cannot be read: ")
+
+
 def test_without_a_guard_plugin_nothing_is_said_about_guards() -> None:
     codes = {each.code for each in explained(on_m1().names("m9"), cluster("m1")).causes}
     assert not any("Guard" in code for code in codes)

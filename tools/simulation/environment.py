@@ -21,7 +21,7 @@ from karmada_scheduler.client.transport import Transport
 from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.estimator.transport import DialEstimator
 from karmada_scheduler.extenders.transport import NewExtenderTransport
-from karmada_scheduler.framework.runtime.timeouts import PluginTimeoutError
+from karmada_scheduler.framework.runtime.timeouts import SHORTEST_SECONDS, PluginTimeoutError
 from karmada_scheduler.process.process_exit import TerminationSignals
 from karmada_scheduler.process.supervisor import Supervisor
 from tools.simulation.kopf_watch import SimulatedWatch
@@ -204,18 +204,21 @@ class SimulatedTimeout:
     current: SimulatedTimeout | None = None
     """The innermost limit that applies now."""
 
-    def __init__(self, seconds: float, stall: Callable[[float], None]) -> None:
-        """Limit each outermost block to ``seconds``; ``stall`` blocks the event loop meanwhile."""
+    def __init__(self, seconds: float, stall: Callable[[float], None], *, adds_up: bool = False) -> None:
+        """Limit each outermost block to ``seconds``, or all together; ``stall`` blocks the event loop meanwhile."""
         self._seconds = seconds
         self._stall = stall
+        self._adds_up = adds_up
+        self._outer: SimulatedTimeout | None = None
         self._depth = 0
         self._spent = 0.0
 
     def __enter__(self) -> Self:
         self._depth += 1
         if self._depth == 1:
-            self._spent = 0.0
-            SimulatedTimeout.current = self
+            if not self._adds_up:
+                self._spent = 0.0
+            self._outer, SimulatedTimeout.current = SimulatedTimeout.current, self
         return self
 
     def __exit__(
@@ -223,9 +226,13 @@ class SimulatedTimeout:
     ) -> None:
         self._depth -= 1
         if not self._depth:
-            SimulatedTimeout.current = None
+            SimulatedTimeout.current = self._outer
         if self._spent > self._seconds and kind in (None, StopIteration):
             raise PluginTimeoutError(self._seconds)  # the plugin has caught the first one
+
+    def part(self, share: float, *, adds_up: bool = False) -> SimulatedTimeout:
+        """Return a limit of a share of this one."""
+        return SimulatedTimeout(max(SHORTEST_SECONDS, self._seconds * share), self._stall, adds_up=adds_up)
 
     def spend(self, seconds: float) -> None:
         """Let the plugin compute for some seconds.

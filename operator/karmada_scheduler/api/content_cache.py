@@ -22,6 +22,9 @@ Given = TypeVar("Given", bound=Content)
 
 MEBI: Final = 1 << 20
 
+MAX_BYTES: Final = "max_bytes"
+"""The attribute of a function with a cache that has the limit of its contents in bytes."""
+
 
 def cached_by_content(
     *, entries: int, short: int, long_bytes: int
@@ -44,6 +47,7 @@ def cached_by_content(
         def call(given: Given) -> Result:
             return of_short(given) if len(given) <= short else of_long(given)
 
+        setattr(call, MAX_BYTES, entries * short + long_bytes)
         return call
 
     return decorate

@@ -12,8 +12,8 @@ _SHARED_TEXTS: Final = 1 << 16
 _SHORT_TEXT: Final = 256
 """Names and label values are no longer."""
 _SHARED_MAPS: Final = 1 << 13
-_SHORT_VALUE: Final = 4096
-"""A longer value is interned by itself, not as a part of its map."""
+_SHORT_MAP: Final = 4096
+"""The names and values of a longer map are interned one by one, not as a part of it."""
 
 
 @cached_by_content(entries=_SHARED_TEXTS, short=_SHORT_TEXT, long_bytes=4 * MEBI)
@@ -24,7 +24,7 @@ def interned(value: str) -> str:
 
 def interned_map(found: Mapping[str, str]) -> Mapping[str, str]:
     """Return the same mapping for equal items in the same order; it is not to be changed."""
-    if sum(map(len, found.values())) > _SHORT_VALUE:
+    if sum(map(len, found)) + sum(map(len, found.values())) > _SHORT_MAP:
         return {interned(name): interned(value) for name, value in found.items()}
     return _interned_map(tuple(found.items()))
 

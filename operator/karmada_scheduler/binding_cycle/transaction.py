@@ -86,6 +86,7 @@ class BindingTransaction:
         self._writer = writer
         self._context = self._bind_context()
         self._refusal: SchedulingError | None = None
+        self._may_be_written = False
         self._patched: TransactionResult | None = None
         self._patch_error: Exception | None = None
 
@@ -153,12 +154,14 @@ class BindingTransaction:
         """Run Permit, PreBind and Bind; return the name of the binder, for messages."""
         try:
             await self._plugins.permit(context, permit.wait)
+            await self._plugins.pre_bind(context, ensure_leading=self._writer.ensure_leading)
+            self._may_be_written = True
             return await self._plugins.bind(context, ensure_leading=self._writer.ensure_leading)
         except BaseException as error:
             if self._patched is not None and isinstance(error, SchedulingError):
                 log.error("After writing %s: %s", self.binding.key.display, error)  # noqa: TRY400
                 return ""
-            self._plugins.unreserve(context)
+            self._unreserve(context, may_be_stored=self._may_be_stored(error))
             if self._patch_error is None or not isinstance(error, PluginError):
                 raise
         # Raised in the handler, it would have the PluginError as context, whose cause it is: a reference cycle.
@@ -166,11 +169,27 @@ class BindingTransaction:
 
     async def _result_of_plugin(self, context: BindContext, binder: str) -> TransactionResult:
         """Read the binding that a plugin has written without ``context.patch``; PluginError if it lacks the decision."""
-        stored = await self._writer.read_back(self.binding, self.decision)
+        try:
+            stored = await self._writer.read_back(self.binding, self.decision)
+        except BaseException:
+            self._unreserve(context, may_be_stored=True)
+            raise
         if stored is not None:
             return TransactionResult(stored, was_written=True)
-        self._plugins.unreserve(context)
+        self._unreserve(context, may_be_stored=False)
         raise PluginError(f"{binder} returned SUCCESS without writing spec.clusters and the annotation")
+
+    def _may_be_stored(self, error: BaseException) -> bool:
+        """Return whether the decision may be stored although the transaction ended with an error."""
+        if not self._may_be_written:
+            return False
+        cause = self._patch_error or error
+        if isinstance(cause, ApiError):
+            return cause.has_unknown_outcome
+        return not isinstance(cause, NotLeadingError)
+
+    def _unreserve(self, context: BindContext, *, may_be_stored: bool) -> None:
+        self._plugins.unreserve(replace(context, may_be_stored=True) if may_be_stored else context)
 
     async def _patch(self) -> Binding:
         """Write the result once; Bind plugins call this as ``context.patch``."""

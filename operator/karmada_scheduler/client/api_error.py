@@ -58,3 +58,8 @@ class ApiError(Exception):
     def is_transient(self) -> bool:
         """Whether a later attempt may succeed: there was no response, the server was busy, or it failed."""
         return self.code in (0, 429) or self.code >= 500
+
+    @property
+    def has_unknown_outcome(self) -> bool:
+        """Whether a write may have been carried out all the same: there was no response, or the server failed."""
+        return self.code == 0 or self.code >= 500

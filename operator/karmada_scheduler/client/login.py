@@ -9,9 +9,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Final
 
+from karmada_scheduler.api.content_cache import MEBI, cached_by_content
 from karmada_scheduler.client.identity import Identity
 from karmada_scheduler.process.daemon_thread import InThread, in_daemon_thread
 
@@ -149,7 +149,7 @@ class Login:
                 _warn_once(text)
 
 
-@lru_cache(maxsize=64)
+@cached_by_content(entries=64, short=4096, long_bytes=MEBI)
 def _warn_once(text: str) -> None:
     """Log a warning once, although each connection of the process may cause it."""
     log.warning("%s", text)

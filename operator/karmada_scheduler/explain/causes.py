@@ -57,6 +57,7 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
             [
                 *stored,
                 *causes_guard.of_refusal(situation),
+                *causes_guard.of_unreadable_annotation(situation),
                 *causes_binding.before_failure(situation),
                 *causes_failure.of_failure(situation),
             ]
@@ -75,6 +76,7 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
             *causes_divide.of_placed(situation),
             *causes_capacity.own_replicas(situation),
             *causes_binding.after_placement(situation),
+            *causes_guard.of_unreadable_annotation(situation),
             *causes_objects.summary_counts(situation),
             *causes_objects.propagation(situation),
             *causes_state.reported_by_events(situation),

@@ -1,4 +1,4 @@
-"""Causes for which a Guard plugin keeps a placement, or a cluster is left gracefully."""
+"""Causes for which a Guard plugin keeps a placement, or a cluster is left gracefully, and records of it that are unreadable."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from karmada_scheduler.api.binding import GracefulEvictionTask
 from karmada_scheduler.api.manifest import parse_time
+from karmada_scheduler.api.own_annotations import unreadable_annotation
 from karmada_scheduler.explain.model import Cause, Stage
 from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.framework.diagnosis import KeptError, PluginError
@@ -55,6 +56,15 @@ def of_graceful_move(situation: Situation) -> Iterator[Cause]:
     at_most = "" if seconds is None else f", at most {seconds} s more"
     text = f"the workload stays on {', '.join(clusters)} {until}{at_most}"
     yield Cause("LeavingGracefully", Stage.PROPAGATE, evidence, text)
+
+
+def of_unreadable_annotation(situation: Situation) -> Iterator[Cause]:
+    """Yield that an annotation of this scheduler cannot be read; the binding then waits as if it had just moved."""
+    found = unreadable_annotation(situation.inputs.binding.annotations)
+    if found is not None:
+        name, why = found
+        text = f"the annotation {name} cannot be read: {why}; remove it, or correct it"
+        yield Cause("AnnotationUnreadable", Stage.WRITE, {"annotation": name, "why": why}, text)
 
 
 def _missing(situation: Situation) -> str:

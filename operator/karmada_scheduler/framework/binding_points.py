@@ -128,6 +128,9 @@ class BindContext(WorkloadAccess):
         annotations: The annotations that Guard plugins add to the patch; None removes one.
         patch: Writes the targets, the applied placement and these additions in one patch; for Bind only. Returns the binding as stored
             and raises the error of the API server.
+        may_be_stored: For Unreserve, which then gets a copy of the context: whether the decision may be stored although it
+            was not confirmed, because the answer of the API server was lost, or a Bind plugin failed. The next version
+            of the binding tells.
     """
 
     binding: Binding
@@ -136,6 +139,7 @@ class BindContext(WorkloadAccess):
     patch: Callable[[], Awaitable[Binding]] = field(repr=False)
     eviction_tasks: Sequence[EvictionTask] = ()
     annotations: Mapping[str, str | None] = field(default_factory=dict)
+    may_be_stored: bool = False
 
 
 @runtime_checkable

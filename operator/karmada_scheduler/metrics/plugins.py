@@ -76,8 +76,9 @@ class PluginMetrics:
         )
         self._guarded: Final = families.gauge(
             "guarded_bindings",
-            "Bindings whose condition reports that a Guard plugin keeps their placement (kept, held), and bindings that "
-            "leave clusters gracefully by a decision of this scheduler (leaving)",
+            "Bindings whose condition reports that a Guard plugin keeps their placement (kept, held), bindings that "
+            "leave clusters gracefully by a decision of this scheduler (leaving), and bindings with an annotation of this "
+            "scheduler that cannot be read (unreadable)",
             "state",
         )
         self.failbacks: Final = families.counter(

@@ -66,9 +66,19 @@ class Rules:
     @property
     def is_coupled(self) -> bool:
         """Whether the decision about one binding can change that about another."""
-        return (
-            self.accounts or self.gates.enabled("WorkloadAffinity") or self.has_own_plugins or self.has_guards
-        )
+        return is_coupled(self.gates, has_own_plugins=self.has_own_plugins, has_guards=self.has_guards)
+
+
+def is_coupled(gates: FeatureGates, *, has_own_plugins: bool, has_guards: bool) -> bool:
+    """Return whether the decision about one binding can change that about another.
+
+    Args:
+        gates: Feature gates.
+        has_own_plugins: As in ``Rules``.
+        has_guards: As in ``Rules``.
+    """
+    counts_others = gates.enabled("SchedulingOvercommitProtection") or gates.enabled("WorkloadAffinity")
+    return counts_others or has_own_plugins or has_guards
 
 
 class HeldMove(NamedTuple):

@@ -7,7 +7,6 @@ When a helper file changes, all files that import helpers are loaded again, with
 from __future__ import annotations
 
 import ast
-import functools
 import hashlib
 import importlib.abc
 import importlib.machinery
@@ -18,6 +17,8 @@ import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
+
+from karmada_scheduler.api.content_cache import MEBI, cached_by_content
 
 PACKAGE: Final = "karmada_scheduler_plugin_dir"
 """The package of the modules of plugin directories, and the prefix of their loggers."""
@@ -103,7 +104,7 @@ def digest_of(contents: Mapping[Path, bytes]) -> bytes:
     return digest.digest() if contents else b""
 
 
-@functools.lru_cache(maxsize=256)  # directories are scanned every second
+@cached_by_content(entries=256, short=4096, long_bytes=4 * MEBI)  # directories are scanned every second
 def imports_helpers(content: bytes) -> bool:
     """Return whether a file has a relative import."""
     try:

@@ -1,14 +1,16 @@
-"""Counts the answers of Guard plugins, and the bindings that they keep or move gracefully.
+"""Counts the answers of Guard plugins, the bindings that they keep or move gracefully, and those with unreadable records.
 
 The states are read from the stored bindings, so they survive a restart and a change of leader.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Container, Mapping
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.own_annotations import unreadable_annotation
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.binding_cycle.conditions import was_kept_by_guard
 from karmada_scheduler.core import condition as outcome
@@ -16,11 +18,14 @@ from karmada_scheduler.core.decision import Guarded
 from karmada_scheduler.framework.diagnosis import KeptError
 from karmada_scheduler.metrics.plugins import PluginMetrics
 
+log = logging.getLogger(__name__)
+
 KEPT: Final = "kept"
 HELD: Final = "held"
 GRACEFUL: Final = "graceful"
 CANCELLED: Final = "cancelled"
 LEAVING: Final = "leaving"
+UNREADABLE: Final = "unreadable"
 
 
 def count_answer(guarded: Guarded, error: Exception | None, metrics: PluginMetrics) -> None:
@@ -35,12 +40,17 @@ def count_answer(guarded: Guarded, error: Exception | None, metrics: PluginMetri
 
 
 class GuardedBindings:
-    """The bindings that Guard plugins keep or move gracefully; updated by the changes of the cache."""
+    """The bindings that Guard plugins keep or move gracefully, and those with an annotation of ours that cannot be read.
+
+    Updated by the changes of the cache.
+    """
 
     def __init__(self, scheduler_names: Container[str]) -> None:
         """Start with none; bindings of other schedulers do not count."""
         self._names = scheduler_names
-        self._by_state: dict[str, set[BindingKey]] = {KEPT: set(), HELD: set(), LEAVING: set()}
+        self._by_state: dict[str, set[BindingKey]] = {
+            state: set() for state in (KEPT, HELD, LEAVING, UNREADABLE)
+        }
 
     def changed(self, old: Binding | None, new: Binding | None) -> None:
         """Update the counts after a change of one binding; ``old`` or ``new`` is None if it was added or deleted."""
@@ -50,6 +60,15 @@ class GuardedBindings:
             return
         present = new or old
         assert present is not None  # one of them has a state
+        if UNREADABLE in after and present.key not in self._by_state[UNREADABLE]:
+            name, why = unreadable_annotation(present.annotations) or ("", "")
+            log.warning(
+                "The annotation %s of %s cannot be read: %s. Remove it, or correct it",
+                name,
+                present.key.display,
+                why,
+                extra={"binding": str(present.key)},
+            )
         for state, keys in self._by_state.items():
             if state in after:
                 keys.add(present.key)
@@ -70,4 +89,10 @@ def _states(binding: Binding, names: Container[str]) -> tuple[str, ...]:
         condition = binding.status.condition(SCHEDULED_CONDITION) or {}
         is_kept = condition.get("reason") == outcome.NO_CLUSTER_FIT
         found = (*found, KEPT if is_kept else HELD)
+    if (
+        binding.annotations
+        and binding.spec.responsible_scheduler in names
+        and unreadable_annotation(binding.annotations) is not None
+    ):
+        found = (*found, UNREADABLE)
     return found

@@ -57,7 +57,7 @@ _SLICE_SECONDS: Final = 0.005
 _BLOCKED_SECONDS: Final = 0.25
 """A decision that blocks the event loop for longer, as one with a plugin that hangs does, is followed by a pause."""
 
-_MAX_PAUSE: Final = 1.0
+_MAX_PAUSE: Final = 0.25
 """The longest such pause in seconds."""
 
 

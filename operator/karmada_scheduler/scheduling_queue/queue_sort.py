@@ -29,7 +29,7 @@ class _Comparator:
         except PluginError:
             return a.default_rank < b.default_rank
         try:
-            with caller.timeout:
+            with caller.timeout_of(plugin):
                 is_less = bool(plugin.less(a, b))
         except BaseException as problem:  # noqa: BLE001 (a plugin can raise anything)
             with contextlib.suppress(PluginError):  # the caller has logged it

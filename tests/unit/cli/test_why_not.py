@@ -340,3 +340,19 @@ def test_where_other_bindings_are_needed_the_permission_to_list_them_is_too(
     assert main(["why-not", *arguments]) == 2
 
     assert text in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("no_lists")
+def test_with_a_guard_that_counts_the_moves_of_other_bindings_the_permission_to_list_them_is_needed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = {
+        "schedulerName": "default-scheduler",
+        "plugins": {"multiPoint": {"enabled": [{"name": "PlacementGuard"}]}},
+    }
+    kind = {"apiVersion": "pyscheduler.karmada.io/v1alpha1", "kind": "KarmadaSchedulerConfiguration"}
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({**kind, "profiles": [profile]}))
+    arguments = ["-n", "pay", "deployment/billing", "us-east-2", "--config", str(config)]
+    assert main(["why-not", *arguments]) == 2
+    assert "no answer" in capsys.readouterr().err

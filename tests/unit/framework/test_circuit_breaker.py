@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +23,11 @@ from karmada_scheduler.framework.runtime.circuit_breaker import (
 )
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
-from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
+from karmada_scheduler.framework.runtime.timeouts import (
+    BlockTimeout,
+    PluginTimeoutError,
+    SigalrmTimeout,
+)
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.metrics.plugins import CircuitBreakerMetrics
 from karmada_scheduler.testing import binding, cluster, decide, placed
@@ -420,3 +425,131 @@ def test_a_closed_breaker_costs_no_call_per_cluster(harness: BreakerHarness) -> 
     )
     assert placed(decide(binding("web").replicas(1), cluster("m1"), plugins=plugins))
     assert calls == []
+
+
+# --- shorter timeouts after the first one ---
+
+
+class VirtualTimeout:
+    """A timeout on the clock of a test; ``hang`` is what a plugin does until it is interrupted."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.now = self.blocked = 0.0
+        self._limits: list[float] = []
+
+    def __enter__(self) -> None:
+        self._limits.append(self.seconds)
+
+    def __exit__(self, *_: object) -> None:
+        self._limits.clear()
+
+    def part(self, share: float, *, adds_up: bool = False) -> BlockTimeout:
+        self._limits.append(self.seconds * share)
+        return self
+
+    def hang(self, *_: object) -> None:
+        limit = min(self._limits)
+        self.now += limit
+        self.blocked += limit
+        raise PluginTimeoutError(limit)
+
+
+def test_a_second_hang_costs_a_fraction_of_the_first_one_and_all_together_a_sixtieth_of_the_time() -> None:
+    timeout = VirtualTimeout(2.0)
+    breakers = CircuitBreakers(clock=lambda: timeout.now)
+    caller = PluginCaller(timeout=timeout, breakers=breakers)
+    hangs = plugin("Hangs", reserve=timeout.hang)
+    costs: list[float] = []
+    while timeout.now < 600:
+        before = timeout.blocked
+        with contextlib.suppress(PluginError):
+            caller.call(hangs, Point.RESERVE, hangs.reserve, None)
+        if timeout.blocked > before:
+            costs.append(timeout.blocked - before)
+            # Another binding, for which it does not hang, closes the breaker.
+            timeout.now += breakers.open[id(hangs)].pause
+            caller.call(hangs, Point.RESERVE, answering(SUCCESS), None)
+            assert not breakers.open
+        timeout.now += 0.1
+    assert costs[0] == 2.0
+    assert costs[1:6] == pytest.approx([2 * pause / LONGEST_PAUSE for pause in (2, 4, 8, 16, 32)])
+    assert timeout.blocked - costs[0] <= 2 * timeout.now / LONGEST_PAUSE
+
+
+def test_the_timeout_is_the_usual_one_after_five_minutes_without_a_hang() -> None:
+    timeout = VirtualTimeout(2.0)
+    breakers = CircuitBreakers(clock=lambda: timeout.now)
+    caller = PluginCaller(timeout=timeout, breakers=breakers)
+    hangs = plugin("Hangs", reserve=timeout.hang)
+    with pytest.raises(PluginError):
+        caller.call(hangs, Point.RESERVE, hangs.reserve, None)
+    timeout.now += FIRST_PAUSE
+    caller.call(hangs, Point.RESERVE, answering(SUCCESS), None)
+    assert breakers.share_of(hangs) == FIRST_PAUSE / LONGEST_PAUSE
+    timeout.now += RESET_SECONDS + 1
+    assert breakers.share_of(hangs) == 1
+    assert not caller.has_shorter_timeouts
+
+
+class FilterHarness:
+    """A caller with a timeout of two seconds, and breakers on a clock of its own."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.alarm = SigalrmTimeout(2.0)
+        self.breakers = CircuitBreakers(clock=lambda: self.now)
+        self.caller = PluginCaller(timeout=self.alarm, breakers=self.breakers)
+
+    def suspect(self, found: Any) -> None:
+        """Let a plugin have exceeded its timeout once."""
+        with contextlib.suppress(PluginError):
+            self.caller.raise_plugin_error(found, Point.FILTER, PluginTimeoutError(2.0), since=0)
+        self.now += FIRST_PAUSE
+
+
+@pytest.fixture
+def filters() -> Iterator[FilterHarness]:
+    made = FilterHarness()
+    yield made
+    made.alarm.close()
+
+
+def test_the_shorter_timeout_of_a_filter_is_for_all_clusters_together(filters: FilterHarness) -> None:
+    calls: list[str] = []
+
+    def slow(context: Any) -> Any:
+        calls.append(context.cluster.name)
+        time.sleep(0.03)
+        return SUCCESS
+
+    found = plugin("Slow", filter=slow)
+    framework = with_in_tree(found, caller=filters.caller)
+    filters.suspect(found)
+    names = [f"m{number}" for number in range(100)]
+    decision = decide(binding("web"), *map(cluster, names), plugins=framework)
+    assert 1 <= len(calls) <= 4
+    assert 'plugin "Slow" took longer than 0.1s at Filter for cluster' in str(decision.error)
+
+
+def test_the_shorter_timeout_of_one_plugin_does_not_end_another(filters: FilterHarness) -> None:
+    def slow(_: Any) -> Any:
+        time.sleep(0.15)
+        return SUCCESS
+
+    suspect = plugin("Suspect", filter=answering(SUCCESS))
+    framework = with_in_tree(plugin("Slow", filter=slow), suspect, caller=filters.caller)
+    filters.suspect(suspect)
+    assert decide(binding("web"), cluster("m1"), cluster("m2"), plugins=framework).error is None
+
+
+def test_the_error_of_bindings_that_wait_names_the_one_that_made_the_plugin_hang(
+    harness: BreakerHarness,
+) -> None:
+    slow = plugin("Slow", filter=harness.method("filter"))
+    framework = with_in_tree(slow, caller=harness.caller)
+    bad = decide(binding("bad"), cluster("m1"), plugins=framework)
+    innocent = decide(binding("innocent"), cluster("m1"), plugins=framework)
+    text = 'plugin "Slow" took longer than 0.05s at Filter for'
+    assert f"{text} cluster m1 and is not called for 2s" in str(bad.error)
+    assert f"{text} ResourceBinding(default/bad-deployment) and is not called for 2s" in str(innocent.error)

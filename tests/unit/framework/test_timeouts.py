@@ -559,7 +559,7 @@ def test_modules_that_plugins_call_are_shielded(called_by_plugins: type) -> None
 def test_every_module_that_calls_plugins_with_a_timeout_is_marked_as_a_runner() -> None:
     """Without the mark, the timeout may be raised in the functions of the scheduler that called the plugin."""
     sources = sorted(Path(karmada_scheduler.__file__).parent.rglob("*.py"))
-    statement = re.compile(r"^ *with \S*timeout:", re.MULTILINE)
+    statement = re.compile(r"^ *with \S*(?:timeout|timeout_of\(.*\)|_shorter\[.*\]):", re.MULTILINE)
     runners = [path for path in sources if statement.search(path.read_text())]
     assert {path.name for path in runners} >= {
         "plugin_call.py",

@@ -184,11 +184,44 @@ async def test_a_new_leader_doubles_the_wait_as_well() -> None:
     assert fleet.placed() == ["m1"]
 
 
-async def test_a_record_that_cannot_be_read_counts_as_none() -> None:
-    fleet = await on_backup()
+async def test_a_binding_whose_record_cannot_be_read_waits_for_the_longest_time() -> None:
+    fleet = await on_backup(maxSeconds=3 * WAIT)
     fleet.server.change("web", annotations={FAIL_BACK: '{"n": "x"}'})
+    await fleet.check(3 * WAIT - CHECK)
+    assert fleet.placed() == ["m2"]
+    await fleet.check(CHECK)
+    assert fleet.placed() == ["m1"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"n":1e999,"at":"2026-01-02T00:00:00Z","from":"a","to":"b"}',
+        "{}",
+        '{"n":1,"at":"9999-12-31T00:00:00Z","from":"a","to":"b"}',
+    ],
+)
+async def test_the_record_of_another_binding_stops_no_return_for_longer_than_ten_minutes(text: str) -> None:
+    fleet = await on_backup(maxSeconds=600)
+    fleet.put("other", placement=terms("m1"), clusters=[{"name": "m2", "replicas": 2}])
+    fleet.server.change("other", annotations={FAIL_BACK: text})
     await fleet.check(WAIT)
-    assert fleet.record_of()["n"] == 1
+    assert fleet.placed() == (["m2"] if "9999" in text else ["m1"])
+    await fleet.check(600)
+    assert fleet.placed() == ["m1"]
+
+
+async def test_a_return_whose_answer_is_lost_counts_until_it_is_known() -> None:
+    fleet = Fleet(guard={"graceful": {"enabled": False}, "lastHealthyCopy": {"enabled": False}})
+    for name in ("one", "two"):
+        await fleet.start(name)
+        await fleet.fail_over(name)
+        fleet.change("m1")
+    fleet.server.event = lambda _: None  # the watch is late
+    fleet.server.torn = [ApiError("the connection was lost")]
+    await fleet.check(WAIT + 3 * CHECK)
+    assert sorted([*fleet.placed("one"), *fleet.placed("two")]) == ["m1", "m2"]
 
 
 # --- which bindings ---

@@ -290,6 +290,75 @@ async def test_what_is_no_move_or_exempt_needs_no_budget(why: str) -> None:
     assert harness.placed() == ["m2"]
 
 
+UNREADABLE = (
+    "[" * 100_000,
+    '{"moves":' + "[" * 10_000,
+    '{"moves":[{"at":"2026-01-02T00:00:00Z","replicas":1e999}]}',
+    '{"moves":[{"at":"2026-01-02T00:00:00Z","replicas":-1000000}]}',
+    '{"moves":[{"at":"2026-01-02T00:00:00Z","replicas":2147483648}]}',
+    '{"moves":[{"at":"2026-01-02T00:00:00","replicas":1}]}',
+    '{"moves":[{"at":"2026-01-02T00:00:00Z","replicas":true}]}',
+    '{"moves":[' + ",".join(21 * ['{"at":"2026-01-02T00:00:00Z","replicas":0}']) + "]}",
+    '{"moves":[],"x":"' + 16_384 * "x" + '"}',
+    "{}",
+    "null",
+)
+
+
+@pytest.mark.parametrize("text", UNREADABLE)
+@pytest.mark.parametrize("budget", [{"bindings": 2}, {"replicas": 4}, {"atOnce": 2}])
+async def test_a_record_that_cannot_be_read_changes_nothing_for_other_bindings(
+    text: str, budget: dict[str, int]
+) -> None:
+    harness = Guarded(graceful={"enabled": True}, budgets=[{"scope": "namespace", **budget}])
+    harness.put("odd", placement=to("m9"), clusters=[{"name": "m9", "replicas": 2}], replicas=2)
+    harness.server.change("odd", annotations={LAST_MOVE: text, HELD: text})
+    await move_all(harness, 4)
+    assert moved(harness) == 2
+
+
+async def test_a_binding_whose_record_cannot_be_read_waits_for_one_window() -> None:
+    harness = budgeted(bindings=1)
+    harness.on_m1()
+    harness.server.change("web", annotations={LAST_MOVE: "?", HELD: "?"})
+    await harness.edit(placement=to("m2"))
+    assert harness.placed() == ["m1"]
+    harness.sleep(601)
+    await harness.run()
+    assert harness.placed() == ["m2"]
+    assert [each["replicas"] for each in harness.annotation(LAST_MOVE)["moves"]] == [2]
+
+
+@pytest.mark.parametrize("at", ["9999-12-31T00:00:00Z", "2026-01-03T00:00:00Z"])
+async def test_a_move_in_the_future_counts_for_one_window_from_when_it_was_first_seen(at: str) -> None:
+    harness = budgeted(bindings=1)
+    harness.on_m1("skewed")
+    record = {"moves": [{"at": at, "replicas": 2}], "from": ["m9"], "cause": "x"}
+    harness.server.change("skewed", annotations={LAST_MOVE: json.dumps(record)})
+    await move_all(harness, 1)
+    harness.sleep(599)
+    await harness.run()
+    assert moved(harness) == 0
+    harness.sleep(2)
+    await harness.run()
+    assert moved(harness) == 1
+
+
+async def test_a_move_off_many_clusters_has_a_record_of_bounded_length() -> None:
+    names = [f"cluster-with-a-long-name-{number:022}" for number in range(400)]
+    harness = budgeted(bindings=1)
+    for name in names:
+        harness.cluster(name)
+    harness.on_m1(
+        placement={"clusterAffinity": {"clusterNames": names}},
+        clusters=[{"name": name, "replicas": 2} for name in names],
+    )
+    harness.report("web", **dict.fromkeys(names, 2))
+    await harness.edit(placement={"clusterAffinity": {"clusterNames": ["m2"]}})
+    assert harness.placed() == ["m2"]
+    assert len(harness.annotation(LAST_MOVE)["from"]) == 100
+
+
 async def test_the_moves_of_a_binding_within_the_window_are_all_recorded() -> None:
     harness = budgeted(bindings=5)
     harness.on_m1()
@@ -430,20 +499,48 @@ async def test_a_partial_move_is_immediate_unless_it_is_held() -> None:
         assert counts == {"m1": 1, "m2": 3}
 
 
-async def test_without_the_controller_that_ends_tasks_no_more_are_written() -> None:
+async def left_unstamped(*names: str) -> Guarded:
+    """Return a scheduler whose bindings have moved, and whose eviction tasks nobody has stamped in time."""
     harness = graceful()
-    harness.on_m1("first")
-    await harness.edit("first", placement=to("m2"))
+    for name in names:
+        harness.on_m1(name)
+        await harness.edit(name, placement=to("m2"))
     harness.sleep(61)
-    harness.on_m1("second")
-    await harness.edit("second", placement=to("m2"))
-    assert harness.tasks("second") == []
-    assert "last healthy copy" in harness.condition("second")[1]
+    harness.on_m1()
+    return harness
+
+
+async def test_without_the_controller_that_ends_tasks_no_more_are_written() -> None:
+    harness = await left_unstamped("first", "second")
+    await harness.edit(placement=to("m2"))
+    assert harness.tasks() == []
+    assert "last healthy copy" in harness.condition()[1]
     stamped = [{**harness.tasks("first")[0], "creationTimestamp": "2026-01-02T00:01:00Z"}]
     await harness.edit("first", gracefulEvictionTasks=stamped)
     harness.sleep(31)
     await harness.run()
-    assert [task["fromCluster"] for task in harness.tasks("second")] == ["m1"]
+    assert [task["fromCluster"] for task in harness.tasks()] == ["m1"]
+
+
+async def test_one_binding_with_a_task_that_is_not_stamped_does_not_stop_graceful_moves() -> None:
+    harness = await left_unstamped("first")
+    await harness.edit(placement=to("m2"))
+    assert [task["fromCluster"] for task in harness.tasks()] == ["m1"]
+
+
+async def test_tasks_that_were_not_stamped_do_not_count_if_later_ones_were() -> None:
+    harness = await left_unstamped("first", "second")
+    harness.on_m1("later")
+    stamped = {
+        "fromCluster": "m9",
+        "producer": "ours",
+        "reason": "x",
+        "creationTimestamp": "2026-01-02T00:01:01Z",
+    }
+    await harness.edit("later", gracefulEvictionTasks=[stamped])
+    harness.sleep(61)
+    await harness.edit(placement=to("m2"))
+    assert [task["fromCluster"] for task in harness.tasks()] == ["m1"]
 
 
 async def evicted_from_its_new_home(harness: Guarded, *, healthy: bool = True) -> None:

@@ -39,7 +39,7 @@ async def test_answers_and_bindings_are_counted_by_state(
     harness.bindings.add_listener(guarded.changed)
     harness.put(placement={"clusterAffinity": {"clusterNames": [cluster]}}, **ON_M1)
     await harness.run()
-    assert guarded.counts() == {**dict.fromkeys(("kept", "held", "leaving"), 0), state: 1}
+    assert guarded.counts() == {**dict.fromkeys(("kept", "held", "leaving", "unreadable"), 0), state: 1}
     assert harness.metrics.plugins.guard_answers.labels(counted)._value.get() == 1
     stored = Binding.from_manifest(harness.server.stored["web"])
     guarded.changed(stored, None)
@@ -53,3 +53,25 @@ async def test_a_binding_that_is_moved_without_guards_is_not_counted() -> None:
     harness.put(placement={"clusterAffinity": {"clusterNames": ["m9"]}}, **ON_M1)
     await harness.run()
     assert sum(guarded.counts().values()) == 0
+
+
+TEXT = (
+    "The annotation pyscheduler.karmada.io/last-move of ResourceBinding(demo/web) cannot be read: Expecting value: "
+    "line 1 column 101 (char 100). Remove it, or correct it"
+)
+
+
+async def test_a_binding_with_an_annotation_of_ours_that_cannot_be_read_is_counted_and_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    harness = SchedulerHarness()
+    guarded = GuardedBindings({"ours"})
+    harness.bindings.add_listener(guarded.changed)
+    harness.put(placement={"clusterAffinity": {"clusterNames": ["m1"]}}, **ON_M1)
+    for text in ("[" * 100, "[" * 101, "{}"):
+        harness.server.change("web", annotations={"pyscheduler.karmada.io/last-move": text})
+    assert guarded.counts()["unreadable"] == 1
+    texts = [each.getMessage() for each in caplog.records if "cannot be read" in each.getMessage()]
+    assert texts == [TEXT]
+    harness.server.change("web", annotations={"pyscheduler.karmada.io/last-move": None})
+    assert guarded.counts()["unreadable"] == 0

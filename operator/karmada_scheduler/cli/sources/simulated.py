@@ -23,6 +23,7 @@ from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.plan.decide import is_coupled
 from karmada_scheduler.whynot.objects import Scheduled
 
 
@@ -115,10 +116,9 @@ class SimulatedScheduler:
     @property
     def is_coupled(self) -> bool:
         """Whether the decision about one binding can change that about another."""
-        return (
-            self._gates.enabled("SchedulingOvercommitProtection")
-            or self._gates.enabled("WorkloadAffinity")
-            or self._frameworks.has_own_plugins
+        frameworks = self._frameworks
+        return is_coupled(
+            self._gates, has_own_plugins=frameworks.has_own_plugins, has_guards=frameworks.has_guards
         )
 
 

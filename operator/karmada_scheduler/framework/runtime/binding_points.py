@@ -110,14 +110,13 @@ class BindingPoints:
             if not result.is_success:
                 raise RefusedError(result.message, retry_after=result.retry_after)
 
-    async def bind(self, context: BindContext, *, ensure_leading: Callable[[], None] = lambda: None) -> str:
-        """Run PreBind, then Bind until a plugin or an extender writes; return its name for texts.
-
-        ``ensure_leading`` is called before each of them and raises if this process may no longer lead: plugins and
-        extenders may write without a check of the resourceVersion.
+    async def pre_bind(
+        self, context: BindContext, *, ensure_leading: Callable[[], None] = lambda: None
+    ) -> None:
+        """Run PreBind; ``ensure_leading`` is as for ``bind``.
 
         Raises:
-            SchedulingError: A plugin or an extender refused or failed.
+            SchedulingError: A plugin refused or failed.
         """
         with self._timed(Point.PRE_BIND, when=bool(self._plugins.pre_bind)):
             for plugin in self._plugins.pre_bind:
@@ -126,6 +125,16 @@ class BindingPoints:
                 result = validated(plugin, Point.PRE_BIND, answer)
                 if not result.is_skip:
                     _require_success(plugin, Point.PRE_BIND, result)
+
+    async def bind(self, context: BindContext, *, ensure_leading: Callable[[], None] = lambda: None) -> str:
+        """Run Bind until a plugin or an extender writes; return its name for texts.
+
+        ``ensure_leading`` is called before each of them and raises if this process may no longer lead: plugins and
+        extenders may write without a check of the resourceVersion.
+
+        Raises:
+            SchedulingError: A plugin or an extender refused or failed.
+        """
         extender = await self._bound_by_extender(context, ensure_leading)
         if extender is not None:
             return f'extender "{extender.name}"'

@@ -4,6 +4,9 @@ The breaker of a plugin *opens* when a call exceeds its timeout. While it is ope
 After a pause it is *half-open*: one call at the extension point of the timeout is admitted as a probe, and so are calls at
 the plugin's other points. A probe that ends in time *closes* the breaker. A probe that exceeds its timeout opens it again,
 for twice as long. Exceptions do not open it, because they are cheap (docs/decisions/0017-circuit-breakers.md).
+
+The calls after a timeout, probes included, get a part of the timeout only: a sixtieth for each second of the pause. So
+what hangs once costs its timeout, and what hangs again and again takes one sixtieth of the time.
 """
 
 from __future__ import annotations
@@ -70,6 +73,7 @@ class CircuitBreakers:
 
     Attributes:
         open: The breakers that are open or half-open, by the id of the plugin.
+        closed: The breakers that were open in the last minutes, by the id of the plugin.
         openings: How often any breaker has opened. The result of a call that began before an opening does not change
             that breaker.
     """
@@ -93,7 +97,17 @@ class CircuitBreakers:
         self._clock = clock
         self._exempt = frozenset(exempt)
         self._observer = observer
-        self._closed: dict[int, _CircuitBreaker] = {}
+        self.closed: Final[dict[int, _CircuitBreaker]] = {}
+
+    def share_of(self, plugin: Plugin) -> float:
+        """Return which part of its timeout a plugin has, from 0 to 1; less than 1 for some minutes after a timeout."""
+        breaker = self.open.get(id(plugin)) or self.closed.get(id(plugin))
+        if breaker is None:
+            return 1.0
+        if id(plugin) not in self.open and self._clock() - breaker.half_open_at > RESET_SECONDS:
+            del self.closed[id(plugin)]
+            return 1.0
+        return min(1.0, breaker.pause / LONGEST_PAUSE)
 
     def admit(self, plugin: Plugin, point: Point, *, probes: bool = True) -> None:
         """Return if a call is admitted; ``probes`` is whether it may be the probe.
@@ -118,7 +132,7 @@ class CircuitBreakers:
         # A call at another extension point closes the breaker only if there was no probe for a long time.
         if point is not breaker.point and self._clock() < breaker.half_open_at + LONGEST_PAUSE:
             return
-        self._closed[id(plugin)] = self.open.pop(id(plugin))
+        self.closed[id(plugin)] = self.open.pop(id(plugin))
         log.info(
             "A plugin responds in time again, its circuit breaker is closed",
             extra={"plugin": plugin.name, "point": point.label},
@@ -127,7 +141,15 @@ class CircuitBreakers:
             self._observer.closed(plugin.name, self._count(plugin.name))
 
     def record_timeout(
-        self, plugin: Plugin, point: Point, late: BaseException, *, since: int, cluster: str, place: str
+        self,
+        plugin: Plugin,
+        point: Point,
+        late: BaseException,
+        *,
+        since: int,
+        binding: str,
+        cluster: str,
+        place: str,
     ) -> PluginError:
         """Open the breaker of a plugin that exceeded its timeout, and return the error of the call.
 
@@ -136,6 +158,7 @@ class CircuitBreakers:
             point: The extension point of the call.
             late: The timeout error.
             since: The value of ``openings`` when the call began.
+            binding: The binding of the call, "" if it is about none. The error of other bindings names it.
             cluster: " for cluster NAME", or "".
             place: ``file:line`` of the plugin at the timeout, for the log.
         """
@@ -144,12 +167,14 @@ class CircuitBreakers:
             return PluginError(f"{text}{cluster}")
         now, breaker = self._clock(), self.open.get(id(plugin))
         if breaker is None or breaker.number <= since:
-            breaker = self._opened(plugin, point, text, now)
+            about = f" for {binding}" if binding else ""
+            breaker = self._opened(plugin, point, f"{text}{about}", now)
             log.warning(
                 "A plugin exceeded its timeout and is not called for a while",
                 extra={
                     "plugin": plugin.name,
                     "point": point.label,
+                    "binding": binding,
                     "error": late,
                     "path": place,
                     "seconds": f"{breaker.pause:g}",
@@ -164,18 +189,18 @@ class CircuitBreakers:
     def keep(self, plugins: Iterable[Plugin]) -> None:
         """Drop the breakers of all other plugins, which are no longer in use."""
         kept = {id(plugin) for plugin in plugins}
-        for each in self._closed.keys() - kept:
-            del self._closed[each]
+        for each in self.closed.keys() - kept:
+            del self.closed[each]
         for each in self.open.keys() - kept:
             name = self.open.pop(each).plugin.name
             if self._observer is not None:
                 self._observer.closed(name, self._count(name))
 
     def _opened(self, plugin: Plugin, point: Point, text: str, now: float) -> _CircuitBreaker:
-        for each, breaker in list(self._closed.items()):
+        for each, breaker in list(self.closed.items()):
             if now - breaker.half_open_at > RESET_SECONDS:
-                del self._closed[each]
-        before = self.open.get(id(plugin)) or self._closed.pop(id(plugin), None)
+                del self.closed[each]
+        before = self.open.get(id(plugin)) or self.closed.pop(id(plugin), None)
         pause = FIRST_PAUSE if before is None else min(2 * before.pause, LONGEST_PAUSE)
         self.openings += 1
         error = f"{text}{_not_called(pause)}"

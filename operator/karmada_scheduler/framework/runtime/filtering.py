@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import NoReturn
 
+from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
@@ -30,16 +31,23 @@ class FilterRunner:
         self._cluster = ""
         self._since = caller.openings
         self._admitted: list[FilterPlugin] | None = [] if caller.has_open_breakers else None
+        self._shorter = (
+            {id(each): caller.timeout_of(each, adds_up=True) for each in filters}
+            if caller.has_shorter_timeouts
+            else None
+        )
         self._last_refusal: tuple[FilterPlugin, object, Result] | None = None
 
-    def raise_plugin_error(self, error: BaseException) -> NoReturn:
-        """Raise PluginError of the plugin that was running."""
+    def raise_plugin_error(self, error: BaseException, cycle: Cycle) -> NoReturn:
+        """Raise PluginError of the plugin that was running for the binding of a cycle."""
         plugin = self._running
         if plugin is not None and self._observer is not None:
             self._observer.plugin(plugin.name, Point.FILTER.label, Code.ERROR, 0.0)
         if plugin is None or isinstance(error, PluginError):
             raise error
-        self._caller.raise_plugin_error(plugin, Point.FILTER, error, since=self._since, cluster=self._cluster)
+        self._caller.raise_plugin_error(
+            plugin, Point.FILTER, error, since=self._since, cluster=self._cluster, context=cycle
+        )
 
     def record_success(self) -> None:
         """Record for the circuit breakers that all calls ended in time."""
@@ -54,7 +62,7 @@ class FilterRunner:
             self._running = plugin
             if self._admitted is not None:
                 self._admit(plugin, self._admitted)
-            result = plugin.filter(context)
+            result = plugin.filter(context) if self._shorter is None else self._limited(plugin, context)
             if result is not SUCCESS:
                 result = self._validated(plugin, result)
                 if result is not SUCCESS:
@@ -69,7 +77,8 @@ class FilterRunner:
             self._running = plugin
             if self._admitted is not None:
                 self._admit(plugin, self._admitted)
-            result = self._validated(plugin, plugin.filter(context))
+            answer = plugin.filter(context) if self._shorter is None else self._limited(plugin, context)
+            result = self._validated(plugin, answer)
             end = time.perf_counter()
             observer.plugin(plugin.name, "Filter", result.code, end - begin)
             begin = end
@@ -83,6 +92,12 @@ class FilterRunner:
         if not any(each is plugin for each in admitted):
             self._caller.admit(plugin, Point.FILTER)
             admitted.append(plugin)
+
+    def _limited(self, plugin: FilterPlugin, context: FilterContext) -> Result:
+        """Call a plugin with its own timeout, for all clusters together."""
+        assert self._shorter is not None  # the caller has checked it
+        with self._shorter[id(plugin)]:
+            return plugin.filter(context)
 
     def _validated(self, plugin: FilterPlugin, answer: object) -> Result:
         """Return SUCCESS or a refusal; the last one is cached, as plugins mostly return the same object again."""

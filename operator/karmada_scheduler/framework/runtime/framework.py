@@ -149,7 +149,7 @@ class Framework:
                     else:
                         refused[cluster.name] = result
         except BaseException as error:  # noqa: BLE001 (a plugin can raise anything)
-            run.raise_plugin_error(error)
+            run.raise_plugin_error(error, cycle)
         run.record_success()
         return feasible, refused
 
@@ -204,14 +204,18 @@ class Framework:
                 self.caller.admit(plugin, point, probes=False)
         try:
             with self.caller.timeout:
-                for running, key_of in functions:  # noqa: B007 (the error names it)
-                    parts.append(key_of(cycle))
+                for running, key_of in functions:
+                    if not self.caller.has_shorter_timeouts:
+                        parts.append(key_of(cycle))
+                        continue
+                    with self.caller.timeout_of(running):
+                        parts.append(key_of(cycle))
                 key = None if None in parts else tuple(parts)
                 hash(key)
         except BaseException as error:
             if running is None:
                 raise
-            self.caller.raise_plugin_error(running, point, error, since=since)
+            self.caller.raise_plugin_error(running, point, error, since=since, context=cycle)
         return key
 
     async def run_post_filter(

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NoReturn, Protocol, TypeVar
 
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework.diagnosis import PluginError, SchedulingError
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.plugin import Plugin
@@ -66,6 +67,7 @@ class PluginCaller:
         self.coroutine_seconds: Final = coroutine_seconds
         self._breakers: Final = breakers
         self._open: Final = breakers.open if breakers is not None else {}
+        self._closed: Final = breakers.closed if breakers is not None else {}
         self._failures: Final = FailureLog(clock=clock)
         if interrupts is None:
             interrupts = (KeyboardInterrupt,) if isinstance(self.timeout, timeouts.NoTimeout) else ()
@@ -83,11 +85,11 @@ class PluginCaller:
         begin = time.perf_counter()
         code = Code.ERROR
         try:
-            with self.timeout:
+            with self.timeout_of(plugin):
                 answer = function(context)
             code = _code_of(answer)
         except BaseException as problem:  # noqa: BLE001 (a plugin can raise anything)
-            self.raise_plugin_error(plugin, point, problem, since=since)
+            self.raise_plugin_error(plugin, point, problem, since=since, context=context)
         finally:
             self._observe(plugin, point, code, begin)
         self.record_success(plugin, point, since=since)
@@ -104,17 +106,18 @@ class PluginCaller:
         since = self.admit(plugin, point)
         begin = time.perf_counter()
         code, is_coroutine = Code.ERROR, False
+        timeout = self.timeout_of(plugin)
         try:
-            with self.timeout:
+            with timeout:
                 answer = function(context)
             if inspect.isawaitable(answer):
                 is_coroutine, seconds = True, getattr(plugin, "timeout", self.coroutine_seconds)
-                answer = await timeouts.wait_for_plugin(answer, timeout=self.timeout, seconds=seconds)
+                answer = await timeouts.wait_for_plugin(answer, timeout=timeout, seconds=seconds)
             code = _code_of(answer)
         except BaseException as problem:
             if is_coroutine and isinstance(problem, timeouts.CANCELLATIONS):
                 raise
-            self.raise_plugin_error(plugin, point, problem, since=since)
+            self.raise_plugin_error(plugin, point, problem, since=since, context=context)
         finally:
             self._observe(plugin, point, code, begin)
         self.record_success(plugin, point, since=since)
@@ -136,6 +139,18 @@ class PluginCaller:
         return self.openings
 
     @property
+    def has_shorter_timeouts(self) -> bool:
+        """Whether a plugin has a shorter timeout at present, because it exceeded its timeout before."""
+        return bool(self._open or self._closed)
+
+    def timeout_of(self, plugin: Plugin, *, adds_up: bool = False) -> timeouts.BlockTimeout:
+        """Return the timeout of a plugin; ``adds_up`` is whether all blocks have it together if it is shorter than usual."""
+        if not self.has_shorter_timeouts or self._breakers is None:
+            return self.timeout
+        share = self._breakers.share_of(plugin)
+        return self.timeout if share >= 1 else self.timeout.part(share, adds_up=adds_up)
+
+    @property
     def openings(self) -> int:
         """How often a circuit breaker has opened."""
         return 0 if self._breakers is None else self._breakers.openings
@@ -151,7 +166,14 @@ class PluginCaller:
             self._breakers.record_success(plugin, point, since=since)
 
     def raise_plugin_error(
-        self, plugin: Plugin, point: Point, problem: BaseException, *, since: int, cluster: str = ""
+        self,
+        plugin: Plugin,
+        point: Point,
+        problem: BaseException,
+        *,
+        since: int,
+        cluster: str = "",
+        context: object = None,
     ) -> NoReturn:
         """Raise PluginError for an exception of a plugin; log its traceback, or open the circuit breaker at a timeout.
 
@@ -161,6 +183,7 @@ class PluginCaller:
             problem: The exception of the call.
             since: The result of ``admit``.
             cluster: The cluster of the call, "" for none.
+            context: What the plugin got: a binding, or what has one.
 
         Raises:
             PluginError: Always, unless ``problem`` is one of ``interrupts``.
@@ -173,7 +196,13 @@ class PluginCaller:
                 raise PluginError(f'plugin "{plugin.name}" {problem} at {point.label}{where}') from None
             place = plugin_location(plugin, problem)
             raise self._breakers.record_timeout(
-                plugin, point, problem, since=since, cluster=where, place=place
+                plugin,
+                point,
+                problem,
+                since=since,
+                binding=_binding_of(context),
+                cluster=where,
+                place=place,
             ) from None
         self.record_success(plugin, point, since=since)
         self.log_failure(plugin, point, problem)
@@ -188,6 +217,15 @@ class PluginCaller:
     def _observe(self, plugin: Plugin, point: Point, code: Code, begin: float) -> None:
         if self.observer is not None:
             self.observer.plugin(plugin.name, point.label, code, time.perf_counter() - begin)
+
+
+def _binding_of(context: object) -> str:
+    """Return the binding of the context of an extension point for messages, "" if it has none."""
+    cycle = getattr(context, "cycle", None)
+    for found in (context, getattr(context, "binding", None), getattr(cycle, "binding", None)):
+        if isinstance(found, Binding):
+            return found.key.display
+    return ""
 
 
 def exception_text(problem: BaseException) -> str:

@@ -74,7 +74,7 @@ class ScoreRunner:
     def _with_timeout(self, plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[int]:
         since = self._caller.admit(plugin, Point.SCORE)
         try:
-            with self._caller.timeout:
+            with self._caller.timeout_of(plugin):
                 scores = self._scores_of(plugin, cycle, clusters)
         except PluginError as error:
             self._caller.record_success(plugin, Point.SCORE, since=since)
@@ -82,7 +82,7 @@ class ScoreRunner:
                 self._caller.log_failure(plugin, Point.SCORE, error.__cause__)
             raise
         except BaseException as late:  # noqa: BLE001 (a timeout)
-            self._caller.raise_plugin_error(plugin, Point.SCORE, late, since=since)
+            self._caller.raise_plugin_error(plugin, Point.SCORE, late, since=since, context=cycle)
         self._caller.record_success(plugin, Point.SCORE, since=since)
         return scores
 

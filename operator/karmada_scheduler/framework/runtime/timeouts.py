@@ -14,6 +14,7 @@ import logging
 import math
 import signal
 import threading
+import time
 from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from types import FrameType, TracebackType
@@ -23,6 +24,9 @@ T = TypeVar("T")
 
 DEFAULT_SECONDS: Final = 2.0
 """Timeout of the plain functions of an extension point for one binding, and of one coroutine of a plugin."""
+
+SHORTEST_SECONDS: Final = 0.1
+"""The shortest part of a timeout: a busy machine may stop the process for some hundredths of a second."""
 
 CLEANUP_SECONDS: Final = 1.0
 """Time that a coroutine has for its cleanup after it was cancelled."""
@@ -54,7 +58,7 @@ class PluginTimeoutError(BaseException):
     """
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(f"took longer than {seconds:g}s")
+        super().__init__(f"took longer than {round(seconds, 2):g}s")
         self.seconds: Final = seconds
 
 
@@ -62,7 +66,7 @@ CANCELLATIONS: Final = (asyncio.CancelledError, GeneratorExit)
 """How a coroutine is ended by its caller. ``wait_for_plugin`` raises them only if the caller does end it."""
 
 
-class CallTimeout(Protocol):
+class BlockTimeout(Protocol):
     """A context manager that raises PluginTimeoutError in its block at the timeout."""
 
     def __enter__(self) -> object: ...
@@ -70,6 +74,19 @@ class CallTimeout(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+class CallTimeout(BlockTimeout, Protocol):
+    """The timeout of plugins."""
+
+    def part(self, share: float, *, adds_up: bool = False) -> BlockTimeout:
+        """Return a timeout of a share of this one, from 0 to 1, and of ``SHORTEST_SECONDS`` at least.
+
+        Args:
+            share: The share.
+            adds_up: Whether all blocks of the result have this time together.
+        """
+        ...
 
 
 class NoTimeout:
@@ -82,6 +99,10 @@ class NoTimeout:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         return None
+
+    def part(self, share: float, *, adds_up: bool = False) -> Self:  # noqa: ARG002 (there is no limit)
+        """Return this one."""
+        return self
 
 
 class SigalrmTimeout:
@@ -100,6 +121,7 @@ class SigalrmTimeout:
         if threading.current_thread() is not threading.main_thread():
             raise ValueError("only the main thread can have this timeout")
         self._seconds: Final = seconds
+        self._limit = seconds
         self._depth = 0
         self._expired = False
         self._previous_handler = signal.signal(signal.SIGALRM, self._on_alarm)
@@ -124,7 +146,29 @@ class SigalrmTimeout:
         if not self._depth:
             signal.setitimer(signal.ITIMER_REAL, 0)
         if self._expired and (kind is None or kind is StopIteration):
-            raise PluginTimeoutError(self._seconds)
+            raise PluginTimeoutError(self._limit)
+
+    def part(self, share: float, *, adds_up: bool = False) -> BlockTimeout:
+        """Return a shorter timeout, also for blocks within one of this timeout."""
+        return _ShorterTimeout(self, max(SHORTEST_SECONDS, self._seconds * share), adds_up=adds_up)
+
+    def shorten(self, seconds: float, shown: float) -> float:
+        """End the present block after some seconds; return when it would have ended otherwise, 0 if that is earlier.
+
+        ``shown`` is the timeout of the error.
+        """
+        rest, _ = signal.getitimer(signal.ITIMER_REAL)
+        if seconds >= rest:
+            return 0.0
+        self._limit = shown
+        signal.setitimer(signal.ITIMER_REAL, seconds, _REPEAT_SECONDS)
+        return time.perf_counter() + rest
+
+    def restore(self, end: float) -> None:
+        """Undo ``shorten``; ``end`` is its result."""
+        self._limit = self._seconds
+        rest = max(end - time.perf_counter(), _SHIELDED_REPEAT_SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, rest, _REPEAT_SECONDS)
 
     def _on_alarm(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
         if not self._depth:  # the signal was pending when the timer was stopped
@@ -133,7 +177,38 @@ class SigalrmTimeout:
             signal.setitimer(signal.ITIMER_REAL, _SHIELDED_REPEAT_SECONDS, _REPEAT_SECONDS)
             return
         self._expired = True
-        raise PluginTimeoutError(self._seconds)
+        raise PluginTimeoutError(self._limit)
+
+
+class _ShorterTimeout:
+    """A timeout that is shorter than that of the blocks around it."""
+
+    def __init__(self, timeout: SigalrmTimeout, seconds: float, *, adds_up: bool) -> None:
+        self._timeout = timeout
+        self._seconds = self._left = seconds
+        self._adds_up = adds_up
+        self._began = self._end = 0.0
+
+    def __enter__(self) -> Self:
+        if self._left <= 0:
+            raise PluginTimeoutError(self._seconds)
+        self._timeout.__enter__()
+        self._began = time.perf_counter()
+        self._end = self._timeout.shorten(self._left, self._seconds)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        took = time.perf_counter() - self._began
+        is_late = bool(self._end) and took > self._left and (kind is None or kind is StopIteration)
+        if self._end:
+            self._timeout.restore(self._end)
+        if self._adds_up:
+            self._left -= took
+        self._timeout.__exit__(PluginTimeoutError if is_late else kind, error, trace)
+        if is_late:
+            raise PluginTimeoutError(self._seconds)
 
 
 def _is_interruptible(frame: FrameType | None) -> bool:
@@ -154,6 +229,10 @@ _OWN_CODE: Final = frozenset(
         SigalrmTimeout.__enter__,
         SigalrmTimeout.__exit__,
         SigalrmTimeout._on_alarm,  # noqa: SLF001
+        SigalrmTimeout.shorten,
+        SigalrmTimeout.restore,
+        _ShorterTimeout.__enter__,
+        _ShorterTimeout.__exit__,
         _is_interruptible,
     )
 )
@@ -167,7 +246,7 @@ class TimedCoroutine(Generic[T]):
     """
 
     def __init__(
-        self, awaitable: Awaitable[T], timeout: CallTimeout, *, is_over: Callable[[], bool] = lambda: False
+        self, awaitable: Awaitable[T], timeout: BlockTimeout, *, is_over: Callable[[], bool] = lambda: False
     ) -> None:
         """Wrap ``awaitable``; it is abandoned if it waits while ``is_over`` returns True."""
         self._awaitable = awaitable
@@ -236,7 +315,7 @@ def _revoke_cancellation(task: asyncio.Task[Any] | None, before: int) -> Generat
                 raise
 
 
-async def wait_for_plugin(awaitable: Awaitable[T], *, timeout: CallTimeout, seconds: float | None) -> T:
+async def wait_for_plugin(awaitable: Awaitable[T], *, timeout: BlockTimeout, seconds: float | None) -> T:
     """Return the result of a plugin's coroutine.
 
     Args:

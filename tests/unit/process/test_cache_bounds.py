@@ -1,0 +1,164 @@
+"""All caches of the process are known, and each has a bound in bytes."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import operator
+from collections.abc import Iterator
+from functools import reduce
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import karmada_scheduler
+import karmada_scheduler_plugins
+from karmada_scheduler.api.content_cache import MAX_BYTES, MEBI, cached_by_content
+from karmada_scheduler.api.interning import interned, interned_map
+from karmada_scheduler.explain.refusals import _MAX_CACHED as REFUSALS
+from karmada_scheduler.framework.runtime.filter_cache import MAX_ENTRIES
+
+CLUSTERS: Final = 5_000
+BINDINGS: Final = 60_000
+"""The largest fleet that the bounds are for."""
+POINTER: Final = 8
+ENTRY: Final = 128
+"""An entry of a dict with a short key."""
+NAME: Final = 253
+
+FIELDS: Final = 2
+"""Fields of a Cluster with a cache of contents."""
+CONTENT: Final = "cached_by_content"
+OTHERS: Final[dict[str, int]] = {
+    # names and numbers, longer ones are not cached
+    "api.binding_manifest:_shared_target": (1 << 15) * (NAME + ENTRY),
+    "api.binding_manifest:_shared_health": (1 << 15) * (NAME + ENTRY),
+    "api.interning:_interned_map": (1 << 13) * 4096,
+    "explain.record:_to_the_second": 4 * ENTRY,
+    "logs:_second": ENTRY,
+    # code
+    "config.structure:_converter": MEBI,
+    "process.memory:_malloc_trim": ENTRY,
+    # the objects of a page or of an explanation, of which there are one or two states
+    "web.fleet:clusters_of": 2 * CLUSTERS * 1024,
+    "explain.filter_evidence:_serving": CLUSTERS * (NAME + POINTER),
+    "explain.causes_values:values_of": CLUSTERS * (NAME + POINTER),
+    "web.attention:summary": 2 * MEBI,
+    "web.computing:_kept": 32 * MEBI,
+    # bounded by their own number of bytes, which a flag sets
+    "explain.record_store:_records": 64 * MEBI,
+    "explain.full_decisions:_last": 32 * MEBI,
+    "explain.full_decisions:_failures": 32 * MEBI,
+    # bounded by entries of clusters
+    "core.ordering.cache:_caches": MAX_ENTRIES * POINTER,
+    "core.ordering.cache:shared": MAX_ENTRIES * POINTER,
+    "core.ordering.columnar:scores_of_regions": MAX_ENTRIES * POINTER,
+    "core.select_clusters:_selected_groups": MAX_ENTRIES * POINTER,
+    "framework.runtime.framework:_filter_results": MAX_ENTRIES * POINTER,
+    "framework.runtime.filter_cache:_values": MAX_ENTRIES * POINTER,
+    "framework.runtime.similar_filters:_results": MAX_ENTRIES * POINTER,
+    "explain.refusals:_cache": REFUSALS * (NAME + POINTER),
+    "estimator.capacity:_units": 32 * CLUSTERS * POINTER,
+    "estimator.general:_columns": 32 * CLUSTERS * POINTER,
+    # one entry per profile
+    "core.schedule:_caches": ENTRY,
+    # one entry per object that exists
+    "cache.store:_tombstones": 10_000 * ENTRY,
+    "informer.workloads.metadata_store:_recent": 1_000 * 4096,
+    "informer.cluster_reconcile:_affected_cache": BINDINGS * ENTRY,
+    "informer.cluster_reconcile:_may_take_cache": BINDINGS * ENTRY,
+    # for the seconds of ``--scheduler-estimator-answer-ttl``
+    "estimator.shared_requests:_sent": CLUSTERS * 4096,
+    # 4,096 Events of at most ten messages of 1,024 characters
+    "client.event_correlator:_entries": 4096 * 10 * 1024,
+    # the content cache itself, counted where it is used
+    "api.content_cache:_results": 0,
+}
+"""By module and name: the bytes of a cache that is no content cache."""
+
+_CLASSES = {"OrderedDict", "LRUCache", "WeakKeyDictionary", "WeakValueDictionary"}
+
+
+def _modules() -> Iterator[tuple[str, ast.Module]]:
+    for package in (karmada_scheduler, karmada_scheduler_plugins):
+        assert package.__file__ is not None
+        root = Path(package.__file__).parent
+        for path in sorted(root.rglob("*.py")):
+            name = ".".join(path.relative_to(root).with_suffix("").parts)
+            yield f"{package.__name__}.{name}", ast.parse(path.read_text())
+
+
+def _decorated(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield the name and the decorator of each function with a cache."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for decorator in node.decorator_list:
+                called = decorator.func if isinstance(decorator, ast.Call) else decorator
+                kind = ast.unparse(called).rpartition(".")[2]
+                if kind in ("cache", "lru_cache", CONTENT):
+                    yield node.name, kind
+
+
+def _assigned(tree: ast.Module) -> Iterator[str]:
+    """Yield the name of each variable and attribute that holds a cache: by its class, or a dict by its name."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+            continue
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        name = ast.unparse(target).rpartition(".")[2]
+        classes = {ast.unparse(each.func) for each in ast.walk(node.value) if isinstance(each, ast.Call)}
+        is_dict = isinstance(node.value, ast.Dict) or "dict" in classes
+        if classes & _CLASSES or (is_dict and "cache" in name):
+            yield name
+
+
+@pytest.fixture(scope="module")
+def caches() -> dict[str, str]:
+    """Return the kind of each cache by module and name."""
+    found: dict[str, str] = {}
+    for module, tree in _modules():
+        short = module.removeprefix("karmada_scheduler.")
+        found |= {f"{short}:{name}": kind for name, kind in _decorated(tree)}
+        found |= {f"{short}:{name}": "object" for name in _assigned(tree)}
+    return found
+
+
+def test_every_cache_has_a_bound_in_bytes(caches: dict[str, str]) -> None:
+    others = {name for name, kind in caches.items() if kind != CONTENT}
+    assert others == OTHERS.keys(), "use cached_by_content for texts, or add the bound of a new cache"
+
+
+def _content_bound(name: str) -> int:
+    module, _, function = name.partition(":")
+    path = module if module.startswith("karmada_scheduler_plugins") else f"karmada_scheduler.{module}"
+    found = getattr(importlib.import_module(path), function, None)
+    if function == "read_json":  # one for each field of a cluster
+        return FIELDS * (512 * 4096 + 8 * MEBI)
+    bound: int = getattr(found, MAX_BYTES)
+    return bound
+
+
+def test_all_texts_that_are_cached_together_take_a_fifth_of_the_memory_limit_of_the_chart(
+    caches: dict[str, str],
+) -> None:
+    bounds = {name: _content_bound(name) for name, kind in caches.items() if kind == CONTENT}
+    assert len(bounds) >= 10
+    assert all(bounds.values())
+    assert reduce(operator.add, bounds.values()) < 1024 * MEBI / 5
+
+
+def test_a_content_cache_has_its_bound() -> None:
+    @cached_by_content(entries=3, short=5, long_bytes=100)
+    def read(text: str) -> str:
+        return text
+
+    assert getattr(read, MAX_BYTES) == 115
+
+
+@pytest.mark.parametrize("names", [1, 100])
+def test_a_map_with_long_names_is_not_cached_as_a_whole(names: int) -> None:
+    found = {f"{number}".zfill(5000 // names): "" for number in range(names)}
+    assert interned_map(dict(found)) is not interned_map(dict(found))
+    assert [*interned_map(found)] == [*found]
+    assert all(interned(name) is name for name in interned_map(found))
