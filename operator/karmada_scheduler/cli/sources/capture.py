@@ -6,7 +6,6 @@ import argparse
 import gzip
 import json
 import os
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -18,12 +17,13 @@ from typing import Any, Final, NamedTuple
 from karmada_scheduler.api.workload import LAST_APPLIED_ANNOTATION, Workload
 from karmada_scheduler.cli.sources.errors import NoAnswerError
 from karmada_scheduler.cli.sources.process_rules import ProcessConfiguration, use
+from karmada_scheduler.client import json_body
+from karmada_scheduler.config.file_content import FileContentError, read_bytes, read_text
 from karmada_scheduler.explain.model import API_VERSION
 from karmada_scheduler.explain.process_view import ProcessView
 
 KIND: Final = "Capture"
 
-_GZIP: Final = b"\x1f\x8b"
 _RULES: Final = ("plugins", "scheduler_name", "enable_empty_workload_propagation")
 """Flags that a capture has under their own names; the feature gates and the configuration are apart."""
 
@@ -55,9 +55,9 @@ def rules_of(arguments: argparse.Namespace) -> Fields:
     found["feature_gates"] = list(arguments.feature_gates)
     found["plugin_dirs"] = [str(each) for each in arguments.plugin_dir]
     try:
-        found["config"] = None if arguments.config is None else Path(arguments.config).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise NoAnswerError(f"--config: {arguments.config} cannot be read: {error}") from error
+        found["config"] = None if arguments.config is None else read_text(arguments.config)
+    except FileContentError as error:
+        raise NoAnswerError(f"--config: {arguments.config} {error}") from error
     return found
 
 
@@ -137,12 +137,10 @@ def read(path: str) -> Fields:
         NoAnswerError: The file is none.
     """
     try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise NoAnswerError(f"--replay: {path} cannot be read: {error.strerror or error}") from error
-    try:
-        found = json.loads(gzip.decompress(content) if content.startswith(_GZIP) else content)
-    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
+        found = json_body.decode(read_bytes(path))
+    except FileContentError as error:
+        raise NoAnswerError(f"--replay: {path} {error}") from error
+    except ValueError as error:
         raise NoAnswerError(f"--replay: {path} is no capture: {error}") from error
     if not isinstance(found, dict) or (found.get("apiVersion"), found.get("kind")) != (API_VERSION, KIND):
         raise NoAnswerError(f"--replay: {path} is no capture of explain --capture ({API_VERSION}, {KIND})")
