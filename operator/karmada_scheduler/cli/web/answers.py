@@ -6,9 +6,10 @@ import argparse
 import asyncio
 import copy
 import io
+import logging
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, redirect_stderr, suppress
+from contextlib import ExitStack, redirect_stderr
 from dataclasses import replace
 from typing import Any, Final, Self
 
@@ -47,6 +48,8 @@ from karmada_scheduler.web.decisions import (
 from karmada_scheduler.web.state import State
 from karmada_scheduler.whynot.model import WhyNot
 from karmada_scheduler.whynot.reverse import WhyNotCluster
+
+log = logging.getLogger(__name__)
 
 _SCAN_SECONDS: Final = 1.0
 """CPU time for the causes of states, per reading of the objects."""
@@ -88,6 +91,7 @@ class CommandAnswers:
         self._decisions: tuple[float, int, Decisions] | None = None
         self._metrics = WebMetrics()
         self._is_first = True
+        self._unexplained: dict[BindingKey, str] = {}
 
     def __enter__(self) -> Self:
         """Build the plugins once, so that their warnings are printed and their errors end the command."""
@@ -110,6 +114,14 @@ class CommandAnswers:
         return self._causes
 
     @property
+    def problems(self) -> Sequence[str]:
+        """Bindings of the last reading whose causes could not be found because of an error."""
+        return [
+            f"{key.display}: the cause of its state could not be found: {problem}"
+            for key, problem in list(self._unexplained.items())
+        ]
+
+    @property
     def metrics(self) -> bytes:
         """What was computed, in the text format of Prometheus."""
         return self._metrics.text()
@@ -117,6 +129,12 @@ class CommandAnswers:
     def seen(self) -> None:
         """Note that somebody reads."""
         self._reader.seen()
+
+    def start_again(self) -> None:
+        """Drop plugins and caches: an answer was ended half-way."""
+        if self._inputs is not None:
+            self._inputs.close()
+            self._inputs = None
 
     def _using(self, state: State) -> Explaining:
         """Return what explains; plugins and caches are shared as long as the objects are the same."""
@@ -261,6 +279,7 @@ class CommandAnswers:
             keys = [
                 BindingKey(each.kind, each.namespace, each.name) for each in (g.bindings[0] for g in groups)
             ]
+            self._unexplained = {}
             self._scan = _Scan(state.number, keys, self._using(state).rules)
         if not self._scan.keys_left():
             self._causes = self._scan.result
@@ -268,9 +287,15 @@ class CommandAnswers:
         key = self._scan.take()
         began = time.thread_time()
         cause: Cause | None = None
-        with suppress(CommandError):  # the page about the binding says it
+        try:
             cause = next(iter(causes_of_state(Situation(self._explain_inputs(state, key, None)))), None)
-        self._scan.add(key, cause, time.thread_time() - began)
+        except CommandError:
+            pass  # the page about the binding says it
+        except Exception as error:
+            log.exception("Cannot find the cause of the state of %s", key.display)
+            self._unexplained[key] = f"{type(error).__name__}: {error}"
+        finally:
+            self._scan.add(key, cause, time.thread_time() - began)
         is_more = bool(self._scan.keys_left())
         if not is_more or not self._causes.found:
             self._causes = self._scan.result
