@@ -341,6 +341,39 @@ async def test_names_and_texts_are_shown_as_they_are_and_never_as_markup(tmp_pat
         assert HOSTILE in (await site.get("/bindings")).page.text
 
 
+@pytest.mark.parametrize("moment", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"])
+async def test_times_at_the_end_of_time_are_shown(tmp_path: Path, moment: str) -> None:
+    extreme = [
+        binding("web").replicas(2, cpu="1").on(m1=2).evicted_from("m2").last_scheduled(moment),
+        binding("job").replicas(2, cpu="1").on(m1=2).last_scheduled(moment).reschedule_triggered(moment),
+        binding("new").replicas(9, cpu="1").created(moment).reschedule_triggered(moment),
+    ]
+    for each in extreme:
+        each.created(moment).condition(type="Scheduled", status="False", lastTransitionTime=moment)
+    manifests = [each.manifest() for each in extreme]
+    task = {"creationTimestamp": moment, "gracePeriodSeconds": 600}
+    manifests[0]["spec"]["gracefulEvictionTasks"][0].update(task)
+    files = (tmp_path / "clusters.json", tmp_path / "bindings.json")
+    write(files[0], [cluster(name).capacity(cpu=4, memory="8Gi") for name in ("m1", "m2")])
+    files[1].write_text("\n".join(f"---\n{json.dumps(each)}" for each in manifests))
+    async with Site(tmp_path, files=files) as site:
+        while site.answers.look_for_causes():
+            pass
+        assert site.answers.problems == []
+        for path in (
+            "/",
+            "/bindings",
+            "/decisions",
+            "/clusters/m2/why-not",
+            "/plan?without=m1",
+            "/v1/plan?cordon=m1",
+        ):
+            assert (await site.get(path)).status == 200, path
+        for name in ("web", "job", "new"):
+            for path in (f"/b/default/{name}-deployment", f"/why-not/default/{name}-deployment?cluster=m2"):
+                assert (await site.get(path)).status == 200, path
+
+
 async def test_a_fleet_without_clusters_or_bindings_has_pages_as_well(tmp_path: Path) -> None:
     async with Site(tmp_path, clusters=[cluster("m1").without_summary()], bindings=[binding("web")]) as site:
         text = (await site.get("/")).page.text

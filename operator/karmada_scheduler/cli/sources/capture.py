@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Final, NamedTuple
 
+from karmada_scheduler.api.manifest import parse_time
 from karmada_scheduler.api.workload import LAST_APPLIED_ANNOTATION, Workload
 from karmada_scheduler.cli.sources.errors import NoAnswerError
 from karmada_scheduler.cli.sources.process_rules import ProcessConfiguration, use
@@ -157,7 +158,7 @@ def captured_at(fields: Manifest) -> datetime:
         NoAnswerError: It does not say so.
     """
     try:
-        return datetime.fromisoformat(str(fields.get("at")))
+        return parse_time(str(fields.get("at")))
     except ValueError as error:
         raise NoAnswerError(f"--replay: at: {error}") from error
 

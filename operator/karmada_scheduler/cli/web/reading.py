@@ -101,7 +101,7 @@ class Reader:
         return tuple(found)
 
     async def keep_reading(self) -> None:
-        """Read again while somebody looks; a failure is shown, and the objects of before are kept."""
+        """Read again while somebody looks, and after a failure, which is shown; the objects of before are kept."""
         self._wake = asyncio.Event()
         while True:
             try:
@@ -110,7 +110,8 @@ class Reader:
             except TimeoutError:
                 pass
             self._wake.clear()
-            if "-" in self._files or time.monotonic() - self._seen > _UNSEEN_SECONDS:
+            is_seen = time.monotonic() - self._seen <= _UNSEEN_SECONDS
+            if "-" in self._files or not (is_seen or self.state.failure):
                 continue
             self._read = time.monotonic()
             await self._read_again()
