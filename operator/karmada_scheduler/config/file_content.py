@@ -19,7 +19,7 @@ class FileContentError(Exception):
     """The content of a file cannot be used; the text says why, without the file's name."""
 
 
-def read_bytes(path: str | Path, *, limit: int = MAX_BYTES) -> bytes:
+def read_file(path: str | Path, *, limit: int = MAX_BYTES) -> bytes:
     """Return the content of a file, decompressed if gzip has written it.
 
     Args:
@@ -46,9 +46,9 @@ def read_bytes(path: str | Path, *, limit: int = MAX_BYTES) -> bytes:
     return content
 
 
-def read_text(path: str | Path, *, limit: int = MAX_BYTES) -> str:
-    """Return the content of a file as text; raises as ``read_bytes`` and ``as_text`` do."""
-    return as_text(read_bytes(path, limit=limit))
+def read_text_file(path: str | Path, *, limit: int = MAX_BYTES) -> str:
+    """Return the content of a file as text; raises as ``read_file`` and ``as_text`` do."""
+    return as_text(read_file(path, limit=limit))
 
 
 def as_text(content: bytes) -> str:

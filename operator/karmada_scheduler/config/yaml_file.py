@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from karmada_scheduler.config.file_content import FileContentError, as_text, read_text
+from karmada_scheduler.config.file_content import FileContentError, as_text, read_text_file
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem
 from karmada_scheduler.config.yaml_document import YamlError, read_document
 
@@ -19,7 +19,7 @@ def read(path: Path) -> object:
         ConfigError: It cannot be read or parsed, or has a duplicate key; the text has the line.
     """
     try:
-        text = read_text(path, limit=_MAX_BYTES)
+        text = read_text_file(path, limit=_MAX_BYTES)
     except FileContentError as error:
         raise ConfigError([ConfigProblem("", str(error))]) from error
     return parse(text)

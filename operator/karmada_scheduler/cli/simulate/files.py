@@ -15,8 +15,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError, read_required_text
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.api.workload import Workload
-from karmada_scheduler.config.file_content import FileContentError
-from karmada_scheduler.config.file_content import read_text as read_file
+from karmada_scheduler.config.file_content import FileContentError, read_text_file
 from karmada_scheduler.config.yaml_document import YamlError, read_document
 
 CLUSTER_API_VERSION: Final = "cluster.karmada.io/v1alpha1"
@@ -64,7 +63,7 @@ def read(paths: Sequence[str], parse: Callable[[Mapping[str, Any]], T]) -> Conte
     seen: set[str] = set()
     for path in paths:
         try:
-            text = read_file(path)
+            text = read_text_file(path)
         except FileContentError as problem:
             contents.problems.append(Problem(path, str(problem)))
         else:
