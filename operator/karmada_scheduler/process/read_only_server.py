@@ -33,6 +33,8 @@ _WRITE_SECONDS: Final = 10.0
 """How long a reader may take for a part of a response."""
 _IDLE_SECONDS: Final = 10.0
 """How long a connection may be open without a complete request."""
+_LEAST_BYTES: Final = 2**16
+"""What a reader takes of a response in that time at least."""
 _BODY_SECONDS: Final = 10.0
 """How long a reader may take for the body of a POST."""
 _MAX_FIELDS: Final = 100
@@ -126,6 +128,7 @@ class ReadOnlyServer:
         routes: Mapping[str, Handler | AsyncHandler],
         *,
         posts: Mapping[str, AsyncHandler] | None = None,
+        always: frozenset[str] = frozenset(),
         access: Access = _LOOPBACK_ONLY,
         limits: Limits = _FEW,
         name: str = "explain",
@@ -139,6 +142,7 @@ class ReadOnlyServer:
             address: ``host:port``.
             routes: Handlers by path; ``{name}`` in a path stands for one part of it.
             posts: Handlers of POST requests with the fields of a form.
+            always: Paths that are answered whatever the number of requests and connections: those of probes.
             access: Who may read.
             limits: How many requests are answered.
             name: Of the server, for its log line.
@@ -149,6 +153,7 @@ class ReadOnlyServer:
         self._address = address
         self._routes = routes
         self._posts = posts or {}
+        self._always = always
         self._access = access
         self._limits = limits
         self._name = name
@@ -230,13 +235,18 @@ class ReadOnlyServer:
                 or "Upgrade" in request.headers
             ),
             content_length=request.content_length or 0,
+            is_limited=request.path not in self._always,
         )
         if refused is not None:
             response = _problem(refused.status, refused.text, close=refused.close)
             response.headers.update(refused.headers)
             return response
         server = self._runner.server if self._runner is not None else None
-        if server is not None and len(server.connections) > MAX_CONNECTIONS:
+        if (
+            server is not None
+            and len(server.connections) > MAX_CONNECTIONS
+            and request.path not in self._always
+        ):
             return _problem(503, "too many connections", close=True)
         return None
 
@@ -285,17 +295,28 @@ class ReadOnlyServer:
         return handle
 
     async def _sweep(self) -> None:
-        """Close connections that were without a request twice in a row, so that unfinished requests do not accumulate."""
-        idle_before: set[object] = set()
+        """Close connections that were without a request twice in a row, so that they do not accumulate.
+
+        A response that its reader takes goes on; a connection whose reader takes nothing is dropped with the rest of it.
+        """
+        untaken_before: dict[object, int] = {}
         while True:
             await asyncio.sleep(_IDLE_SECONDS)
             server = self._runner.server if self._runner is not None else None
-            connections = server.connections if server is not None else ()
-            idle: set[object] = {each for each in connections if each not in self._busy}
-            for connection in connections:
-                if connection in idle and connection in idle_before:
+            untaken: dict[object, int] = {}
+            for connection in server.connections if server is not None else ():
+                transport = connection.transport
+                if connection in self._busy or transport is None:
+                    continue
+                untaken[connection] = size = transport.get_write_buffer_size()
+                before = untaken_before.get(connection)
+                if before is None:
+                    continue
+                if not size:
                     connection.force_close()
-            idle_before = idle
+                elif before - size < _LEAST_BYTES:
+                    transport.abort()
+            untaken_before = untaken
 
 
 async def _form(request: web.Request) -> Mapping[str, str]:

@@ -72,7 +72,13 @@ class RequestGuard:
         self._at = clock()
 
     def refusal(
-        self, method: str, headers: Mapping[str, str], *, has_body: bool, content_length: int
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        *,
+        has_body: bool,
+        content_length: int,
+        is_limited: bool = True,
     ) -> Refusal | None:
         """Return why a request is refused, None if it is answered.
 
@@ -81,6 +87,7 @@ class RequestGuard:
             headers: With names in any case.
             has_body: Whether a body follows.
             content_length: Of the body; 0 if it is not known.
+            is_limited: Whether the rate of requests counts.
         """
         if _without_port(headers.get("Host", "")) not in self._hosts:
             return Refusal(
@@ -92,7 +99,7 @@ class RequestGuard:
             return Refusal(413, "requests have no body", close=True)
         if content_length > MAX_BODY:
             return Refusal(413, f"the body has more than {MAX_BODY // 2**10:,} KiB", close=True)
-        if not self._take():
+        if is_limited and not self._take():
             return Refusal(429, "too many requests", {"Retry-After": "1"}, close=has_body)
         return None
 

@@ -29,10 +29,13 @@ class Served:
                 "/v1/echo/{name}": self._echo,
                 "/v1/failing": lambda _: 1 // 0,  # type: ignore[dict-item]
                 "/v1/large": lambda _: Response(self._endless()),
+                "/v1/whole": self._whole,
+                "/healthz": self._whole,
                 "/v1/stream": lambda _: Response(self._endless(0.01), is_stream=True),
                 "/v1/quiet": lambda _: Response(self._quiet(), is_stream=True),
             },
             posts={"/v1/form": self._form},
+            always=frozenset({"/healthz"}),
             access=Access(hosts=frozenset({"records.example"})),
             on_response=self.statuses.append,
             on_error=self._error,
@@ -40,6 +43,9 @@ class Served:
 
     def _echo(self, request: Request) -> Response:
         return Response(_text(f"{request.path['name']} {request.query.get('q', '')}"))
+
+    async def _whole(self, request: Request) -> Document:
+        return Document(b"x" * (2 if request.target == "/healthz" else 32 * 2**20))
 
     async def _form(self, request: Request) -> Document:
         return Document(f"{request.form} {request.requester}".encode(), content_type="text/plain")
@@ -292,6 +298,46 @@ async def test_connections_above_the_limit_are_refused(
     monkeypatch.setattr(module, "_IDLE_SECONDS", 60.0)
     _, writer = await asyncio.open_connection("127.0.0.1", served.port)
     assert (await served.get("/v1/echo/web"))[0] == 503
+    writer.close()
+
+
+async def test_probes_are_answered_whatever_others_do(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(module, "_IDLE_SECONDS", 60.0)
+    assert served.server._guard is not None
+    monkeypatch.setattr(served.server._guard, "_tokens", 0.0)
+    monkeypatch.setattr(served.server._guard, "_limits", Limits(rate=0.0))
+    _, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    assert (await served.get("/v1/echo/web"))[0] == 429
+    assert (await served.get("/healthz"))[0] == 200
+    assert (await served.get("/healthz", headers={"Host": "evil.example"}))[0] == 403
+    writer.close()
+
+
+async def test_a_reader_that_takes_nothing_of_a_whole_response_is_dropped(served: Served) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    writer.write(b"GET /v1/whole HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    runner = served.server._runner
+    assert runner is not None
+    async with asyncio.timeout(10):
+        while not served.statuses or (runner.server is not None and runner.server.connections):
+            await asyncio.sleep(0.01)
+    writer.close()
+
+
+async def test_a_slow_reader_of_a_whole_response_gets_it(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LEAST_BYTES", 1)
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=2**18)
+    writer.write(b"GET /v1/whole HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    taken = 0
+    while taken < 32 * 2**20:
+        taken += len(await reader.read(2**20))
+        await asyncio.sleep(0.01)  # in all, many times longer than an idle connection stays
     writer.close()
 
 

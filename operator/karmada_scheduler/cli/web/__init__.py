@@ -139,6 +139,7 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
         arguments.bind_address,
         handlers.routes(),
         posts=handlers.posts(),
+        always=frozenset({"/healthz", "/readyz"}),
         access=Access(
             hosts=frozenset(name.lower() for name in arguments.allowed_host), flag="--allowed-host"
         ),
