@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -75,6 +76,12 @@ class PageProcess:
     ) -> requests.Response:
         """Send a form."""
         return self._request("POST", path, timeout, form, headers)
+
+    def raw(self, text: str) -> bytes:
+        """Send a request as text, and return the begin of the response."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as link:
+            link.sendall(text.encode())
+            return link.recv(65_536)
 
     def _request(
         self,

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import requests
 
 from tests.bad_days.page_process import PageProcess, start_page
 from tests.fake_apiserver import wait_for
+from tests.unit.cli.test_hostile_process import serving, slow_body
 
 EXPLAIN = "/v1/explain/shop/checkout-deployment"
 
@@ -149,3 +154,83 @@ def test_it_ends_in_order_after_a_signal(page: PageProcess) -> None:
     page.popen.send_signal(signal.SIGTERM)
     assert page.popen.wait(30) == 0
     assert "Traceback" not in page.log
+
+
+_REBOUND = (
+    "Host: evil.example",
+    "Host: evil.example:{port}",
+    "Host: localhost.evil.example:{port}",
+    "Host: localhost.:{port}",
+    "Host: evil.example\r\nX-Forwarded-Host: localhost",
+    "Host: localhost@evil.example",
+    "X: y",
+)
+"""What a browser sends for a name whose address has become 127.0.0.1, and some more."""
+
+
+def test_a_name_that_was_rebound_to_this_machine_reads_nothing(page: PageProcess) -> None:
+    for head in _REBOUND:
+        for path in ("/", "/v1/fleet", "/healthz", "/metrics"):
+            found = page.raw(f"GET {path} HTTP/1.1\r\n{head.format(port=page.port)}\r\n\r\n")
+            assert found.split()[1] in {b"403", b"400"}, (path, head, found[:100])
+            assert b"checkout" not in found
+
+
+def test_readers_that_take_nothing_are_dropped_and_others_are_answered_again(page: PageProcess) -> None:
+    links = []
+    for number in range(40):
+        link = socket.create_connection(("127.0.0.1", page.port))
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        path = "/v1/events" if number % 2 else "/"
+        link.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * 20)
+        links.append(link)
+    assert page.get("/healthz", timeout=5).text == "ok"
+    wait_for(lambda: page.get("/v1/fleet").status_code == 200, "an answer for another reader", timeout=60)
+    for link in links:
+        link.close()
+
+
+def test_a_page_that_was_suspended_goes_on(page: PageProcess) -> None:
+    page.get("/")
+    with contextlib.ExitStack() as stack:
+        stream = stack.enter_context(socket.create_connection(("127.0.0.1", page.port)))
+        stream.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        page.popen.send_signal(signal.SIGSTOP)
+        stack.callback(page.popen.send_signal, signal.SIGCONT)
+        with pytest.raises(requests.RequestException):
+            page.get(EXPLAIN, timeout=3)
+    page.clusters.write_text("a: [")
+    wait_for(lambda: page.get("/").ok and page.get("/readyz").status_code == 503, "a reading", timeout=60)
+    page.write()
+    wait_for(lambda: page.get("/").ok and page.get("/readyz").text == "ok", "a good reading", timeout=60)
+    assert page.get(EXPLAIN).status_code == 200
+
+
+_JUMPING = """
+import pathlib, time
+now, monotonic = time.time, time.monotonic
+time.time = lambda: now() + float(pathlib.Path({file!r}).read_text())
+"""
+
+
+def test_a_clock_that_jumps_changes_nothing_of_the_page(tmp_path: Path) -> None:
+    offset = tmp_path / "offset"
+    offset.write_text("0")
+    with start_page(tmp_path, first=_JUMPING.format(file=str(offset))) as page:
+        for jump in (-10 * 365 * 86_400, 10 * 365 * 86_400, 0):
+            offset.write_text(str(jump))
+            page.write()
+            assert page.get("/").status_code == 200
+            assert page.get(EXPLAIN).status_code == 200
+            assert page.get("/readyz").text == "ok"
+
+
+def test_a_scheduler_that_answers_nonsense_slowly_costs_the_page_its_records_only(tmp_path: Path) -> None:
+    with serving(slow_body) as url, start_page(tmp_path, f"--from={url}") as page:
+        text = page.get("/decisions", headers={"Accept": "text/html"}).text
+        assert "No records: " in text
+        assert "no complete answer within 10 s" in text
+        began = time.monotonic()
+        for path in ("/", "/decisions", "/v1/fleet", EXPLAIN):
+            assert page.get(path, timeout=30).status_code == 200
+        assert time.monotonic() - began < 15  # they do not each wait for it

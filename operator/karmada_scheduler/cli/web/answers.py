@@ -61,6 +61,8 @@ _CLUSTER_SECONDS: Final = 5.0
 """The time for the question which bindings a cluster does not have."""
 
 _DECISIONS_SECONDS: Final = 1.0
+_AWAY_SECONDS: Final = 10.0
+"""How long a running scheduler that could not be read is not asked again, because each request would wait for it."""
 
 
 class CommandAnswers:
@@ -92,6 +94,7 @@ class CommandAnswers:
         self._metrics = WebMetrics()
         self._is_first = True
         self._unexplained: dict[BindingKey, str] = {}
+        self._asking = asyncio.Lock()
 
     def __enter__(self) -> Self:
         """Build the plugins once, so that their warnings are printed and their errors end the command."""
@@ -244,22 +247,31 @@ class CommandAnswers:
         """Return what the running scheduler says about a binding; None if none was named."""
         if not self._arguments.process:
             return None
+        if (kept := self._kept_decisions()) is not None and kept.problem:
+            return ProcessView(problem=kept.problem)
         return await asyncio.to_thread(read_process, self._arguments.process, key)
 
     async def decisions(self, state: State) -> Decisions:
-        """Return the last decisions; the running scheduler is asked once a second at most."""
-        now = time.monotonic()
-        if self._decisions is not None:
-            at, number, kept = self._decisions
-            if number == state.number and (not self._arguments.process or now - at < _DECISIONS_SECONDS):
-                return kept
-        found = (
-            await asyncio.to_thread(self._read_decisions, state)
-            if self._arguments.process
-            else Decisions(OBJECTS, of_objects(state.contents.rows))
-        )
-        self._decisions = (now, state.number, found)
-        return found
+        """Return the last decisions; the running scheduler is asked once a second at most, and less often if it is away."""
+        if not self._arguments.process:
+            if self._decisions is None or self._decisions[1] != state.number:
+                self._decisions = (0.0, state.number, Decisions(OBJECTS, of_objects(state.contents.rows)))
+            return self._decisions[2]
+        async with self._asking:
+            kept = self._kept_decisions()
+            if kept is None:
+                kept = await asyncio.to_thread(self._read_decisions, state)
+                self._decisions = (time.monotonic(), state.number, kept)
+            return kept
+
+    def _kept_decisions(self) -> Decisions | None:
+        """Return what the running scheduler has said; None if it is to be asked again."""
+        if self._decisions is None:
+            return None
+        at, number, kept = self._decisions
+        if kept.problem:
+            return kept if time.monotonic() - at < _AWAY_SECONDS else None
+        return kept if number == self.state.number and time.monotonic() - at < _DECISIONS_SECONDS else None
 
     def _read_decisions(self, state: State) -> Decisions:
         url = self._arguments.process
