@@ -129,6 +129,7 @@ def capture(folder: Path) -> dict[str, Any]:
         "record": _RECORD, "queue_state": "active", "due_in": 1.5, "before": 1, "waited": 2.0, "priority": 0,
         "proposal": {"plugin": "FailBack", "reason": "waits", "dueInSeconds": 5}, "process": "pod-a", "problem": "",
     }  # fmt: skip
+    found["processConfiguration"] = {"url": "http://localhost:10353", "state": _STATE}
     return found
 
 
