@@ -102,10 +102,10 @@ def test_a_leader_on_a_machine_that_was_suspended_writes_nothing_when_it_wakes_u
             _held_by_another(server)
             # The monotonic clock of Linux does not count the time of suspension.
             clocks.set(day=_HOUR, boot=_HOUR)
-            woken = time.monotonic()
+            continued = time.monotonic()
             scheduler.signal(signal.SIGCONT)
             assert scheduler.wait(20.0) == 1, scheduler.log
-            assert [each for each in server.requests if each.time > woken and each.verb == "PATCH"] == []
+            assert [each for each in server.requests if each.time > continued and each.verb == "PATCH"] == []
 
 
 def _renewed(server: FakeApiServer, before: str) -> bool:

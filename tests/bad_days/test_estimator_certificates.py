@@ -73,7 +73,7 @@ def connected(scheduler: SchedulerProcess) -> int:
 
 
 def decide(server: FakeApiServer, scheduler: SchedulerProcess, name: str) -> dict[str, int]:
-    """Return what a new binding with 200 replicas for m1 gets, or {} if m1 has no room for them."""
+    """Return what a new binding with 200 replicas for m1 gets, or {} if m1 has no capacity for them."""
     server.put(binding(name, replicas=200, requests={"cpu": "1m"}))
     wait_for(lambda: server.condition(name), f"{name} to be decided", scheduler, timeout=30)
     return server.targets(name) or {}
@@ -113,5 +113,5 @@ def test_certificates_are_rotated_on_both_sides(tmp_path: Path, *, verifies: boo
                 scheduler,
                 timeout=90,
             )
-            assert decide(server, scheduler, "after") == {}  # there is room for 50 only
+            assert decide(server, scheduler, "after") == {}  # m1 has capacity for 50 only
         assert scheduler.exit_status is None

@@ -42,7 +42,7 @@ _KEPT: Final = 32
 
 _WAIT_SECONDS: Final = 0.2
 _REPEAT_SECONDS: Final = 0.1
-"""Until a job that has not ended is told so again: it may have been in code that ignores exceptions."""
+"""Until a job that has not ended is ended again: it may have been in code that ignores exceptions."""
 _SIGNAL: Final = signal.SIGPROF
 
 

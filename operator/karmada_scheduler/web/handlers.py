@@ -16,7 +16,7 @@ from karmada_scheduler.explain.explain import policy_of
 from karmada_scheduler.explain.model import API_VERSION, Explanation
 from karmada_scheduler.explain.names import nearest
 from karmada_scheduler.plan.model import Effect, Plan
-from karmada_scheduler.process.read_only_server import AsyncHandler, Document, Handler, Request, Response
+from karmada_scheduler.process.http_messages import AsyncHandler, Document, Handler, Request, Response
 from karmada_scheduler.state.model import StateName
 from karmada_scheduler.views.fields import (
     explanation_fields,

@@ -8,7 +8,8 @@ import aiohttp
 import pytest
 
 from karmada_scheduler.process import read_only_server as module
-from karmada_scheduler.process.read_only_server import Document, ReadOnlyServer, Request, Response
+from karmada_scheduler.process.http_messages import Document, Request, Response
+from karmada_scheduler.process.read_only_server import ReadOnlyServer
 from karmada_scheduler.process.request_guard import Access, Limits
 from karmada_scheduler.process.server import ListenError
 from tools.controlplane.processes import free_port
