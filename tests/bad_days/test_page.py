@@ -142,11 +142,11 @@ def test_an_error_in_idle_moments_is_said_and_the_page_stays(tmp_path: Path) -> 
     first = """
 from karmada_scheduler.cli.web import answers
 def failing(*_): raise KeyError("planted")
-answers.causes_of_binding = failing
+answers.causes_of_state = failing
 """
     with start_page(tmp_path, first=first) as page:
         wait_for(lambda: "planted" in page.get("/").text, "the problem on the page", timeout=30)
-        assert "Cannot find why ResourceBinding" in page.log
+        assert "Cannot find the cause of the state of " in page.log
         assert page.get(EXPLAIN).status_code == 200
 
 

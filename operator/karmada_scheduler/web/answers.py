@@ -86,7 +86,7 @@ class Answers(Protocol):
         """The causes of states, as far as they are known."""
 
     @property
-    def problems(self) -> Sequence[str]:
+    def problems(self) -> tuple[str, ...]:
         """What went wrong in idle moments, one line each."""
 
     @property

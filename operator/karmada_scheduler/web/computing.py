@@ -16,7 +16,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -33,6 +33,8 @@ CPU_SECONDS: Final = 20.0
 """The CPU time of one job. The largest plans take half of it (docs/plan.md)."""
 _IDLE_CPU_SECONDS: Final = 2.0
 """The CPU time of one piece of work in idle moments, for which a request may have to wait."""
+_IDLE_PAUSE_SECONDS: Final = 10.0
+"""Until work in idle moments is begun again that has failed or was ended."""
 _SECONDS: Final = 30.0
 """How long a request waits for its answer."""
 _TURN_SECONDS: Final = 2.0
@@ -93,6 +95,8 @@ class Computer:
         self._running: _Job | None = None
         self._thread = threading.get_ident()
         self._stopped = threading.Event()
+        self._logged = ""
+        self._idle_at = 0.0
 
     async def answer(self, key: Hashable, work: Callable[[], T], *, requester: str = "") -> T:
         """Return the result of a job, or the one that is kept under the same key.
@@ -174,9 +178,12 @@ class Computer:
                 try:
                     job = self._jobs.get(timeout=0 if more else _WAIT_SECONDS)
                 except queue.Empty:
+                    if time.monotonic() < self._idle_at:
+                        more = False
+                        continue
                     job = _Job(idle, min(_IDLE_CPU_SECONDS, self._cpu_seconds))
                     self._run(job, ended)
-                    more = _has_more(job.future)
+                    more = self._has_more(job.future)
                 else:
                     more = True
                     self._run(job, ended)
@@ -233,15 +240,14 @@ class Computer:
         else:
             job.future.set_result(result)
 
-
-def _has_more(done: Future[Any]) -> bool:
-    """Return whether idle work has more to do; work that failed is logged."""
-    try:
-        return bool(done.result())
-    except CancelledError:
-        return False
-    except TooLongError:
-        return True
-    except Exception:
-        log.exception("Work in idle moments has failed")
+    def _has_more(self, done: Future[Any]) -> bool:
+        """Return whether idle work has more to do; an error of it is logged once, because it is begun again."""
+        error = done.exception()
+        if error is None:
+            self._logged = ""
+            return bool(done.result())
+        self._idle_at = time.monotonic() + _IDLE_PAUSE_SECONDS
+        if self._logged != repr(error):
+            self._logged = repr(error)
+            log.error("Work in idle moments has failed", exc_info=error)
         return False

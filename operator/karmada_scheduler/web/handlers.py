@@ -184,7 +184,7 @@ class Handlers:
     def _stamp(self) -> str:
         """Return what differs after every change of the objects, causes and problems, for those who wait for one."""
         state = self._answers.state
-        shown = (self._answers.causes, state.failure, tuple(state.problems), tuple(self._answers.problems))
+        shown = (self._answers.causes, state.failure, tuple(state.problems), self._answers.problems)
         return f"{state.number}-{hash(shown) & 0xFFFFFFFF:x}"
 
     async def _fleet_page(self, request: Request) -> Document:

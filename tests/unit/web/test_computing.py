@@ -216,6 +216,7 @@ def test_work_in_idle_moments_that_fails_or_never_ends_does_not_stop_answers(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(computing, "_IDLE_CPU_SECONDS", 0.1)
+    monkeypatch.setattr(computing, "_IDLE_PAUSE_SECONDS", 0.0)
     computer = Computer()
     rounds: list[Callable[[], bool]] = [lambda: bool(1 // 0), lambda: bool(spin()), lambda: False]  # type: ignore[func-returns-value]
     finished = threading.Event()
@@ -233,6 +234,28 @@ def test_work_in_idle_moments_that_fails_or_never_ends_does_not_stop_answers(
     with caplog.at_level(logging.ERROR):
         assert during(computer, ask, idle=idle) == 5
     assert "ZeroDivisionError" in caplog.text
+    assert "more than 0.1 s of CPU time" in caplog.text
+
+
+def test_work_in_idle_moments_that_fails_again_and_again_is_logged_once_and_pauses(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(computing, "_IDLE_PAUSE_SECONDS", 0.3)
+    computer = Computer()
+    begun: list[int] = []
+
+    def idle() -> bool:
+        begun.append(1)
+        return bool(1 // 0)
+
+    async def ask() -> None:
+        while len(begun) < 2:
+            await asyncio.sleep(0.01)
+
+    began = time.monotonic()
+    during(computer, ask, idle=idle)
+    assert time.monotonic() - began >= 0.3
+    assert caplog.text.count("Work in idle moments has failed") == 1
 
 
 def test_what_cannot_be_cleaned_up_does_not_stop_answers(caplog: pytest.LogCaptureFixture) -> None:

@@ -359,7 +359,7 @@ async def test_times_at_the_end_of_time_are_shown(tmp_path: Path, moment: str) -
     async with Site(tmp_path, files=files) as site:
         while site.answers.look_for_causes():
             pass
-        assert site.answers.problems == []
+        assert site.answers.problems == ()
         for path in (
             "/",
             "/bindings",

@@ -117,12 +117,12 @@ class CommandAnswers:
         return self._causes
 
     @property
-    def problems(self) -> Sequence[str]:
+    def problems(self) -> tuple[str, ...]:
         """Bindings of the last reading whose causes could not be found because of an error."""
-        return [
+        return tuple(
             f"{key.display}: the cause of its state could not be found: {problem}"
             for key, problem in list(self._unexplained.items())
-        ]
+        )
 
     @property
     def metrics(self) -> bytes:
