@@ -93,6 +93,12 @@ def test_a_conflict_is_recorded_and_the_next_decision_names_it(running: Running)
 
 def test_another_host_and_another_method_are_refused(running: Running) -> None:
     assert running.get("/v1/state", Host="evil.example").status_code == 403
+    for headers in (
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "http://evil.example"},
+    ):
+        assert running.get("/v1/state", **headers).status_code == 403
     for method in ("POST", "PUT", "DELETE", "HEAD"):
         assert running.get("/v1/state", method).status_code == 405
     assert running.get("/v1/state?x=1").status_code == 400

@@ -13,7 +13,7 @@ import orjson
 from aiohttp import web
 
 from tools import apiserver_model
-from tools.apiserver_model import Response, Watch, target_of
+from tools.apiserver_model import ApiServerModel, FrontEnd, Response, Watch, target_of
 
 from .faults import Answer, Fault, status
 from .storage import Storage
@@ -138,13 +138,20 @@ class FakeApiServer(Storage):
                 return _response(fault.answer)
         if self.token is not None and request.headers.get("Authorization") != f"Bearer {self.token}":
             return _response(status(401, "Unauthorized"))
+        front = self._front(request)
+        if front is None:
+            return self._dropped(request)
         if verb == "WATCH":
-            return await self._watch(request, received)
+            return await self._watch(request, received, front)
         with self.lock:
-            found = self.model.handle(received)
+            found = front.handle(received)
         if fault is not None and fault.drop:
             return self._dropped(request)
         return _response(fault.answer) if fault is not None and fault.answer is not None else _sent(found)
+
+    def _front(self, request: web.Request) -> ApiServerModel | FrontEnd | None:
+        """Return who processes a request; None if its connection is closed without an answer."""
+        return self.model
 
     def _recorded(self, request: web.Request, received: apiserver_model.Request, verb: str) -> Fault | None:
         """Record a request and return the fault that applies to it."""
@@ -169,14 +176,16 @@ class FakeApiServer(Storage):
         request.transport.abort()
         return web.Response()
 
-    async def _watch(self, request: web.Request, received: apiserver_model.Request) -> web.StreamResponse:
+    async def _watch(
+        self, request: web.Request, received: apiserver_model.Request, front: ApiServerModel | FrontEnd
+    ) -> web.StreamResponse:
         queue: asyncio.Queue[bytes | None] = asyncio.Queue()
 
         def on_line(line: bytes | None) -> None:
             self.loop.call_soon_threadsafe(queue.put_nowait, line)
 
         with self.lock:
-            watch = self.model.watch(received, on_line)
+            watch = front.watch(received, on_line)
         if not isinstance(watch, Watch):
             return _sent(watch)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})

@@ -40,7 +40,7 @@ from karmada_scheduler.explain.record import Process
 from karmada_scheduler.explain.record_store import RecordStore
 from karmada_scheduler.explain.recorder import Recorder
 from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.process.read_only_server import Request, Response
+from karmada_scheduler.process.http_messages import Request, Response
 from karmada_scheduler.testing import framework
 from tests.fake_apiserver import FakeApiServer, start_scheduler, wait_for
 from tests.fake_apiserver.objects import POLICY_ID

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import reprlib
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import MINYEAR, UTC, datetime, timedelta
 from typing import Any, Final
 
 Manifest = Mapping[str, Any]
@@ -18,6 +18,10 @@ _EMPTY: Final[Manifest] = {}
 _SHORT: Final = reprlib.Repr()
 """Shows the start of a value, which may have a million entries."""
 _SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 80
+FIRST_MOMENT: Final = datetime.min.replace(tzinfo=UTC)
+LAST_MOMENT: Final = datetime.max.replace(microsecond=0, tzinfo=UTC)
+
+_SECOND: Final = timedelta(seconds=1)
 _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
@@ -169,7 +173,7 @@ def read_time(parent: Manifest, key: str, path: str) -> datetime | None:
     if value is None:
         return None
     if isinstance(value, datetime):  # PyYAML reads an unquoted time as one
-        return value if value.tzinfo else value.replace(tzinfo=UTC)
+        return _in_utc(value if value.tzinfo else value.replace(tzinfo=UTC))
     if not isinstance(value, str):
         raise wrong_type(value, f"{path}.{key}", "an RFC 3339 time")
     try:
@@ -179,12 +183,29 @@ def read_time(parent: Manifest, key: str, path: str) -> datetime | None:
 
 
 def parse_time(value: str) -> datetime:
-    """Read an RFC 3339 time; ValueError for anything else."""
+    """Read an RFC 3339 time, in UTC; ValueError for anything else.
+
+    The offset of a time in the first or the last day that there is can lead out of the years 1 to 9999; it is the first or
+    the last moment then.
+    """
     if _RFC3339.fullmatch(value) is None:
         raise ValueError(f"expected an RFC 3339 time like 2026-01-31T13:00:00Z, got {value!r}")
-    return datetime.fromisoformat(value)
+    return _in_utc(datetime.fromisoformat(value))
 
 
 def format_time(moment: datetime) -> str:
     """Write a time as Kubernetes does: UTC, whole seconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _in_utc(moment).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+
+
+def second_after(moment: datetime) -> datetime:
+    """Return the time one second later, in UTC; the last moment that there is has none."""
+    moment = _in_utc(moment)
+    return LAST_MOMENT if moment > LAST_MOMENT - _SECOND else moment + _SECOND
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        return LAST_MOMENT if moment.year > MINYEAR else FIRST_MOMENT

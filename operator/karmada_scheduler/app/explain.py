@@ -27,7 +27,8 @@ from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.metrics.explain import UNLOGGED
-from karmada_scheduler.process.read_only_server import Access, ReadOnlyServer
+from karmada_scheduler.process.read_only_server import ReadOnlyServer
+from karmada_scheduler.process.request_guard import Access
 from karmada_scheduler.scheduler.unplaced import GATED, WAITING
 
 log = logging.getLogger(__name__)

@@ -12,10 +12,11 @@ import signal
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 import orjson
+
+from karmada_scheduler.api.manifest import parse_time
 
 TIMEOUT: Final = 30.0
 """Timeout of a plugin in seconds; client-go has none, and a leader would lose its Lease."""
@@ -110,7 +111,7 @@ def _credential(command: str, version: str, output: bytes) -> ExecCredential:
             token=status.get("token") or "",
             certificate=status.get("clientCertificateData") or "",
             key=status.get("clientKeyData") or "",
-            expires_at=datetime.fromisoformat(expires).timestamp() if expires else None,
+            expires_at=parse_time(expires).timestamp() if expires else None,
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as problem:
         text = str(problem) if isinstance(problem, ValueError) else f"unexpected shape: {problem!r}"

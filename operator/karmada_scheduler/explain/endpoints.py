@@ -14,7 +14,7 @@ from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BIN
 from karmada_scheduler.explain.full_decisions import FullDecisions
 from karmada_scheduler.explain.record import VERSION, encode, timestamp
 from karmada_scheduler.explain.record_store import RecordStore
-from karmada_scheduler.process.read_only_server import Handler, Request, Response
+from karmada_scheduler.process.http_messages import Handler, Request, Response
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 500

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import Binding, BindingStatus
+from karmada_scheduler.api.manifest import second_after
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.config.features import FeatureGates
@@ -143,6 +144,6 @@ def rebalanced(binding: Binding) -> Binding:
     last = binding.status.last_scheduled_time or _EPOCH
     return replace(
         binding,
-        spec=replace(binding.spec, reschedule_triggered_at=last + timedelta(seconds=1)),
+        spec=replace(binding.spec, reschedule_triggered_at=second_after(last)),
         status=replace(binding.status, last_scheduled_time=last),
     )

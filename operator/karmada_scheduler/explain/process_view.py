@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from karmada_scheduler.api.manifest import parse_time
 from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.explain.model import RecordedDecision, Target
 
@@ -110,6 +111,6 @@ def _age(at: str, now: datetime | None) -> float | None:
     if now is None:
         return None
     try:
-        return max(0.0, (now - datetime.fromisoformat(at)).total_seconds())
+        return max(0.0, (now - parse_time(str(at))).total_seconds())
     except ValueError:
         return None

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.manifest import ManifestError, format_time
 from karmada_scheduler.api.placement import DIVIDED, DUPLICATED, Placement
 from karmada_scheduler.core.classify import placement_changed, placement_of, replicas_changed
 from karmada_scheduler.explain.inputs import ExplainInputs
@@ -114,4 +114,4 @@ def _deleted_rule(binding: Binding, inputs: ExplainInputs) -> Rule:
 
 def at(moment: datetime | None) -> str:
     """Return a time in the format of the API; ``never`` without one."""
-    return "never" if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return "never" if moment is None else format_time(moment)

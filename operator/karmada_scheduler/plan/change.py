@@ -7,14 +7,14 @@ identifiers that a file leaves out stay as they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, Final
 
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.binding import KINDS, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
-from karmada_scheduler.api.manifest import ManifestError, read_time
+from karmada_scheduler.api.manifest import ManifestError, format_time, read_time, second_after
 from karmada_scheduler.api.policy import ID_LABELS, PROPAGATION_POLICY
 from karmada_scheduler.claims.defaults import stored_spec
 from karmada_scheduler.explain.amounts import counted
@@ -493,7 +493,7 @@ def _after_last(binding: Manifest) -> str:
         last = read_time(part(binding, "status"), "lastScheduledTime", "status")
     except ManifestError:
         last = None
-    return ((last or _EPOCH) + timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return format_time(second_after(last or _EPOCH))
 
 
 def with_defaults(policy: Manifest) -> Manifest:

@@ -2,7 +2,8 @@
 
 Its address is a loopback address. ``kubectl port-forward`` reaches it, so the right to forward ports of a Pod is the right to
 read. A page of another origin cannot read it: the ``Host`` header must be a name of this machine, which a page behind a
-rebound DNS name does not send, and no response permits another origin.
+rebound DNS name does not send, and no response permits another origin. It cannot make the server work either
+(``process.request_guard``). A POST is a question that is too long for an address.
 
 The scheduler runs it in the supervisor's event loop, and ``karmada-pyscheduler web`` in a thread of its own. Responses are
 written in parts, with pauses, so that a reader that is slow or reads nothing costs a connection for some seconds and no more.
@@ -12,12 +13,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
+from urllib.parse import parse_qsl
 
 from aiohttp import web
 
+from karmada_scheduler.process.http_messages import (
+    AsyncHandler,
+    Document,
+    Handler,
+    ProblemPage,
+    Request,
+    Response,
+)
+from karmada_scheduler.process.request_guard import MAX_BODY, Access, Limits, RequestGuard
 from karmada_scheduler.process.server import ListenError
 
 log = logging.getLogger(__name__)
@@ -30,6 +40,12 @@ _WRITE_SECONDS: Final = 10.0
 """How long a reader may take for a part of a response."""
 _IDLE_SECONDS: Final = 10.0
 """How long a connection may be open without a complete request."""
+_LEAST_BYTES: Final = 2**16
+"""What a reader takes of a response in that time at least."""
+_BODY_SECONDS: Final = 10.0
+"""How long a reader may take for the body of a POST."""
+_MAX_FIELDS: Final = 100
+_FORM: Final = "application/x-www-form-urlencoded"
 _LINGER_SECONDS: Final = 1.0
 """How long the body of a refused request is read and dropped, so that the reader gets the response."""
 
@@ -40,115 +56,16 @@ _HEADERS: Final = {
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "Server": "karmada-pyscheduler",
 }
-_LOCAL: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
-
-
 _COMPRESSED_BYTES: Final = 1024
 """Bodies of at least this size are compressed if the reader accepts it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request.
-
-    Attributes:
-        path: The values of the variable parts of the path.
-        query: The parameters; of one that is repeated, the last.
-        target: Path and parameters as they were sent.
-    """
-
-    path: Mapping[str, str] = field(default_factory=dict)
-    query: Mapping[str, str] = field(default_factory=dict)
-    target: str = "/"
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """A response.
-
-    Attributes:
-        body: Its parts; the next one is taken when the reader has taken the one before.
-        status: The HTTP status.
-        content_type: The type of the content.
-        is_stream: Whether it does not end by itself.
-    """
-
-    body: AsyncIterator[bytes]
-    status: int = 200
-    content_type: str = "application/json"
-    is_stream: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A response that is complete; it is compressed for readers that accept that.
-
-    Attributes:
-        headers: Besides those of every response.
-    """
-
-    body: bytes
-    status: int = 200
-    content_type: str = "application/json"
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-Handler = Callable[[Request], Response]
-AsyncHandler = Callable[[Request], Awaitable[Response | Document]]
-ProblemPage = Callable[[int, str], bytes]
-"""Returns the HTML of a refusal, from the status and one sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How many requests are answered, of all readers together.
-
-    Attributes:
-        rate: Requests per second.
-        burst: Requests above that at once.
-    """
-
-    rate: float = 20.0
-    burst: float = 40.0
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """Who may read.
-
-    Attributes:
-        hosts: The names in ``Host`` besides those of this machine, in lower case.
-        flag: The flag that adds a name.
-        authorize: Returns None if a request may be answered, else status and reason; called with the value of its
-            ``Authorization`` header. None on a loopback address.
-    """
-
-    hosts: frozenset[str] = frozenset()
-    flag: str = "--explain-allowed-host"
-    authorize: Callable[[str], Awaitable[tuple[int, str] | None]] | None = None
-
-
-class _TokenBucket:
-    """Limits requests."""
-
-    def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
-        self._limits = limits
-        self._clock = clock
-        self._tokens = limits.burst
-        self._at = clock()
-
-    def take(self) -> bool:
-        now = self._clock()
-        self._tokens = min(self._limits.burst, self._tokens + (now - self._at) * self._limits.rate)
-        self._at = now
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True
+_LOOPBACK_ONLY: Final = Access()
+_FEW: Final = Limits()
 
 
 class ReadOnlyServer:
@@ -159,8 +76,10 @@ class ReadOnlyServer:
         address: str,
         routes: Mapping[str, Handler | AsyncHandler],
         *,
-        access: Access = Access(),
-        limits: Limits = Limits(),
+        posts: Mapping[str, AsyncHandler] | None = None,
+        always: frozenset[str] = frozenset(),
+        access: Access = _LOOPBACK_ONLY,
+        limits: Limits = _FEW,
         name: str = "explain",
         problem_page: ProblemPage | None = None,
         on_response: Callable[[int], None] = lambda _: None,
@@ -171,6 +90,8 @@ class ReadOnlyServer:
         Args:
             address: ``host:port``.
             routes: Handlers by path; ``{name}`` in a path stands for one part of it.
+            posts: Handlers of POST requests with the fields of a form.
+            always: Paths that are answered whatever the number of requests and connections: those of probes.
             access: Who may read.
             limits: How many requests are answered.
             name: Of the server, for its log line.
@@ -180,25 +101,28 @@ class ReadOnlyServer:
         """
         self._address = address
         self._routes = routes
+        self._posts = posts or {}
+        self._always = always
         self._access = access
         self._limits = limits
         self._name = name
         self._problem_page = problem_page
-        self._hosts = _LOCAL | access.hosts
         self._on_response = on_response
         self._on_error = on_error
         self._streams: set[asyncio.Task[object]] = set()
         self._busy: set[object] = set()
         self._runner: web.AppRunner | None = None
         self._sweeper: asyncio.Task[None] | None = None
-        self._bucket: _TokenBucket | None = None
+        self._guard: RequestGuard | None = None
 
     async def start(self) -> None:
         """Listen; ListenError has the address that is in use or not local."""
-        self._bucket = _TokenBucket(self._limits, asyncio.get_running_loop().time)
-        app = web.Application(middlewares=[self._checked])
+        self._guard = RequestGuard(self._access, self._limits, asyncio.get_running_loop().time)
+        app = web.Application(middlewares=[self._checked], client_max_size=MAX_BODY)
         for path, handler in self._routes.items():
             app.router.add_get(path, self._handle(handler), allow_head=False)
+        for path, handler in self._posts.items():
+            app.router.add_post(path, self._handle(handler))
         app.on_response_prepare.append(_add_headers)
         self._runner = web.AppRunner(
             app,
@@ -238,6 +162,8 @@ class ReadOnlyServer:
             response = self._problem(request, refusal.status, refusal.reason)
             if "Allow" in refusal.headers:
                 response.headers["Allow"] = refusal.headers["Allow"]
+            if request.can_read_body:
+                response.force_close()
         except Exception:
             self._on_error()
             log.exception("Cannot answer %s", request.path[:200])
@@ -248,20 +174,28 @@ class ReadOnlyServer:
         return response
 
     def _refusal(self, request: web.Request) -> web.Response | None:
-        assert self._bucket is not None  # made at the start
-        name = _without_port(request.headers.get("Host", ""))
-        if name not in self._hosts:
-            return _problem(403, f"the Host header is not a name of this machine; see {self._access.flag}")
-        if request.method == "GET" and (
-            request.content_length or "Transfer-Encoding" in request.headers or "Upgrade" in request.headers
-        ):
-            return _problem(413, "requests have no body", close=True)
-        if not self._bucket.take():
-            response = _problem(429, "too many requests")
-            response.headers["Retry-After"] = "1"
+        assert self._guard is not None  # made at the start
+        refused = self._guard.refusal(
+            request.method,
+            request.headers,
+            has_body=bool(
+                request.content_length
+                or "Transfer-Encoding" in request.headers
+                or "Upgrade" in request.headers
+            ),
+            content_length=request.content_length or 0,
+            is_limited=request.path not in self._always,
+        )
+        if refused is not None:
+            response = _problem(refused.status, refused.text, close=refused.close)
+            response.headers.update(refused.headers)
             return response
         server = self._runner.server if self._runner is not None else None
-        if server is not None and len(server.connections) > MAX_CONNECTIONS:
+        if (
+            server is not None
+            and len(server.connections) > MAX_CONNECTIONS
+            and request.path not in self._always
+        ):
             return _problem(503, "too many connections", close=True)
         return None
 
@@ -282,7 +216,16 @@ class ReadOnlyServer:
         self, handler: Handler | AsyncHandler
     ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
-            found = handler(Request(request.match_info, dict(request.query), request.path_qs))
+            found = handler(
+                Request(
+                    request.match_info,
+                    dict(request.query),
+                    request.path_qs,
+                    await _form(request) if request.method == "POST" else {},
+                    request.method,
+                    _requester(request),
+                )
+            )
             answer = found if isinstance(found, Response) else await found
             if isinstance(answer, Document):
                 return _whole(answer)
@@ -301,17 +244,51 @@ class ReadOnlyServer:
         return handle
 
     async def _sweep(self) -> None:
-        """Close connections that were without a request twice in a row, so that unfinished requests do not accumulate."""
-        idle_before: set[object] = set()
+        """Close connections that were without a request twice in a row, so that they do not accumulate.
+
+        A response that its reader takes goes on; a connection whose reader takes nothing is dropped with the rest of it.
+        """
+        untaken_before: dict[object, int] = {}
         while True:
             await asyncio.sleep(_IDLE_SECONDS)
             server = self._runner.server if self._runner is not None else None
-            connections = server.connections if server is not None else ()
-            idle: set[object] = {each for each in connections if each not in self._busy}
-            for connection in connections:
-                if connection in idle and connection in idle_before:
+            untaken: dict[object, int] = {}
+            for connection in server.connections if server is not None else ():
+                transport = connection.transport
+                if connection in self._busy or transport is None:
+                    continue
+                untaken[connection] = size = transport.get_write_buffer_size()
+                before = untaken_before.get(connection)
+                if before is None:
+                    continue
+                if not size:
                     connection.force_close()
-            idle_before = idle
+                elif before - size < _LEAST_BYTES:
+                    transport.abort()
+            untaken_before = untaken
+
+
+async def _form(request: web.Request) -> Mapping[str, str]:
+    """Return the fields of a form; of one that is repeated, the last.
+
+    Raises:
+        HTTPException: The body is no form, it is too large, or it does not arrive.
+    """
+    if request.content_type != _FORM:
+        raise web.HTTPUnsupportedMediaType(reason=f"expected a form ({_FORM})")
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            body = await request.read()
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MAX_FIELDS))
+    except TimeoutError:
+        raise web.HTTPRequestTimeout(reason="the body has not arrived") from None
+    except ValueError as error:  # no UTF-8, or too many fields
+        raise web.HTTPBadRequest(reason="the body is no form") from error
+
+
+def _requester(request: web.Request) -> str:
+    headers = request.headers
+    return f"{request.remote} {headers.get('X-Forwarded-For', '')} {hash(headers.get('Authorization', ''))}"
 
 
 async def _send(request: web.Request, answer: Response) -> web.StreamResponse:
@@ -356,8 +333,3 @@ def _problem(status: int, text: str, *, close: bool = False) -> web.Response:
     if close:
         response.force_close()
     return response
-
-
-def _without_port(host: str) -> str:
-    name, separator, port = host.lower().rpartition(":")
-    return name if separator and port.isdigit() else host.lower()

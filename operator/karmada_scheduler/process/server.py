@@ -104,16 +104,22 @@ class Server:
     async def _sweep(self) -> None:
         """Close connections that are older than 10 to 20 seconds, so that unfinished requests do not accumulate.
 
-        A scrape takes milliseconds, and a client opens another connection when its persistent one is closed.
+        A scrape takes milliseconds, and a client opens another connection when its persistent one is closed. A reader has
+        10 seconds more to take a response; one that has not done so is dropped.
         """
-        seen: set[object] = set()
+        sweeps: dict[object, int] = {}
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
-            present: set[object] = set()
+            present: dict[object, int] = {}
             for runner in self._runners:
                 server = runner.server
                 for connection in server.connections if server is not None else ():
-                    if connection in seen:
+                    transport = connection.transport
+                    if transport is None:
+                        continue
+                    present[connection] = count = sweeps.get(connection, 0) + 1
+                    if count > 2:
+                        transport.abort()
+                    elif count == 2 and not transport.get_write_buffer_size():
                         connection.force_close()
-                    present.add(connection)
-            seen = present
+            sweeps = present

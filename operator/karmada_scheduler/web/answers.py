@@ -86,6 +86,10 @@ class Answers(Protocol):
         """The causes of states, as far as they are known."""
 
     @property
+    def problems(self) -> tuple[str, ...]:
+        """What went wrong in idle moments, one line each."""
+
+    @property
     def metrics(self) -> bytes:
         """What was computed, in the text format of Prometheus."""
 

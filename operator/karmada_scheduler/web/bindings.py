@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.explain.explain import policy_of
 from karmada_scheduler.explain.model import PolicyRef, Target
@@ -117,7 +118,7 @@ def row_of(
         is_due=status.scheduler_observed_generation != binding.generation,
         policy=policy_of(binding.annotations),
         scheduler=spec.responsible_scheduler,
-        last_scheduled="" if last is None else last.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        last_scheduled="" if last is None else format_time(last),
     )
 
 

@@ -1,90 +1,253 @@
-"""Answers that need decisions: computed one after the other, in the main thread.
+"""Answers that need decisions: computed one after the other in the main thread, each for a limited time.
 
-The main thread is the one in which the timeout of plugins works (a signal). The HTTP server runs in a thread of its own and
-waits for the result. Waiting requests are bounded; further ones are refused, which a reader sees as "try again".
+The main thread is the one in which the timeout of plugins works (a signal), and the only one whose work a signal can end:
+a handler raises JobEndedError in it when the job has used its CPU time, or when nobody waits for the answer any more. So
+no second process with a copy of the objects is needed. The HTTP server runs in a thread of its own and waits for the
+result. Requests wait for one another up to a bound; further ones are refused, which a reader sees as "try again".
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
+import signal
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, Final, TypeVar
+from weakref import WeakValueDictionary
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 MAX_WAITING: Final = 8
+"""Jobs that wait, those of different requesters together."""
+CPU_SECONDS: Final = 20.0
+"""The CPU time of one job. The largest plans take half of it (docs/plan.md)."""
+_IDLE_CPU_SECONDS: Final = 2.0
+"""The CPU time of one piece of work in idle moments, for which a request may have to wait."""
+_IDLE_PAUSE_SECONDS: Final = 10.0
+"""Until work in idle moments is begun again that has failed or was ended."""
+_SECONDS: Final = 30.0
+"""How long a request waits for its answer."""
+_TURN_SECONDS: Final = 2.0
+"""How long a request waits for the one before it of the same requester, such as another tab of the browser."""
 _KEPT: Final = 32
 """Results that are kept, for pages that are loaded again."""
 
 _WAIT_SECONDS: Final = 0.2
+_REPEAT_SECONDS: Final = 0.1
+"""Until a job that has not ended is ended again: it may have been in code that ignores exceptions."""
+_SIGNAL: Final = signal.SIGPROF
 
 
 class BusyError(Exception):
-    """Too many answers are being waited for, or one takes too long."""
+    """Too many answers are being waited for; the same question may have an answer later."""
+
+
+class TooLongError(Exception):
+    """The answer takes more CPU time than a request may; the same question has none later either."""
+
+
+class JobEndedError(KeyboardInterrupt):
+    """Ends a job. It is what a person's Ctrl-C is to a command, so no plugin and no event loop counts it as its own error."""
+
+
+@dataclass(eq=False, slots=True)
+class _Job:
+    """A job of the main thread.
+
+    Attributes:
+        cpu_seconds: The CPU time that it may take.
+        began: CPU time of the main thread when it began.
+        is_abandoned: Whether nobody waits for it any more.
+    """
+
+    work: Callable[[], Any]
+    cpu_seconds: float
+    future: Future[Any] = field(default_factory=Future)
+    began: float = 0.0
+    is_abandoned: bool = False
 
 
 class Computer:
     """Runs jobs in the thread that calls ``serve``; results are kept as long as the objects are the same."""
 
-    def __init__(self, *, seconds: float = 30.0) -> None:
-        """Start empty; ``seconds`` is how long a request waits for its answer."""
-        self._seconds = seconds
-        self._jobs: queue.Queue[tuple[Callable[[], Any], Future[Any]]] = queue.Queue(MAX_WAITING)
-        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
-        self._stopped = threading.Event()
+    def __init__(self, *, seconds: float = _SECONDS, cpu_seconds: float = CPU_SECONDS) -> None:
+        """Start empty.
 
-    async def answer(self, key: Hashable, job: Callable[[], T]) -> T:
+        Args:
+            seconds: How long a request waits for its answer.
+            cpu_seconds: The CPU time of a job.
+        """
+        self._seconds = seconds
+        self._cpu_seconds = cpu_seconds
+        self._jobs: queue.Queue[_Job] = queue.Queue(MAX_WAITING)
+        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._running: _Job | None = None
+        self._thread = threading.get_ident()
+        self._stopped = threading.Event()
+        self._logged = ""
+        self._idle_at = 0.0
+
+    async def answer(self, key: Hashable, work: Callable[[], T], *, requester: str = "") -> T:
         """Return the result of a job, or the one that is kept under the same key.
+
+        Of one requester, one job is computed or waits; a second one waits for it for a moment.
 
         Raises:
             BusyError: Too many jobs wait, or it took too long.
+            TooLongError: It took too much CPU time.
         """
-        if key in self._kept:
-            found: T = self._kept[key]
-            return found
-        future: Future[T] = Future()
+        if key not in self._kept:
+            turn = self._turns.setdefault(requester, asyncio.Lock())
+            try:
+                async with asyncio.timeout(_TURN_SECONDS):
+                    await turn.acquire()
+            except TimeoutError:
+                raise BusyError(
+                    "your question before this one is being answered; try again in a moment"
+                ) from None
+            try:
+                if key not in self._kept:
+                    self._keep(key, await self._result(work))
+            finally:
+                turn.release()
+        found: T | TooLongError = self._kept[key]
+        if isinstance(found, TooLongError):
+            raise found
+        return found
+
+    def _keep(self, key: Hashable, result: object) -> None:
+        self._kept[key] = result
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+
+    async def _result(self, work: Callable[[], T]) -> T | TooLongError:
+        job = _Job(work, self._cpu_seconds)
         try:
-            self._jobs.put_nowait((job, future))
+            self._jobs.put_nowait(job)
         except queue.Full:
             raise BusyError(f"{MAX_WAITING} answers are being computed; try again in a moment") from None
         try:
             async with asyncio.timeout(self._seconds):
-                result = await asyncio.wrap_future(future)
+                result: T = await asyncio.wrap_future(job.future)
+        except TooLongError as too_long:
+            return too_long
         except TimeoutError:
             raise BusyError(f"no answer within {self._seconds:g} s") from None
-        self._kept[key] = result
-        while len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
+        finally:
+            self._abandon(job)
+            self._insist(job, asyncio.get_running_loop())
         return result
 
-    def serve(self, idle: Callable[[], bool] = lambda: False) -> None:
-        """Run jobs until ``stop`` is called.
+    def _abandon(self, job: _Job) -> None:
+        """End a job for which nobody waits, if it has not ended."""
+        job.is_abandoned = True
+        job.future.cancel()
+        if self._running is job:
+            signal.pthread_kill(self._thread, _SIGNAL)
+
+    def _insist(self, job: _Job, loop: asyncio.AbstractEventLoop) -> None:
+        """End a job again and again until it has ended: the timer does not count the time in which it waits."""
+        if self._running is job:
+            signal.pthread_kill(self._thread, _SIGNAL)
+            loop.call_later(_REPEAT_SECONDS, self._insist, job, loop)
+
+    def serve(
+        self, idle: Callable[[], bool] = lambda: False, *, ended: Callable[[], None] = lambda: None
+    ) -> None:
+        """Run jobs until ``stop`` is called; must be called in the main thread.
 
         Args:
             idle: Called when no job waits; returns whether it has more to do.
+            ended: Called after a job was ended half-way, to drop what it may have left.
         """
+        self._thread = threading.get_ident()
         more = True
-        while not self._stopped.is_set():
-            try:
-                job, future = self._jobs.get(timeout=0 if more else _WAIT_SECONDS)
-            except queue.Empty:
-                more = idle()
-                continue
-            more = True
-            if future.set_running_or_notify_cancel():
-                _run(job, future)
+        with self._handling_signals():
+            while not self._stopped.is_set():
+                try:
+                    job = self._jobs.get(timeout=0 if more else _WAIT_SECONDS)
+                except queue.Empty:
+                    if time.monotonic() < self._idle_at:
+                        more = False
+                        continue
+                    job = _Job(idle, min(_IDLE_CPU_SECONDS, self._cpu_seconds))
+                    self._run(job, ended)
+                    more = self._has_more(job.future)
+                else:
+                    more = True
+                    self._run(job, ended)
 
     def stop(self) -> None:
-        """Let ``serve`` return after the job under way."""
+        """Let ``serve`` return, and end the job under way; from any thread."""
         self._stopped.set()
+        job = self._running
+        if job is not None:
+            self._abandon(job)
 
+    @contextmanager
+    def _handling_signals(self) -> Iterator[None]:
+        before = signal.signal(_SIGNAL, self._on_signal)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(_SIGNAL, before)
 
-def _run(job: Callable[[], Any], future: Future[Any]) -> None:
-    try:
-        future.set_result(job())
-    except Exception as error:  # noqa: BLE001 (the request gets it)
-        future.set_exception(error)
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        job = self._running
+        if job is not None and (job.is_abandoned or time.thread_time() - job.began >= job.cpu_seconds):
+            # The timer counts other threads, too, so it is only a reason to look. It goes on until the job has ended.
+            signal.setitimer(signal.ITIMER_PROF, _REPEAT_SECONDS, _REPEAT_SECONDS)
+            raise JobEndedError
+
+    def _run(self, job: _Job, ended: Callable[[], None]) -> None:
+        if not job.future.set_running_or_notify_cancel():
+            return
+        result: Any = None
+        error: Exception | None = None
+        job.began = time.thread_time()
+        try:
+            try:
+                signal.setitimer(signal.ITIMER_PROF, job.cpu_seconds, _REPEAT_SECONDS)
+                self._running = job
+                result = job.work()
+            finally:
+                self._running = None
+        except JobEndedError:
+            self._running = None  # the signal may have come before the line above
+            error = TooLongError(f"the answer takes more than {job.cpu_seconds:g} s of CPU time")
+        except Exception as problem:  # noqa: BLE001 (the request gets it)
+            error = problem
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        if isinstance(error, TooLongError):
+            try:
+                ended()
+            except Exception:
+                log.exception("Cannot clean up after an answer that was ended")
+        if error is not None:
+            job.future.set_exception(error)
+        else:
+            job.future.set_result(result)
+
+    def _has_more(self, done: Future[Any]) -> bool:
+        """Return whether idle work has more to do; an error of it is logged once, because it is begun again."""
+        error = done.exception()
+        if error is None:
+            self._logged = ""
+            return bool(done.result())
+        self._idle_at = time.monotonic() + _IDLE_PAUSE_SECONDS
+        if self._logged != repr(error):
+            self._logged = repr(error)
+            log.error("Work in idle moments has failed", exc_info=error)
+        return False

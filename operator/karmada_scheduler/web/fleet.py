@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from karmada_scheduler.api.cluster import READY, Cluster
+from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.explain.amounts import shown
 from karmada_scheduler.state.model import StateName
@@ -164,7 +165,7 @@ def fleet_of(state: State) -> Fleet:
     counts = Counter(row.state.name for row in rows)
     return Fleet(
         source=state.source,
-        at=state.read_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        at=format_time(state.read_at),
         clusters=clusters,
         not_ready=sum(1 for each in clusters if not each.is_ready),
         tainted=sum(1 for each in clusters if each.taints),

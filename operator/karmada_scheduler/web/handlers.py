@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from karmada_scheduler.explain.explain import policy_of
 from karmada_scheduler.explain.model import API_VERSION, Explanation
 from karmada_scheduler.explain.names import nearest
 from karmada_scheduler.plan.model import Effect, Plan
-from karmada_scheduler.process.read_only_server import AsyncHandler, Document, Handler, Request, Response
+from karmada_scheduler.process.http_messages import AsyncHandler, Document, Handler, Request, Response
 from karmada_scheduler.state.model import StateName
 from karmada_scheduler.views.fields import (
     explanation_fields,
@@ -30,7 +31,7 @@ from karmada_scheduler.web import charts
 from karmada_scheduler.web.answers import Answers, Change, NoAnswerError, Question
 from karmada_scheduler.web.attention import summary
 from karmada_scheduler.web.bindings import Filter, worst_first
-from karmada_scheduler.web.computing import BusyError, Computer
+from karmada_scheduler.web.computing import BusyError, Computer, TooLongError
 from karmada_scheduler.web.decisions import SHOWN, DecisionRow
 from karmada_scheduler.web.fleet import (
     SORTS,
@@ -51,6 +52,9 @@ ROWS: Final = 100
 
 _COMPLETED_NAMES: Final = 300
 """Clusters whose names a box completes; in larger fleets the list would be most of the page."""
+
+_RETRY_SECONDS: Final = 2
+"""When a request that was refused because of others is sent again."""
 
 _STREAM_SECONDS: Final = 300
 _KEEPALIVE: Final = 15
@@ -97,6 +101,7 @@ class Handlers:
             "/v1/decisions": data(self._decisions_data),
             "/v1/events": self._events,
             "/healthz": _healthy,
+            "/readyz": self._ready,
             "/metrics": self._metrics,
         }
         for name in ("{name}", "{namespace}/{name}"):
@@ -109,6 +114,14 @@ class Handlers:
         icon, type_ = self._pages.static["icon.svg"]
         routes["/favicon.ico"] = partial(_static, icon, type_)
         return routes
+
+    def posts(self) -> Mapping[str, AsyncHandler]:
+        """Return the handlers of questions that are too long for an address, by path."""
+        return {"/plan": self._page(self._plan_page), "/v1/plan": self._data(self._plan_data)}
+
+    async def _ready(self, _: Request) -> Document:
+        failure = self._answers.state.failure
+        return Document((failure or "ok").encode(), 503 if failure else 200, "text/plain")
 
     async def _metrics(self, _: Request) -> Document:
         return Document(self._answers.metrics, content_type="text/plain; version=0.0.4")
@@ -125,10 +138,14 @@ class Handlers:
             except RefusedError as refused:
                 values = self._common(request) | {"status": refused.status, "text": str(refused)}
                 return _html(self._pages.render("problem.html", values), refused.status)
-            except (BusyError, NoAnswerError) as problem:
-                status = 503 if isinstance(problem, BusyError) else 422
-                values = self._common(request) | {"status": status, "text": str(problem)}
-                return _html(self._pages.render("problem.html", values), status)
+            except BusyError as busy:
+                values = self._common(request) | {"status": 503, "text": str(busy)}
+                return replace(
+                    _html(self._pages.render("problem.html", values), 503), headers=_again(request.method)
+                )
+            except (NoAnswerError, TooLongError) as problem:
+                values = self._common(request) | {"status": 422, "text": str(problem)}
+                return _html(self._pages.render("problem.html", values), 422)
 
         return handle
 
@@ -140,8 +157,8 @@ class Handlers:
             except RefusedError as refused:
                 return _json({"error": {"message": str(refused)}}, refused.status)
             except BusyError as busy:
-                return _json({"error": {"message": str(busy)}}, 503)
-            except NoAnswerError as problem:
+                return replace(_json({"error": {"message": str(busy)}}, 503), headers=_again(request.method))
+            except (NoAnswerError, TooLongError) as problem:
                 return _json({"error": {"message": str(problem)}}, 422)
 
         return handle
@@ -156,17 +173,19 @@ class Handlers:
         state = self._answers.state
         return {
             "path": request.target.partition("?")[0],
-            "given": dict(request.query),
+            "given": {**request.query, **request.form},
             "data": data,
             "source": state.source,
             "read_at": state.read_at,
-            "problems": list(state.problems),
+            "problems": [*filter(None, (state.failure,)), *state.problems, *self._answers.problems],
             "stamp": self._stamp(),
         }
 
     def _stamp(self) -> str:
-        """Return what differs after every change of the objects and causes, for those who wait for one."""
-        return f"{self._answers.state.number}-{hash(self._answers.causes) & 0xFFFFFFFF:x}"
+        """Return what differs after every change of the objects, causes and problems, for those who wait for one."""
+        state = self._answers.state
+        shown = (self._answers.causes, state.failure, tuple(state.problems), self._answers.problems)
+        return f"{state.number}-{hash(shown) & 0xFFFFFFFF:x}"
 
     async def _fleet_page(self, request: Request) -> Document:
         state = self._answers.state
@@ -265,6 +284,7 @@ class Handlers:
         return await self._computer.answer(
             (state.number, "why-not cluster", cluster),
             lambda: self._answers.why_not_cluster(state, cluster),
+            requester=request.requester,
         )
 
     async def _why_not_cluster_page(self, request: Request) -> Document:
@@ -355,6 +375,7 @@ class Handlers:
         return await self._computer.answer(
             (state.number, "explain", key, _fingerprint(view)),
             lambda: self._answers.explain(state, key, view),
+            requester=request.requester,
         )
 
     def _key_of(self, state: State, request: Request) -> BindingKey:
@@ -410,6 +431,7 @@ class Handlers:
         return await self._computer.answer(
             (state.number, "why-not", key, question),
             lambda: self._answers.why_not(state, key, question),
+            requester=request.requester,
         )
 
     async def _why_not_page(self, request: Request) -> Document:
@@ -444,14 +466,16 @@ class Handlers:
             return None
         state = self._answers.state
         return await self._computer.answer(
-            (state.number, "plan", change), lambda: self._answers.plan(state, change)
+            (state.number, "plan", change),
+            lambda: self._answers.plan(state, change),
+            requester=request.requester,
         )
 
     async def _plan_page(self, request: Request) -> Document:
         problem, plan = "", None
         try:
             plan = await self._plan(request)
-        except NoAnswerError as error:
+        except (NoAnswerError, TooLongError) as error:
             problem = str(error)
         classes = [(each, plan.of(each)) for each in _SHOWN_FIRST] if plan is not None else []
         loads = plan.capacity[0].clusters if plan is not None and plan.capacity else ()
@@ -464,7 +488,7 @@ class Handlers:
             "markdown": "" if plan is None else plan_markdown(plan),
             "suggested": sorted(self._answers.state.contents.cluster_by_name)[:_COMPLETED_NAMES],
         }
-        data = f"/v1{request.target}" if plan is not None else ""
+        data = f"/v1{request.target}" if plan is not None and not request.form else ""
         return self._rendered("plan.html", request, values, data=data)
 
     async def _plan_data(self, request: Request) -> Mapping[str, Any]:
@@ -519,8 +543,14 @@ _SHOWN_FIRST: Final = (
 
 def _change(request: Request) -> Change:
     """Return the change of a request: the text of a policy, and flags as the command has them."""
-    flags = [f"--{name}={value}" for name in _CHANGES if (value := request.query.get(name, "").strip())]
-    return Change(request.query.get("policy", "").replace("\r", "").strip(), tuple(flags))
+    if "policy" in request.query:
+        text = (
+            "send a policy in the body of a POST request, so that no history and no log has it in an address"
+        )
+        raise RefusedError(400, text)
+    given = {**request.query, **request.form}
+    flags = [f"--{name}={value}" for name in _CHANGES if (value := given.get(name, "").strip())]
+    return Change(request.form.get("policy", "").replace("\r", "").strip(), tuple(flags))
 
 
 def _data_path(request: Request, before: str, after: str) -> str:
@@ -581,6 +611,12 @@ def _paged(rows: list[Any], request: Request) -> tuple[list[Any], Mapping[str, i
         "last": first + len(shown),
         "all": len(rows),
     }
+
+
+def _again(method: str) -> Mapping[str, str]:
+    """Return the headers of a response to a request that can be sent again; a browser loads a page again by itself."""
+    again = {"Retry-After": str(_RETRY_SECONDS)}
+    return again | ({"Refresh": str(_RETRY_SECONDS)} if method == "GET" else {})
 
 
 def _html(body: bytes, status: int = 200) -> Document:

@@ -65,6 +65,7 @@ class State:
         read_at: When.
         contents: The objects.
         problems: What could not be read, one line each.
+        failure: Why the reading after it has failed, so that the objects are those of before; "" if it has not.
     """
 
     number: int
@@ -72,3 +73,4 @@ class State:
     read_at: datetime
     contents: Contents
     problems: Sequence[str] = ()
+    failure: str = ""

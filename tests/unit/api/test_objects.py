@@ -16,7 +16,7 @@ from karmada_scheduler.api.binding import (
     template_binding_name,
 )
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.manifest import ManifestError, format_time, parse_time
+from karmada_scheduler.api.manifest import ManifestError, format_time, parse_time, read_time, second_after
 from karmada_scheduler.api.policy import Policy, PolicyKey
 from karmada_scheduler.api.versions import compare_resource_versions
 from karmada_scheduler.testing import binding, cluster
@@ -311,3 +311,28 @@ def test_times_are_written_as_kubernetes_does() -> None:
     moment = datetime(2026, 1, 31, 13, 0, 0, 999_999, tzinfo=UTC)
     assert format_time(moment) == "2026-01-31T13:00:00Z"
     assert parse_time("2026-01-31T14:00:00.5+01:00") == datetime(2026, 1, 31, 13, 0, 0, 500_000, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("9999-12-31T23:59:59-14:00", "9999-12-31T23:59:59Z"),
+        ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59Z"),
+        ("0001-01-01T00:00:00+14:00", "0001-01-01T00:00:00Z"),
+        ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"),
+    ],
+)
+def test_a_time_at_the_end_of_time_can_be_compared_written_and_has_a_second_after(
+    text: str, expected: str
+) -> None:
+    moment = parse_time(text)
+    assert format_time(moment) == expected
+    assert second_after(moment) >= moment
+    assert datetime.fromtimestamp(moment.timestamp(), UTC) == moment
+    assert read_time({"at": datetime.fromisoformat(text)}, "at", "") == moment
+
+
+@pytest.mark.parametrize("text", ["2026-13-45T99:99:99Z", "2026-01-31", "", "2026-01-31T13:00:00", "now"])
+def test_what_is_no_time_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_time(text)

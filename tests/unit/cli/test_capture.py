@@ -247,7 +247,7 @@ def test_selectors_select_the_same_after_the_names_are_replaced(
     [
         (b"", "is no capture"),
         (b"[1, 2]", "is no capture of explain --capture"),
-        (b"\x1f\x8bnot gzip", "is no capture"),
+        (b"\x1f\x8bnot gzip", "cannot be read: "),
         (
             b'{"apiVersion": "explain.pyscheduler.karmada.io/v1alpha1", "kind": "Capture"}',
             "clusters is missing",

@@ -413,7 +413,7 @@ def test_a_file_that_is_not_utf_8_is_a_problem(run: Run, tmp_path: Path) -> None
     noise.write_bytes(b"apiVersion: \xff\xfe")
     ran = run(FLEET, [WEB], f"--bindings={noise}")
     assert ran.status == 2
-    assert ran.err.startswith("noise.bin: is neither YAML nor JSON: byte 13 is no UTF-8\n")
+    assert ran.err.startswith("noise.bin: line 1, column 13: is no text in UTF-8\n")
 
 
 def test_a_broken_gzip_file_is_a_problem(run: Run, tmp_path: Path) -> None:

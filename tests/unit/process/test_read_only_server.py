@@ -8,7 +8,9 @@ import aiohttp
 import pytest
 
 from karmada_scheduler.process import read_only_server as module
-from karmada_scheduler.process.read_only_server import Access, Limits, ReadOnlyServer, Request, Response
+from karmada_scheduler.process.http_messages import Document, Request, Response
+from karmada_scheduler.process.read_only_server import ReadOnlyServer
+from karmada_scheduler.process.request_guard import Access, Limits
 from karmada_scheduler.process.server import ListenError
 from tools.controlplane.processes import free_port
 
@@ -28,9 +30,13 @@ class Served:
                 "/v1/echo/{name}": self._echo,
                 "/v1/failing": lambda _: 1 // 0,  # type: ignore[dict-item]
                 "/v1/large": lambda _: Response(self._endless()),
+                "/v1/whole": self._whole,
+                "/healthz": self._whole,
                 "/v1/stream": lambda _: Response(self._endless(0.01), is_stream=True),
                 "/v1/quiet": lambda _: Response(self._quiet(), is_stream=True),
             },
+            posts={"/v1/form": self._form},
+            always=frozenset({"/healthz"}),
             access=Access(hosts=frozenset({"records.example"})),
             on_response=self.statuses.append,
             on_error=self._error,
@@ -38,6 +44,12 @@ class Served:
 
     def _echo(self, request: Request) -> Response:
         return Response(_text(f"{request.path['name']} {request.query.get('q', '')}"))
+
+    async def _whole(self, request: Request) -> Document:
+        return Document(b"x" * (2 if request.target == "/healthz" else 32 * 2**20))
+
+    async def _form(self, request: Request) -> Document:
+        return Document(f"{request.form} {request.requester}".encode(), content_type="text/plain")
 
     def _error(self) -> None:
         self.errors += 1
@@ -68,7 +80,7 @@ class Served:
     async def raw(self, text: str) -> str:
         """Send a request as text, and return the response until the connection is closed or quiet."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        writer.write(text.encode())
+        writer.write(text.encode("latin-1"))
         found = b""
         with suppress(TimeoutError):
             async with asyncio.timeout(0.5):
@@ -99,7 +111,7 @@ async def test_every_response_has_the_headers_of_a_private_page(served: Served) 
         assert headers["Content-Security-Policy"].startswith("default-src 'none'")
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["Cache-Control"] == "no-store"
-        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Referrer-Policy"] == "same-origin"
         assert not any(name.startswith("Access-Control") for name in headers)
 
 
@@ -129,7 +141,7 @@ async def test_only_get_is_answered(served: Served, method: str) -> None:
 async def test_a_preflight_request_of_another_origin_gets_no_permission(served: Served) -> None:
     headers = {"Origin": "http://evil.example", "Access-Control-Request-Method": "GET"}
     status, _, found = await served.get("/v1/echo/web", "OPTIONS", headers=headers)
-    assert status == 405
+    assert status == 403
     assert not any(name.startswith("Access-Control") for name in found)
 
 
@@ -139,6 +151,44 @@ async def test_a_request_with_a_body_is_refused_and_its_connection_closed(served
         found = await served.raw(head + rest)
         assert found.startswith("HTTP/1.1 413")
         assert "Connection: close" in found
+
+
+FORM = "POST /v1/form HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+
+
+async def test_the_fields_of_a_form_are_read(served: Served) -> None:
+    status, text, _ = await served.get("/v1/form", "POST", data={"a": "ä&b", "c": ""})
+    assert (status, text.startswith("{'a': 'ä&b', 'c': ''} 127.0.0.1 ")) == (200, True)
+
+
+@pytest.mark.parametrize(
+    ("rest", "status"),
+    [
+        ("Content-Length: 1048577\r\n\r\nx", 413),
+        ("Transfer-Encoding: chunked\r\n\r\n200001\r\n" + "x" * 0x200001 + "\r\n0\r\n\r\n", 413),
+        ("Content-Length: 5\r\n\r\na", 408),
+        ("Content-Length: 3\r\n\r\na=\xff", 400),
+        ("Content-Length: 300\r\n\r\n" + "&a=" * 100, 400),
+    ],
+    ids=["length", "chunked", "slow", "no-text", "fields"],
+)
+async def test_a_form_that_cannot_be_read_is_refused_and_its_connection_closed(
+    served: Served, monkeypatch: pytest.MonkeyPatch, rest: str, status: int
+) -> None:
+    monkeypatch.setattr(module, "_BODY_SECONDS", 0.1)
+    assert (await served.raw(FORM + rest)).startswith(f"HTTP/1.1 {status}")
+    assert (await served.get("/v1/echo/web"))[0] == 200
+
+
+async def test_a_body_of_another_kind_is_refused(served: Served) -> None:
+    assert (await served.get("/v1/form", "POST", data=b"{}"))[0] == 415
+    assert (await served.get("/v1/form", "POST", json={}))[0] == 415
+
+
+async def test_a_request_of_another_site_is_refused(served: Served) -> None:
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "http://evil.example"}):
+        assert (await served.get("/v1/echo/web", headers=headers))[0] == 403
+        assert (await served.get("/v1/form", "POST", data={"a": "b"}, headers=headers))[0] == 403
 
 
 @pytest.mark.parametrize(
@@ -167,8 +217,8 @@ async def test_an_error_of_a_handler_is_counted_and_not_shown(served: Served) ->
 
 
 async def test_requests_above_the_rate_are_refused(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert served.server._bucket is not None
-    monkeypatch.setattr(served.server._bucket, "_limits", Limits(rate=0.0))
+    assert served.server._guard is not None
+    monkeypatch.setattr(served.server._guard, "_limits", Limits(rate=0.0))
     burst = int(Limits().burst)
     statuses = [(await served.get("/v1/echo/web"))[0] for _ in range(burst + 2)]
     assert statuses == [200] * burst + [429, 429]
@@ -249,6 +299,46 @@ async def test_connections_above_the_limit_are_refused(
     monkeypatch.setattr(module, "_IDLE_SECONDS", 60.0)
     _, writer = await asyncio.open_connection("127.0.0.1", served.port)
     assert (await served.get("/v1/echo/web"))[0] == 503
+    writer.close()
+
+
+async def test_probes_are_answered_whatever_others_do(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(module, "_IDLE_SECONDS", 60.0)
+    assert served.server._guard is not None
+    monkeypatch.setattr(served.server._guard, "_tokens", 0.0)
+    monkeypatch.setattr(served.server._guard, "_limits", Limits(rate=0.0))
+    _, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    assert (await served.get("/v1/echo/web"))[0] == 429
+    assert (await served.get("/healthz"))[0] == 200
+    assert (await served.get("/healthz", headers={"Host": "evil.example"}))[0] == 403
+    writer.close()
+
+
+async def test_a_reader_that_takes_nothing_of_a_whole_response_is_dropped(served: Served) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    writer.write(b"GET /v1/whole HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    runner = served.server._runner
+    assert runner is not None
+    async with asyncio.timeout(10):
+        while not served.statuses or (runner.server is not None and runner.server.connections):
+            await asyncio.sleep(0.01)
+    writer.close()
+
+
+async def test_a_slow_reader_of_a_whole_response_gets_it(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LEAST_BYTES", 1)
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=2**18)
+    writer.write(b"GET /v1/whole HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    taken = 0
+    while taken < 32 * 2**20:
+        taken += len(await reader.read(2**20))
+        await asyncio.sleep(0.01)  # in all, many times longer than an idle connection stays
     writer.close()
 
 

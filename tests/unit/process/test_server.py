@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import aiohttp
 import pytest
@@ -79,3 +80,22 @@ async def test_requests_that_are_never_finished_are_closed(endpoints: tuple[Fake
         for reader, writer in links:
             assert await reader.read() == b""
             writer.close()
+
+
+async def test_a_reader_that_takes_nothing_of_the_metrics_is_dropped(
+    endpoints: tuple[FakeProcess, int],
+) -> None:
+    process, port = endpoints
+    process.metrics = b"x 1\n" * 4_000_000  # more than the kernel takes
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+    await asyncio.sleep(0.5)
+    assert (await _get(port, "/healthz"))[0] == 200
+    writer.transport.resume_reading()  # type: ignore[attr-defined]
+    taken = 0
+    with suppress(ConnectionError):
+        while part := await reader.read(2**20):
+            taken += len(part)
+    assert taken < len(process.metrics)
+    writer.close()

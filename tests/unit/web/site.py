@@ -17,7 +17,8 @@ import aiohttp
 from karmada_scheduler.cli import web
 from karmada_scheduler.cli.web.answers import CommandAnswers
 from karmada_scheduler.cli.web.reading import Reader
-from karmada_scheduler.process.read_only_server import Access, Limits, ReadOnlyServer
+from karmada_scheduler.process.read_only_server import ReadOnlyServer
+from karmada_scheduler.process.request_guard import Access, Limits
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder
 from karmada_scheduler.web.computing import Computer
 from karmada_scheduler.web.handlers import Handlers
@@ -31,8 +32,8 @@ T = TypeVar("T")
 class Inline(Computer):
     """Computes in the test's thread."""
 
-    async def answer(self, key: Hashable, job: Callable[[], T]) -> T:
-        return job()
+    async def answer(self, key: Hashable, work: Callable[[], T], *, requester: str = "") -> T:
+        return work()
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ class Site:
         self.server = ReadOnlyServer(
             f"127.0.0.1:{self.port}",
             handlers.routes(),
+            posts=handlers.posts(),
             access=Access(hosts=hosts, flag="--allowed-host"),
             limits=Limits(1000, 1000),
             problem_page=handlers.problem_page,
@@ -129,11 +131,13 @@ class Site:
         await self.server.stop()
         self._stack.close()
 
-    async def get(self, path: str, method: str = "GET", **headers: str) -> Answer:
+    async def get(
+        self, path: str, method: str = "GET", *, form: dict[str, str] | None = None, **headers: str
+    ) -> Answer:
         given = {"Accept": "text/html"} | {name.replace("_", "-"): value for name, value in headers.items()}
         async with (
             aiohttp.ClientSession() as session,
-            session.request(method, f"http://127.0.0.1:{self.port}{path}", headers=given) as found,
+            session.request(method, f"http://127.0.0.1:{self.port}{path}", headers=given, data=form) as found,
         ):
             return Answer(found.status, await found.text(), dict(found.headers))
 

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import aiohttp
 import pytest
@@ -17,8 +16,9 @@ from karmada_scheduler.cli import main
 from karmada_scheduler.explain import explain as explaining
 from karmada_scheduler.explain.model import Explanation, Mismatch
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
+from karmada_scheduler.web.computing import BusyError, TooLongError
 from tests.explain.fleet import billing, checkout, fleet
-from tests.unit.web.site import Site
+from tests.unit.web.site import Inline, Site, write
 
 PAGES = (
     "/",
@@ -129,20 +129,76 @@ async def test_a_policy_is_planned_as_it_was_pasted(site: Site) -> None:
             "placement": {"clusterAffinity": {"clusterNames": ["eu-west-2"]}},
         },
     }
-    answer = await site.get(f"/plan?policy={quote(json.dumps(policy))}")
+    form = {"policy": json.dumps(policy), "cordon": "eu-west-1"}
+    answer = await site.get("/plan", "POST", form=form)
     assert (answer.status, "PropagationPolicy/shop/checkout" in answer.page.text) == (200, True)
+    assert "Cluster/eu-west-1" in answer.page.text
+    assert not [link for link in answer.page.attributes("a", "href") if "policy" in link or "/v1/" in link]
+    found = await site.get("/v1/plan", "POST", form=form)
+    assert [each["object"] for each in found.fields["changes"]][:1] == ["PropagationPolicy/shop/checkout"]
     unknown = json.dumps(policy).replace("eu-west-2", "eu-west-9")
-    text = (await site.get(f"/plan?policy={quote(unknown)}")).page.text
+    text = (await site.get("/plan", "POST", form={"policy": unknown})).page.text
     for part in ("Warnings: 1", "ClusterUnknown", "eu-west-9"):
         assert part in text, part
 
 
+@pytest.mark.parametrize("path", ["/plan", "/v1/plan"])
+async def test_a_policy_in_an_address_is_refused(site: Site, path: str) -> None:
+    answer = await site.get(f"{path}?policy=kind")
+    assert (answer.status, "in the body of a POST" in answer.text) == (400, True)
+
+
+async def test_the_form_of_a_plan_is_sent_as_a_body(site: Site) -> None:
+    [form] = [
+        attributes
+        for tag, attributes in (await site.get("/plan")).page.elements
+        if tag == "form" and attributes["action"] == "/plan"
+    ]
+    assert form["method"] == "post"
+
+
+async def test_a_policy_of_aliases_is_refused_before_it_is_expanded(site: Site) -> None:
+    text = (
+        "x: &v ["
+        + "x," * 900
+        + "]\ny: &e ["
+        + "*v," * 550
+        + "]\nz: &t ["
+        + "*e," * 550
+        + "]\nw: ["
+        + "*t," * 550
+        + "]"
+    )
+    answer = await site.get("/plan", "POST", form={"policy": text})
+    assert answer.status == 200
+    assert "the policy: document 1: line 2, column " in answer.page.text
+    assert "the aliases stand for more than" in answer.page.text
+
+
 async def test_a_change_that_cannot_be_made_is_said_next_to_the_form(site: Site) -> None:
-    for change in ("policy=%7B", "without=nothing", "scale=x"):
-        answer = await site.get(f"/plan?{change}")
-        assert (answer.status, "No plan" in answer.page.text) == (200, True), change
-        assert (await site.get(f"/v1/plan?{change}")).status == 422
+    for form in ({"policy": "{"}, {"without": "nothing"}, {"scale": "x"}):
+        answer = await site.get("/plan", "POST", form=form)
+        assert (answer.status, "No plan" in answer.page.text) == (200, True), form
+        assert (await site.get("/v1/plan", "POST", form=form)).status == 422
+    assert "No plan" in (await site.get("/plan?without=nothing")).page.text
     assert (await site.get("/v1/plan")).status == 400
+
+
+@pytest.mark.parametrize(("error", "status"), [(BusyError("full"), 503), (TooLongError("long"), 422)])
+async def test_an_answer_that_there_is_not_says_whether_to_ask_again(
+    site: Site, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
+) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Inline, "answer", refuse)
+    again = "2" if status == 503 else None
+    for path in ("/b/shop/checkout-deployment", "/v1/explain/shop/checkout-deployment"):
+        answer = await site.get(path)
+        assert (answer.status, str(error) in answer.text) == (status, True)
+        assert answer.headers.get("Retry-After") == answer.headers.get("Refresh") == again
+    answer = await site.get("/v1/plan", "POST", form={"without": "eu-west-1"})
+    assert (answer.headers.get("Retry-After"), answer.headers.get("Refresh")) == (again, None)
 
 
 async def test_why_not_has_verified_changes_and_their_patches(site: Site) -> None:
@@ -289,6 +345,39 @@ async def test_names_and_texts_are_shown_as_they_are_and_never_as_markup(tmp_pat
         assert HOSTILE in (await site.get("/bindings")).page.text
 
 
+@pytest.mark.parametrize("moment", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"])
+async def test_times_at_the_end_of_time_are_shown(tmp_path: Path, moment: str) -> None:
+    extreme = [
+        binding("web").replicas(2, cpu="1").on(m1=2).evicted_from("m2").last_scheduled(moment),
+        binding("job").replicas(2, cpu="1").on(m1=2).last_scheduled(moment).reschedule_triggered(moment),
+        binding("new").replicas(9, cpu="1").created(moment).reschedule_triggered(moment),
+    ]
+    for each in extreme:
+        each.created(moment).condition(type="Scheduled", status="False", lastTransitionTime=moment)
+    manifests = [each.manifest() for each in extreme]
+    task = {"creationTimestamp": moment, "gracePeriodSeconds": 600}
+    manifests[0]["spec"]["gracefulEvictionTasks"][0].update(task)
+    files = (tmp_path / "clusters.json", tmp_path / "bindings.json")
+    write(files[0], [cluster(name).capacity(cpu=4, memory="8Gi") for name in ("m1", "m2")])
+    files[1].write_text("\n".join(f"---\n{json.dumps(each)}" for each in manifests))
+    async with Site(tmp_path, files=files) as site:
+        while site.answers.look_for_causes():
+            pass
+        assert site.answers.problems == ()
+        for path in (
+            "/",
+            "/bindings",
+            "/decisions",
+            "/clusters/m2/why-not",
+            "/plan?without=m1",
+            "/v1/plan?cordon=m1",
+        ):
+            assert (await site.get(path)).status == 200, path
+        for name in ("web", "job", "new"):
+            for path in (f"/b/default/{name}-deployment", f"/why-not/default/{name}-deployment?cluster=m2"):
+                assert (await site.get(path)).status == 200, path
+
+
 async def test_a_fleet_without_clusters_or_bindings_has_pages_as_well(tmp_path: Path) -> None:
     async with Site(tmp_path, clusters=[cluster("m1").without_summary()], bindings=[binding("web")]) as site:
         text = (await site.get("/")).page.text
@@ -300,7 +389,6 @@ async def test_a_fleet_without_clusters_or_bindings_has_pages_as_well(tmp_path: 
 async def test_changed_files_are_read_again_while_somebody_looks(site: Site) -> None:
     before = site.reader.state
     assert "6 replicas" in (await site.get("/b/pay/billing-deployment")).page.text
-    from tests.unit.web.site import write
 
     write(site.files[1], [checkout(), billing().replicas(7, cpu="250m", memory="512Mi")])
     site.reader.read()
@@ -485,7 +573,6 @@ async def test_causes_stay_on_the_page_until_those_of_the_next_reading_are_found
     while site.answers.look_for_causes():
         pass
     before = site.answers.causes
-    from tests.unit.web.site import write
 
     failed = billing().condition(
         type="Scheduled", status="False", reason="NoClusterFit", message="nothing fits"

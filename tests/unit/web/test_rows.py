@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from typing import Any
 
 import pytest
@@ -12,7 +10,6 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.state.model import StateName
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from karmada_scheduler.web.bindings import Filter, Share, newest_first, row_of, worst_first
-from karmada_scheduler.web.computing import MAX_WAITING, BusyError, Computer
 from karmada_scheduler.web.decisions import of_objects, of_records, process_state
 from karmada_scheduler.web.fleet import ClusterState, cluster_shown, clusters_of, sorted_clusters
 from karmada_scheduler.web.pages import sentence
@@ -183,39 +180,3 @@ def test_records_become_rows_the_newest_first_and_unreadable_ones_are_left_out()
 def test_the_state_of_a_process_needs_no_field() -> None:
     assert process_state({}).due == 0
     assert process_state({"queue": {"due": 3}, "leading": True}).due == 3
-
-
-async def test_answers_are_computed_in_the_thread_that_serves_and_are_kept() -> None:
-    computer = Computer()
-    seen: list[int] = []
-
-    def job() -> int:
-        seen.append(threading.get_ident())
-        return 7
-
-    thread = threading.Thread(target=computer.serve)
-    thread.start()
-    try:
-        for _ in range(2):
-            assert await computer.answer("key", job) == 7
-        assert seen == [thread.ident]
-        with pytest.raises(ZeroDivisionError):
-            await computer.answer("other", lambda: 1 // 0)
-    finally:
-        computer.stop()
-        thread.join()
-
-
-async def test_too_many_waiting_questions_are_refused() -> None:
-    computer = Computer()
-    waiting = [asyncio.create_task(computer.answer(number, lambda: 1)) for number in range(MAX_WAITING)]
-    await asyncio.sleep(0)
-    with pytest.raises(BusyError):
-        await computer.answer("one more", lambda: 1)
-    for each in waiting:
-        each.cancel()
-
-
-async def test_an_answer_that_takes_too_long_is_given_up() -> None:
-    with pytest.raises(BusyError, match="no answer within"):
-        await Computer(seconds=0.01).answer("key", lambda: 1)

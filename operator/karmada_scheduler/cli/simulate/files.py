@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import sys
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 import orjson
-import yaml
 
 from karmada_scheduler.api import binding as binding_api
 from karmada_scheduler.api.binding import KINDS, Binding
@@ -20,25 +15,16 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError, read_required_text
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.api.workload import Workload
+from karmada_scheduler.config.file_content import FileContentError, read_text_file
+from karmada_scheduler.config.yaml_document import YamlError, read_document
 
 CLUSTER_API_VERSION: Final = "cluster.karmada.io/v1alpha1"
 
 _DOCUMENT_START: Final = re.compile(r"^---(?=[ \t\r]|$)", re.MULTILINE)
 _JSON_START: Final = re.compile(r'\s*\{\s*"')
-_GZIP: Final = b"\x1f\x8b"
 _CLAIMED_BY: Final = (POLICY_ID_LABEL, CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL)
 
 T = TypeVar("T")
-
-
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads YAML as the API server does: a time is a string."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +63,9 @@ def read(paths: Sequence[str], parse: Callable[[Mapping[str, Any]], T]) -> Conte
     seen: set[str] = set()
     for path in paths:
         try:
-            text = _text(path)
-        except UnicodeDecodeError as problem:
-            text = f"is neither YAML nor JSON: byte {problem.start + 1} is no UTF-8"
-            contents.problems.append(Problem(path, text))
-        except (OSError, EOFError, zlib.error) as problem:
-            reason = getattr(problem, "strerror", None) or str(problem)
-            contents.problems.append(Problem(path, f"cannot be read: {reason}"))
+            text = read_text_file(path)
+        except FileContentError as problem:
+            contents.problems.append(Problem(path, str(problem)))
         else:
             _read_into(contents, seen, path, text, parse)
     return contents
@@ -100,13 +82,6 @@ def read_text(place: str, text: str, parse: Callable[[Mapping[str, Any]], T]) ->
     contents: Contents[T] = Contents([], [])
     _read_into(contents, set(), place, text, parse)
     return contents
-
-
-def _text(path: str) -> str:
-    content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    if content.startswith(_GZIP):
-        content = gzip.decompress(content)
-    return content.decode("utf-8")
 
 
 def _read_into(
@@ -143,9 +118,9 @@ def _manifests(path: str, text: str) -> Iterator[tuple[str, Any]]:
     for number, (line, document) in enumerate(documents, 1):
         place = f"{path}: document {number}"
         try:
-            content = _decoded(document)
-        except yaml.YAMLError as problem:
-            text_ = _json_problem(document, line) or _yaml_problem(problem, line)
+            content = _decoded(document, line)
+        except YamlError as problem:
+            text_ = _json_problem(document, line) or _yaml_problem(problem)
             yield place, Problem(place, text_)
             continue
         if content is None:
@@ -186,13 +161,13 @@ def _documents(text: str) -> Iterator[tuple[int, str]]:
             yield line, document
 
 
-def _decoded(document: str) -> Any:
+def _decoded(document: str, line: int) -> Any:
     if document.lstrip().startswith("{"):
         try:
             return orjson.loads(document)
         except ValueError:
             pass  # a YAML flow mapping begins like JSON, and YAML's errors have a line
-    return yaml.load(document, Loader=_Loader)  # noqa: S506 (derived from the safe loader)
+    return read_document(document, lines_before=line).value
 
 
 def _json_problem(document: str, line: int) -> str:
@@ -206,11 +181,9 @@ def _json_problem(document: str, line: int) -> str:
     return ""
 
 
-def _yaml_problem(problem: yaml.YAMLError, line: int) -> str:
-    if isinstance(problem, yaml.MarkedYAMLError) and problem.problem_mark is not None:
-        mark = problem.problem_mark
-        return f"line {line + mark.line + 1}, column {mark.column + 1}: not YAML: {problem.problem}"
-    return f"not YAML: {problem}"
+def _yaml_problem(problem: YamlError) -> str:
+    place = f"line {problem.line}, column {problem.column}: " if problem.line else ""
+    return f"{place}not YAML: {problem.what}"
 
 
 def _name_of(manifest: Mapping[str, Any]) -> str:

@@ -6,7 +6,6 @@ import argparse
 import gzip
 import json
 import os
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -15,15 +14,27 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Final, NamedTuple
 
+from karmada_scheduler.api.manifest import (
+    ManifestError,
+    parse_time,
+    read_mappings,
+    read_optional_mapping,
+    read_required_text,
+    read_text,
+    read_texts,
+)
 from karmada_scheduler.api.workload import LAST_APPLIED_ANNOTATION, Workload
 from karmada_scheduler.cli.sources.errors import NoAnswerError
+from karmada_scheduler.cli.sources.process_answers import captured_view
 from karmada_scheduler.cli.sources.process_rules import ProcessConfiguration, use
+from karmada_scheduler.client import json_body
+from karmada_scheduler.config.file_content import FileContentError, read_file, read_text_file
 from karmada_scheduler.explain.model import API_VERSION
 from karmada_scheduler.explain.process_view import ProcessView
+from karmada_scheduler.state.stored import mapping
 
 KIND: Final = "Capture"
 
-_GZIP: Final = b"\x1f\x8b"
 _RULES: Final = ("plugins", "scheduler_name", "enable_empty_workload_propagation")
 """Flags that a capture has under their own names; the feature gates and the configuration are apart."""
 
@@ -55,9 +66,9 @@ def rules_of(arguments: argparse.Namespace) -> Fields:
     found["feature_gates"] = list(arguments.feature_gates)
     found["plugin_dirs"] = [str(each) for each in arguments.plugin_dir]
     try:
-        found["config"] = None if arguments.config is None else Path(arguments.config).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise NoAnswerError(f"--config: {arguments.config} cannot be read: {error}") from error
+        found["config"] = None if arguments.config is None else read_text_file(arguments.config)
+    except FileContentError as error:
+        raise NoAnswerError(f"--config: {arguments.config} {error}") from error
     return found
 
 
@@ -137,19 +148,43 @@ def read(path: str) -> Fields:
         NoAnswerError: The file is none.
     """
     try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise NoAnswerError(f"--replay: {path} cannot be read: {error.strerror or error}") from error
-    try:
-        found = json.loads(gzip.decompress(content) if content.startswith(_GZIP) else content)
-    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
+        found = json_body.decode(read_file(path))
+    except FileContentError as error:
+        raise NoAnswerError(f"--replay: {path} {error}") from error
+    except ValueError as error:
         raise NoAnswerError(f"--replay: {path} is no capture: {error}") from error
     if not isinstance(found, dict) or (found.get("apiVersion"), found.get("kind")) != (API_VERSION, KIND):
         raise NoAnswerError(f"--replay: {path} is no capture of explain --capture ({API_VERSION}, {KIND})")
     for name, kind in (("clusters", list), ("bindings", list), ("rules", dict), ("asked", dict)):
         if not isinstance(found.get(name), kind):
             raise NoAnswerError(f"--replay: {path} is no capture: {name} is missing")
-    return found
+    try:
+        return {**found, **_checked(found)}
+    except ManifestError as error:
+        raise NoAnswerError(f"--replay: {path} is no capture: {error}") from error
+
+
+def _checked(found: Manifest) -> Fields:
+    """Return the parts of a capture that are not manifests, with the types that they have to have.
+
+    Raises:
+        ManifestError: One has another type.
+    """
+    asked, rules = found["asked"], found["rules"]
+    texts = ("scheduler_name", "enable_empty_workload_propagation", "config")
+    lists = ("plugins", "feature_gates", "scheduler_names")
+    objects = ("clusters", "bindings", "policies", "workloads")
+    return {
+        "asked": {
+            "name": read_required_text(asked, "name", "asked"),
+            "namespace": read_text(asked, "namespace", "asked"),
+        },
+        "rules": {
+            **{name: read_text(rules, name, "rules") or None for name in texts},
+            **{name: list(read_texts(rules, name, "rules")) or None for name in lists},
+        },
+        **{name: None if found.get(name) is None else read_mappings(found, name, "") for name in objects},
+    }
 
 
 def captured_at(fields: Manifest) -> datetime:
@@ -159,7 +194,7 @@ def captured_at(fields: Manifest) -> datetime:
         NoAnswerError: It does not say so.
     """
     try:
-        return datetime.fromisoformat(str(fields.get("at")))
+        return parse_time(str(fields.get("at")))
     except ValueError as error:
         raise NoAnswerError(f"--replay: at: {error}") from error
 
@@ -180,23 +215,26 @@ def replayed(arguments: argparse.Namespace) -> Iterator[Replayed]:
         changed.name, changed.namespace = fields["asked"]["name"], fields["asked"]["namespace"]
     for name in _RULES:
         if getattr(arguments, name) in (None, "", "false"):
-            setattr(changed, name, rules.get(name))
+            setattr(changed, name, rules[name])
     given = {text.partition("=")[0] for each in arguments.feature_gates for text in each.split(",")}
-    of_capture = [text for each in rules.get("feature_gates") or () for text in each.split(",")]
+    of_capture = [text for each in rules["feature_gates"] or () for text in each.split(",")]
     changed.feature_gates = [
         *(text for text in of_capture if text.partition("=")[0] not in given),
         *arguments.feature_gates,
     ]
     if isinstance(asked := fields.get("processConfiguration"), dict):
-        configuration = ProcessConfiguration.of(str(asked.get("url")), asked.get("state") or {})
+        configuration = ProcessConfiguration.of(str(asked.get("url")), mapping(asked.get("state")))
         use(changed, configuration, changed.feature_gates)
-    process = fields.get("process")
-    view = None if process is None else ProcessView(**process)
-    found = Replayed(changed, view, frozenset(rules.get("scheduler_names") or ()))
-    if arguments.config is not None or not rules.get("config"):
+    try:
+        process = read_optional_mapping(fields, "process", "")
+        view = None if process is None else captured_view(process)
+    except ManifestError as error:
+        raise NoAnswerError(f"--replay: {arguments.replay} is no capture: {error}") from error
+    found = Replayed(changed, view, frozenset(rules["scheduler_names"] or ()))
+    if arguments.config is not None or not rules["config"]:
         yield found
         return
-    with NamedTemporaryFile("w", suffix=".yaml") as file:
+    with NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8", errors="replace") as file:
         file.write(rules["config"])
         file.flush()
         changed.config = Path(file.name)

@@ -426,7 +426,8 @@ def _parsed(
         try:
             yield parse(manifest), manifest
         except ManifestError as problem:
-            name = (manifest.get("metadata") or {}).get("name", "")
+            metadata = manifest.get("metadata")
+            name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
             problems.append(f"{manifest.get('kind')} {name}: {problem}")
 
 

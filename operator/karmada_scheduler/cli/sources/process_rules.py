@@ -145,7 +145,8 @@ def _with_known(file: Mapping[str, Any], available: Collection[str]) -> dict[str
     """Return a configuration in which every plugin is available."""
 
     def known(entries: object) -> list[Any]:
-        return [each for each in _items(entries) if mapping(each).get("name") in {*available, "*"}]
+        names = (*available, "*")  # a tuple, because the name of an entry may be of any type
+        return [each for each in _items(entries) if mapping(each).get("name") in names]
 
     changed: list[Any] = []
     for profile in _items(file.get("profiles")):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import Any, Final
 
 import uvloop
@@ -23,13 +24,17 @@ from karmada_scheduler.config import validation
 from karmada_scheduler.explain.amounts import counted
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.process.gc_tuning import freeze
-from karmada_scheduler.process.read_only_server import Access, Limits, ReadOnlyServer
+from karmada_scheduler.process.read_only_server import ReadOnlyServer
+from karmada_scheduler.process.request_guard import Access, Limits
 from karmada_scheduler.process.server import ListenError
 from karmada_scheduler.web.computing import Computer
 from karmada_scheduler.web.handlers import Handlers
 from karmada_scheduler.web.pages import Pages
 
+log = logging.getLogger(__name__)
+
 ENDED: Final = 0
+FAILED: Final = 1
 NOT_STARTED: Final = 2
 
 _DEFAULT_ADDRESS: Final = "127.0.0.1:10354"
@@ -43,7 +48,7 @@ def add_parser(subparsers: Any) -> None:
         "web",
         help="a page in the browser: the fleet, decisions, why a binding is where it is, and why not elsewhere",
         description="Serve a page on this machine that shows what 'explain' and 'why-not' print. Nothing is written.",
-        epilog="It runs until Ctrl-C. Exit status: 0 it was ended, 2 it could not be started.",
+        epilog="It runs until Ctrl-C. Exit status: 0 it was ended, 1 its server has failed, 2 it could not be started.",
     )
     parser.add_argument(
         "--bind-address",
@@ -112,10 +117,18 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         for line in str(error).splitlines():
             _print_error(f"Error: {line}")
         return NOT_STARTED
+    except ServerEndedError as error:
+        _print_error(f"Error: {error}")
+        return FAILED
     return ENDED
 
 
+class ServerEndedError(Exception):
+    """The thread of the server has ended by itself."""
+
+
 def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
     reader = Reader(arguments)
     reader.read()
     answers = CommandAnswers(arguments, reader, own)
@@ -125,6 +138,8 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     server = ReadOnlyServer(
         arguments.bind_address,
         handlers.routes(),
+        posts=handlers.posts(),
+        always=frozenset({"/healthz", "/readyz"}),
         access=Access(
             hosts=frozenset(name.lower() for name in arguments.allowed_host), flag="--allowed-host"
         ),
@@ -132,14 +147,14 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
         name="web",
         problem_page=handlers.problem_page,
     )
-    with _stopped_by_signals(computer), _running(server, reader), answers:
+    with _stopped_by_signals(computer), _running(server, reader, computer.stop), answers:
         state = reader.state
         _print_error(
             f"{counted(len(state.contents.clusters), 'cluster')} and "
             f"{counted(len(state.contents.bindings), 'binding')} from {state.source}"
         )
         _print_error(f"The page is on http://{arguments.bind_address}/ until Ctrl-C.")
-        computer.serve(answers.look_for_causes)
+        computer.serve(answers.look_for_causes, ended=answers.start_again)
 
 
 @contextmanager
@@ -156,13 +171,21 @@ def _stopped_by_signals(computer: Computer) -> Iterator[None]:
 
 
 @contextmanager
-def _running(server: ReadOnlyServer, reader: Reader) -> Iterator[None]:
+def _running(server: ReadOnlyServer, reader: Reader, stop: Callable[[], None]) -> Iterator[None]:
     """Run the server and the reader in a thread with an event loop of their own.
+
+    Args:
+        server: The server.
+        reader: Reads while the server runs.
+        stop: Called when the thread ends, whatever the reason, so that the block ends as well.
 
     Raises:
         ListenError: The address is in use.
+        ServerEndedError: The thread has ended before the block.
     """
     started: Future[None] = Future()
+    is_wanted = True
+    failures: list[BaseException] = []
     loop = uvloop.new_event_loop()
 
     async def start() -> None:
@@ -182,9 +205,12 @@ def _running(server: ReadOnlyServer, reader: Reader) -> Iterator[None]:
     def run_loop() -> None:
         try:
             loop.run_until_complete(task)
-        except BaseException:  # noqa: BLE001, S110 (cancelled, or reported by the future)
-            pass
+        except BaseException as error:
+            failures.append(error)
+            if started.done() and is_wanted:
+                log.critical("The server of the page has ended", exc_info=error)
         finally:
+            stop()
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
 
@@ -194,8 +220,14 @@ def _running(server: ReadOnlyServer, reader: Reader) -> Iterator[None]:
     try:
         yield
     finally:
-        loop.call_soon_threadsafe(task.cancel)
+        has_ended, is_wanted = not thread.is_alive() or bool(failures), False
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(task.cancel)
         thread.join(5)
+    if has_ended:
+        raise ServerEndedError(
+            f"the server of the page has ended: {failures[0] if failures else 'for no reason'!r}"
+        )
 
 
 def _print_error(text: str) -> None:

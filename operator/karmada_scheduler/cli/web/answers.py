@@ -6,9 +6,10 @@ import argparse
 import asyncio
 import copy
 import io
+import logging
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, redirect_stderr, suppress
+from contextlib import ExitStack, redirect_stderr
 from dataclasses import replace
 from typing import Any, Final, Self
 
@@ -48,6 +49,8 @@ from karmada_scheduler.web.state import State
 from karmada_scheduler.whynot.model import WhyNot
 from karmada_scheduler.whynot.reverse import WhyNotCluster
 
+log = logging.getLogger(__name__)
+
 _SCAN_SECONDS: Final = 1.0
 """CPU time for the causes of states, per reading of the objects."""
 
@@ -58,6 +61,8 @@ _CLUSTER_SECONDS: Final = 5.0
 """The time for the question which bindings a cluster does not have."""
 
 _DECISIONS_SECONDS: Final = 1.0
+_AWAY_SECONDS: Final = 10.0
+"""How long a running scheduler that could not be read is not asked again, because each request would wait for it."""
 
 
 class CommandAnswers:
@@ -88,6 +93,8 @@ class CommandAnswers:
         self._decisions: tuple[float, int, Decisions] | None = None
         self._metrics = WebMetrics()
         self._is_first = True
+        self._unexplained: dict[BindingKey, str] = {}
+        self._asking = asyncio.Lock()
 
     def __enter__(self) -> Self:
         """Build the plugins once, so that their warnings are printed and their errors end the command."""
@@ -110,6 +117,14 @@ class CommandAnswers:
         return self._causes
 
     @property
+    def problems(self) -> tuple[str, ...]:
+        """Bindings of the last reading whose causes could not be found because of an error."""
+        return tuple(
+            f"{key.display}: the cause of its state could not be found: {problem}"
+            for key, problem in list(self._unexplained.items())
+        )
+
+    @property
     def metrics(self) -> bytes:
         """What was computed, in the text format of Prometheus."""
         return self._metrics.text()
@@ -117,6 +132,12 @@ class CommandAnswers:
     def seen(self) -> None:
         """Note that somebody reads."""
         self._reader.seen()
+
+    def start_again(self) -> None:
+        """Drop plugins and caches: an answer was ended half-way."""
+        if self._inputs is not None:
+            self._inputs.close()
+            self._inputs = None
 
     def _using(self, state: State) -> Explaining:
         """Return what explains; plugins and caches are shared as long as the objects are the same."""
@@ -226,22 +247,31 @@ class CommandAnswers:
         """Return what the running scheduler says about a binding; None if none was named."""
         if not self._arguments.process:
             return None
+        if (kept := self._kept_decisions()) is not None and kept.problem:
+            return ProcessView(problem=kept.problem)
         return await asyncio.to_thread(read_process, self._arguments.process, key)
 
     async def decisions(self, state: State) -> Decisions:
-        """Return the last decisions; the running scheduler is asked once a second at most."""
-        now = time.monotonic()
-        if self._decisions is not None:
-            at, number, kept = self._decisions
-            if number == state.number and (not self._arguments.process or now - at < _DECISIONS_SECONDS):
-                return kept
-        found = (
-            await asyncio.to_thread(self._read_decisions, state)
-            if self._arguments.process
-            else Decisions(OBJECTS, of_objects(state.contents.rows))
-        )
-        self._decisions = (now, state.number, found)
-        return found
+        """Return the last decisions; the running scheduler is asked once a second at most, and less often if it is away."""
+        if not self._arguments.process:
+            if self._decisions is None or self._decisions[1] != state.number:
+                self._decisions = (0.0, state.number, Decisions(OBJECTS, of_objects(state.contents.rows)))
+            return self._decisions[2]
+        async with self._asking:
+            kept = self._kept_decisions()
+            if kept is None:
+                kept = await asyncio.to_thread(self._read_decisions, state)
+                self._decisions = (time.monotonic(), state.number, kept)
+            return kept
+
+    def _kept_decisions(self) -> Decisions | None:
+        """Return what the running scheduler has said; None if it is to be asked again."""
+        if self._decisions is None:
+            return None
+        at, number, kept = self._decisions
+        if kept.problem:
+            return kept if time.monotonic() - at < _AWAY_SECONDS else None
+        return kept if number == self.state.number and time.monotonic() - at < _DECISIONS_SECONDS else None
 
     def _read_decisions(self, state: State) -> Decisions:
         url = self._arguments.process
@@ -261,6 +291,7 @@ class CommandAnswers:
             keys = [
                 BindingKey(each.kind, each.namespace, each.name) for each in (g.bindings[0] for g in groups)
             ]
+            self._unexplained = {}
             self._scan = _Scan(state.number, keys, self._using(state).rules)
         if not self._scan.keys_left():
             self._causes = self._scan.result
@@ -268,9 +299,15 @@ class CommandAnswers:
         key = self._scan.take()
         began = time.thread_time()
         cause: Cause | None = None
-        with suppress(CommandError):  # the page about the binding says it
+        try:
             cause = next(iter(causes_of_state(Situation(self._explain_inputs(state, key, None)))), None)
-        self._scan.add(key, cause, time.thread_time() - began)
+        except CommandError:
+            pass  # the page about the binding says it
+        except Exception as error:
+            log.exception("Cannot find the cause of the state of %s", key.display)
+            self._unexplained[key] = f"{type(error).__name__}: {error}"
+        finally:
+            self._scan.add(key, cause, time.thread_time() - began)
         is_more = bool(self._scan.keys_left())
         if not is_more or not self._causes.found:
             self._causes = self._scan.result

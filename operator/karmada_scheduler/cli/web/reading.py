@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import time
 from collections.abc import Hashable
@@ -15,6 +16,11 @@ from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, gather
 from karmada_scheduler.state.reading import Facts
 from karmada_scheduler.web.fleet import clusters_of
 from karmada_scheduler.web.state import Contents, State
+
+log = logging.getLogger(__name__)
+
+_READING_SECONDS: Final = 60.0
+"""Time of a reading, after which the page says that it takes too long: a file may be one that never ends."""
 
 _UNSEEN_SECONDS: Final = 60.0
 """Without a request for this long, nothing is read."""
@@ -37,6 +43,7 @@ class Reader:
         self._seen = 0.0
         self._read = 0.0
         self._wake: asyncio.Event | None = None
+        self._seconds = max(_READING_SECONDS, 2 * arguments.request_timeout)
 
     @property
     def state(self) -> State:
@@ -58,6 +65,7 @@ class Reader:
         """
         stamp = self._stamp_of_files()
         if self._files and stamp == self._stamp and self._state is not None:
+            self._state = replace(self._state, failure="") if self._state.failure else self._state
             return
         objects = gather(self._arguments, [], all_bindings=True)
         self._stamp = stamp
@@ -68,7 +76,7 @@ class Reader:
         problems = (*objects.problems, *objects.warnings)
         now = datetime.now(UTC)
         if before is not None and _fingerprint(objects) == _fingerprint(before.contents.objects):
-            self._state = replace(before, read_at=now, problems=problems)
+            self._state = replace(before, read_at=now, problems=problems, failure="")
             return
         contents = Contents(
             tuple(objects.clusters),
@@ -93,7 +101,7 @@ class Reader:
         return tuple(found)
 
     async def keep_reading(self) -> None:
-        """Read again while somebody looks; a failure is shown, and the objects of before are kept."""
+        """Read again while somebody looks, and after a failure, which is shown; the objects of before are kept."""
         self._wake = asyncio.Event()
         while True:
             try:
@@ -102,14 +110,25 @@ class Reader:
             except TimeoutError:
                 pass
             self._wake.clear()
-            if "-" in self._files or time.monotonic() - self._seen > _UNSEEN_SECONDS:
+            is_seen = time.monotonic() - self._seen <= _UNSEEN_SECONDS
+            if "-" in self._files or not (is_seen or self.state.failure):
                 continue
             self._read = time.monotonic()
-            try:
-                await asyncio.to_thread(self.read)
-            except NoAnswerError as problem:
-                text = f"The objects could not be read again: {problem}"
-                self._state = replace(self.state, problems=(text,))
+            await self._read_again()
+
+    async def _read_again(self) -> None:
+        reading = asyncio.create_task(asyncio.to_thread(self.read))
+        while not (await asyncio.wait({reading}, timeout=self._seconds))[0]:
+            self._failed(f"reading takes more than {self._seconds:g} s")
+        error = reading.exception()
+        if isinstance(error, NoAnswerError):
+            self._failed(str(error))
+        elif error is not None:
+            log.error("Cannot read the objects again", exc_info=error)
+            self._failed(f"{type(error).__name__}: {error}")
+
+    def _failed(self, problem: str) -> None:
+        self._state = replace(self.state, failure=f"The objects could not be read again: {problem}")
 
 
 def _fingerprint(objects: Objects) -> int:

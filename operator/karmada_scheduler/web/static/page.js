@@ -24,6 +24,10 @@ function keepOpen(before, after) {
 async function refresh() {
   const target = location.href;
   const answer = await fetch(target, { headers: { Accept: "text/html" }, cache: "no-store" });
+  if (answer.status === 503) {
+    setTimeout(refreshOnce, 1000 * Number(answer.headers.get("Retry-After") || 2));
+    return;
+  }
   if (!answer.ok) return;
   const next = new DOMParser().parseFromString(await answer.text(), "text/html");
   if (target !== location.href) return;

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, timedelta
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
+from karmada_scheduler.api.manifest import format_time, second_after
 from karmada_scheduler.explain.names import nearest
 from karmada_scheduler.state.model import SchedulerStatus
 from karmada_scheduler.state.suspension import manager_of
 from karmada_scheduler.whynot.edits import Action, Edit, Harm, Side
 from karmada_scheduler.whynot.vocabulary.context import Context
-
-_TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def proposals(context: Context) -> Iterator[Edit]:
@@ -60,13 +58,13 @@ def reschedule(context: Context) -> Iterator[Edit]:
     last = context.binding.status.last_scheduled_time
     if last is None or context.objects.as_new or context.binding.reschedule_triggered:
         return
-    when = max(context.objects.now, last + timedelta(seconds=1)).astimezone(UTC)
+    when = max(context.objects.now, second_after(last))
     yield context.make(
         Side.TRIGGER,
         "reschedule",
         context.objects.ref,
         Action.SET,
         ("spec", "rescheduleTriggeredAt"),
-        value=when.strftime(_TIME),
+        value=format_time(when),
         text="a WorkloadRebalancer",
     )

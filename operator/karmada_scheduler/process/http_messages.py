@@ -1,0 +1,65 @@
+"""Requests and responses of a server for people and tools."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request.
+
+    Attributes:
+        path: The values of the variable parts of the path.
+        query: The parameters; of one that is repeated, the last.
+        target: Path and parameters as they were sent.
+        form: The fields of the body of a POST.
+        method: ``GET`` or ``POST``.
+        requester: Who asks, as far as the server can tell requesters apart: by the address of the connection, and
+            by what a proxy adds.
+    """
+
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    target: str = "/"
+    form: Mapping[str, str] = field(default_factory=dict)
+    method: str = "GET"
+    requester: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A response.
+
+    Attributes:
+        body: Its parts; the next one is taken when the reader has taken the one before.
+        status: The HTTP status.
+        content_type: The type of the content.
+        is_stream: Whether it does not end by itself.
+    """
+
+    body: AsyncIterator[bytes]
+    status: int = 200
+    content_type: str = "application/json"
+    is_stream: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A response that is complete; it is compressed for readers that accept that.
+
+    Attributes:
+        headers: Besides those of every response.
+    """
+
+    body: bytes
+    status: int = 200
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Handler = Callable[[Request], Response]
+AsyncHandler = Callable[[Request], Awaitable[Response | Document]]
+ProblemPage = Callable[[int, str], bytes]
+"""Returns the HTML of a refusal, from the status and one sentence."""

@@ -1,0 +1,54 @@
+"""Requests of pages of other sites are refused; those of people, programs and the page itself are not."""
+
+import pytest
+
+from karmada_scheduler.process.request_guard import MAX_BODY, Access, Limits, RequestGuard, is_cross_site
+
+OPENED = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "expected"),
+    [
+        ("GET", {}, False),
+        ("POST", {}, False),
+        ("GET", {"Sec-Fetch-Site": "none", **OPENED}, False),
+        ("GET", {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Dest": "empty"}, False),
+        ("POST", {"Sec-Fetch-Site": "same-origin", **OPENED, "Origin": "null"}, False),
+        ("GET", {"Sec-Fetch-Site": "cross-site", **OPENED}, False),
+        ("GET", {"Sec-Fetch-Site": "same-site", **OPENED}, False),
+        ("POST", {"Sec-Fetch-Site": "cross-site", **OPENED}, True),
+        ("GET", {"Sec-Fetch-Site": "cross-site"}, True),
+        ("GET", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}, True),
+        ("GET", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}, True),
+        ("GET", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, True),
+        ("GET", {"Sec-Fetch-Site": "nonsense"}, True),
+        ("POST", {"Origin": "http://localhost:10354", "Host": "localhost:10354"}, False),
+        ("POST", {"Origin": "http://localhost:8080", "Host": "localhost:10354"}, True),
+        ("POST", {"Origin": "http://evil.example", "Host": "localhost:10354"}, True),
+        ("POST", {"Origin": "null", "Host": "localhost:10354"}, True),
+    ],
+)  # fmt: skip
+def test_a_request_of_another_site_is_known_by_what_browsers_say(
+    method: str, headers: dict[str, str], expected: bool
+) -> None:
+    assert is_cross_site(method, headers) is expected
+
+
+def test_the_head_of_a_request_decides_in_the_order_of_name_site_size_and_rate() -> None:
+    time = [0.0]
+    guard = RequestGuard(Access(flag="--flag"), Limits(rate=1, burst=2), lambda: time[0])
+
+    def status(method: str = "GET", *, has_body: bool = False, length: int = 0, **headers: str) -> int:
+        found = guard.refusal(
+            method, {"Host": "localhost", **headers}, has_body=has_body, content_length=length
+        )
+        return 200 if found is None else found.status
+
+    assert status(Host="evil.example", has_body=True, length=2**40) == 403
+    assert status(Origin="http://evil.example", has_body=True, length=2**40) == 403
+    assert status(has_body=True, length=1) == 413
+    assert status("POST", has_body=True, length=MAX_BODY + 1) == 413
+    assert [status("POST", has_body=True, length=MAX_BODY), status(), status()] == [200, 200, 429]
+    time[0] = 1.0
+    assert [status(), status()] == [200, 429]

@@ -1,0 +1,270 @@
+"""Answers are computed one after the other in the main thread, each for a limited time, and can be ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.web import computing
+from karmada_scheduler.web.computing import MAX_WAITING, BusyError, Computer, TooLongError
+
+
+def during(
+    computer: Computer,
+    ask: Callable[[], Awaitable[Any]],
+    *,
+    idle: Callable[[], bool] = lambda: False,
+    ended: Callable[[], None] = lambda: None,
+) -> Any:
+    """Return the result of a coroutine in another thread, while the computer serves in this one, the main thread."""
+    found: list[Any] = []
+
+    async def run() -> Any:
+        return await asyncio.wait_for(ask(), 20)
+
+    def run_thread() -> None:
+        try:
+            found.append(asyncio.run(run()))
+        except BaseException as error:  # noqa: BLE001 (raised below)
+            found.append(error)
+        finally:
+            computer.stop()
+
+    thread = threading.Thread(target=run_thread)
+    thread.start()
+    computer.serve(idle, ended=ended)
+    thread.join()
+    if isinstance(found[0], BaseException):
+        raise found[0]
+    return found[0]
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+def test_answers_are_computed_in_the_thread_that_serves_and_are_kept() -> None:
+    computer = Computer()
+    seen: list[int] = []
+
+    def work() -> int:
+        seen.append(threading.get_ident())
+        return 7
+
+    async def ask() -> None:
+        for _ in range(2):
+            assert await computer.answer("key", work) == 7
+        with pytest.raises(ZeroDivisionError):
+            await computer.answer("other", lambda: 1 // 0)
+
+    during(computer, ask)
+    assert seen == [threading.get_ident()]
+
+
+async def test_too_many_waiting_questions_are_refused_at_once() -> None:
+    computer = Computer()
+    waiting = [
+        asyncio.create_task(computer.answer(number, lambda: 1, requester=str(number)))
+        for number in range(MAX_WAITING)
+    ]
+    await asyncio.sleep(0)
+    with pytest.raises(BusyError, match="8 answers are being computed"):
+        await computer.answer("one more", lambda: 1, requester="one more")
+    for each in waiting:
+        each.cancel()
+
+
+async def test_a_requester_has_one_question_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(computing, "_TURN_SECONDS", 0.01)
+    computer = Computer()
+    first = asyncio.create_task(computer.answer("first", lambda: 1, requester="a"))
+    await asyncio.sleep(0)
+    with pytest.raises(BusyError, match="your question before this one"):
+        await computer.answer("second", lambda: 1, requester="a")
+    other = asyncio.create_task(computer.answer("third", lambda: 1, requester="b"))
+    await asyncio.sleep(0)
+    assert computer._jobs.qsize() == 2
+    for each in (first, other):
+        each.cancel()
+
+
+def test_questions_of_one_requester_are_answered_in_turn() -> None:
+    computer = Computer()
+    count: list[str] = []
+
+    def answer(key: str) -> Awaitable[str]:
+        def work() -> str:
+            count.append(key)
+            return key
+
+        return computer.answer(key, work, requester="r")
+
+    async def ask() -> list[str]:
+        return await asyncio.gather(*map(answer, "abab"))
+
+    assert during(computer, ask) == ["a", "b", "a", "b"]
+    assert count == ["a", "b"]
+
+
+async def test_a_question_without_an_answer_in_time_is_given_up() -> None:
+    with pytest.raises(BusyError, match="no answer within"):
+        await Computer(seconds=0.01).answer("key", lambda: 1)
+
+
+def test_an_answer_that_takes_too_much_cpu_time_is_ended_and_not_begun_again() -> None:
+    computer = Computer(cpu_seconds=0.2)
+    begun: list[int] = []
+    dropped: list[int] = []
+
+    def work() -> None:
+        begun.append(1)
+        spin()
+
+    async def ask() -> int:
+        for _ in range(2):
+            with pytest.raises(TooLongError, match=r"more than 0\.2 s of CPU time"):
+                await computer.answer("key", work)
+        return await computer.answer("other", lambda: 5)
+
+    assert during(computer, ask, ended=lambda: dropped.append(1)) == 5
+    assert (len(begun), len(dropped)) == (1, 1)
+
+
+def test_other_threads_do_not_use_up_the_cpu_time_of_an_answer() -> None:
+    computer = Computer(cpu_seconds=0.15)
+    done = threading.Event()
+
+    def burn() -> None:
+        while not done.is_set():
+            pass
+
+    burner = threading.Thread(target=burn)
+
+    def work() -> int:
+        began = time.thread_time()
+        while time.thread_time() - began < 0.1:
+            pass
+        return 1
+
+    async def ask() -> int:
+        return sum([await computer.answer(number, work) for number in range(2)])
+
+    burner.start()
+    try:
+        assert during(computer, ask) == 2
+    finally:
+        done.set()
+        burner.join()
+
+
+def test_an_answer_that_waits_is_ended_when_its_reader_has_gone() -> None:
+    computer = Computer()
+    begun, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        threading.Event().wait(60)
+
+    async def ask() -> int:
+        asked = asyncio.create_task(computer.answer("key", work))
+        await asyncio.to_thread(begun.wait)
+        asked.cancel()
+        return await computer.answer("other", lambda: 5)
+
+    assert during(computer, ask, ended=ended.set) == 5
+    assert ended.is_set()
+
+
+def test_an_answer_that_ignores_its_end_once_is_ended_all_the_same() -> None:
+    computer = Computer(cpu_seconds=0.1)
+
+    def work() -> None:
+        try:
+            spin()
+        except BaseException:  # noqa: BLE001 (as a destructor does)
+            spin()
+
+    async def ask() -> None:
+        with pytest.raises(TooLongError):
+            await computer.answer("key", work)
+
+    during(computer, ask)
+
+
+def test_the_event_loop_of_an_answer_is_ended_with_it() -> None:
+    computer = Computer(seconds=0.2)
+
+    async def forever() -> None:
+        await asyncio.sleep(60)
+
+    async def ask() -> int:
+        with pytest.raises(BusyError, match=r"no answer within 0\.2 s"):
+            await computer.answer("key", lambda: asyncio.run(forever()))
+        return await computer.answer("other", lambda: 5)
+
+    assert during(computer, ask) == 5
+
+
+def test_work_in_idle_moments_that_fails_or_never_ends_does_not_stop_answers(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(computing, "_IDLE_CPU_SECONDS", 0.1)
+    monkeypatch.setattr(computing, "_IDLE_PAUSE_SECONDS", 0.0)
+    computer = Computer()
+    rounds: list[Callable[[], bool]] = [lambda: bool(1 // 0), lambda: bool(spin()), lambda: False]  # type: ignore[func-returns-value]
+    finished = threading.Event()
+
+    def idle() -> bool:
+        if not rounds:
+            finished.set()
+            return False
+        return rounds.pop(0)()
+
+    async def ask() -> int:
+        await asyncio.to_thread(finished.wait)
+        return await computer.answer("key", lambda: 5)
+
+    with caplog.at_level(logging.ERROR):
+        assert during(computer, ask, idle=idle) == 5
+    assert "ZeroDivisionError" in caplog.text
+    assert "more than 0.1 s of CPU time" in caplog.text
+
+
+def test_work_in_idle_moments_that_fails_again_and_again_is_logged_once_and_pauses(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(computing, "_IDLE_PAUSE_SECONDS", 0.3)
+    computer = Computer()
+    begun: list[int] = []
+
+    def idle() -> bool:
+        begun.append(1)
+        return bool(1 // 0)
+
+    async def ask() -> None:
+        while len(begun) < 2:
+            await asyncio.sleep(0.01)
+
+    began = time.monotonic()
+    during(computer, ask, idle=idle)
+    assert time.monotonic() - began >= 0.3
+    assert caplog.text.count("Work in idle moments has failed") == 1
+
+
+def test_what_cannot_be_cleaned_up_does_not_stop_answers(caplog: pytest.LogCaptureFixture) -> None:
+    computer = Computer(cpu_seconds=0.1)
+
+    async def ask() -> int:
+        with pytest.raises(TooLongError):
+            await computer.answer("key", spin)
+        return await computer.answer("other", lambda: 5)
+
+    assert during(computer, ask, ended=lambda: 1 // 0) == 5  # type: ignore[arg-type]
+    assert "Cannot clean up" in caplog.text
