@@ -46,6 +46,7 @@ OTHERS: Final[dict[str, int]] = {
     "explain.causes_values:values_of": CLUSTERS * (NAME + POINTER),
     "web.attention:summary": 2 * MEBI,
     "web.computing:_kept": 32 * MEBI,
+    "web.computing:_turns": 1000 * ENTRY,
     # bounded by their own number of bytes, which a flag sets
     "explain.record_store:_records": 64 * MEBI,
     "explain.full_decisions:_last": 32 * MEBI,
