@@ -384,7 +384,8 @@ class _Reading:
             try:
                 self.found.policies += await self._list(resource)
             except ApiError as error:
-                self.found.problems.append(f"{resource.plural}: {error}")
+                unknown = "what the policies say beyond the binding is not known"
+                self.found.problems.append(f"{resource.plural}: {error}; {unknown}")
 
     async def quotas(self) -> None:
         """Read the quotas that concern the wanted binding, if one has refused it. An answer without them is still right."""
