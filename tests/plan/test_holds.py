@@ -11,6 +11,7 @@ from karmada_scheduler.plan.holds import foreign_refusal
 from karmada_scheduler.plan.model import Effect, HeldBy, Plan
 from karmada_scheduler.state.schedulers import Schedulers, schedulers_of
 from karmada_scheduler.testing import BindingBuilder, cluster
+from karmada_scheduler.views.plan_words import rows
 from tests.plan.asking import effects, only, placement, plan_of
 from tests.plan.test_classes import DYNAMIC, SPREAD, settled, web
 
@@ -68,6 +69,42 @@ def test_nobody_decides_about_a_binding_of_an_unknown_scheduler() -> None:
     assert (group.reason, group.count) == ("SchedulerMissing", 1)
     assert group.message == "no scheduler is named my-schedler; did you mean my-scheduler?"
     assert plan.violates(frozenset({"undecided"}))
+
+
+def test_bindings_that_are_held_already_are_not_counted_again_as_not_derived() -> None:
+    unknown = web("other").scheduler("my-schedler")
+    plan = plan_of(
+        [cluster("m1"), cluster("m2")],
+        [settled(web(), m1=4), unknown],
+        lambda draft: draft.scale("default/web", 2),
+        schedulers=schedulers(
+            lease("karmada-scheduler", "2026-11-22T14:19:55Z"),
+            lease("pyscheduler", "2026-11-22T14:19:55Z", "ours"),
+        ),
+    )
+
+    assert plan.counts["undecided"] == 1
+    assert plan.not_derived == 0
+    assert next(row for row in rows(plan) if row[0] == "unchanged")[1] >= 0
+
+
+def test_what_holds_the_binding_that_the_change_is_about_comes_first() -> None:
+    unknown = [web(f"other-{number}").scheduler("my-schedler") for number in range(3)]
+    plan = plan_of(
+        [cluster("m1"), cluster("m2")],
+        [settled(web(), m1=4), *unknown],
+        lambda draft: draft.scale("default/web", 8),
+        schedulers=schedulers(
+            lease("karmada-scheduler", "2026-11-22T14:19:55Z"),
+            lease("pyscheduler", "2026-11-22T14:19:55Z", "ours"),
+        ),
+        quotas=[quota("6", "4")],
+    )
+
+    assert [(each.effect, each.count) for each in plan.failures] == [
+        (Effect.HELD, 1),
+        (Effect.UNDECIDED, 3),
+    ]
 
 
 def test_nobody_decides_while_the_lease_of_the_scheduler_has_run_out() -> None:

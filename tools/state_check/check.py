@@ -65,6 +65,7 @@ class Check:
 
         text = explain(_WIDE, "--no-remedies")
         quiet = explain(_WIDE, "-q") if situation.expected.quiet else None
+        clusters = applying.fleet(self._plane.karmada)
         found = explain("-o", "json", f"--timeout={self._search}")
         fields = fields_of(found)
         binding = self._plane.karmada.client.find(scene.path(scene.notes["binding"])) or {}
@@ -78,7 +79,7 @@ class Check:
             yield Result("page", "; ".join(self._page(situation, scene)))
         remedies = fields.get("remedies") or ()
         if situation.applies and expected.remedy and remedies:
-            problems = list(self._applied(scene, remedies[0], explain, situation.after))
+            problems = list(self._applied(scene, remedies[0], explain, situation.after, clusters))
             for number in range(1, len(remedies) if self._all_remedies else 1):
                 try:
                     problems += self._applied_again(situation, number)
@@ -131,10 +132,11 @@ class Check:
         def explain(*more: str) -> Answer:
             return ask(self._plane.reader, scene.namespace, "explain", name, *flags, *more)
 
+        clusters = applying.fleet(self._plane.karmada)
         remedies = fields_of(explain("-o", "json", f"--timeout={self._search}")).get("remedies") or ()
         if number < len(remedies):
             after = None if remedies[number].get("result") else situation.after
-            yield from self._applied(scene, remedies[number], explain, after)
+            yield from self._applied(scene, remedies[number], explain, after, clusters)
 
     def _applied(
         self,
@@ -142,6 +144,7 @@ class Check:
         remedy: Object,
         explain: Callable[..., Answer],
         after: Mapping[str, int] | None,
+        clusters: int,
     ) -> Iterator[str]:
         """Yield what is wrong once a remedy is applied, "" if nothing is; nothing at all if it is no patch."""
         if not applying.is_patch(remedy):
@@ -153,7 +156,7 @@ class Check:
             yield f"{remedy_text(remedy)}: {error}"
             return
         wanted = after if after is not None else applying.promised(remedy)
-        problem = applying.wait_placed(plane, path, wanted)
+        problem = applying.wait_placed(plane, path, wanted, clusters)
         if not problem:
             problem = self._healthy_again(explain)
         yield f"{remedy_text(remedy)}: {problem}" if problem else ""

@@ -67,13 +67,23 @@ def grouped(
 
 
 def held(every: Mapping[BindingKey, Comparison]) -> tuple[FailureGroup, ...]:
-    """Return the bindings whose decisions do not take effect, by what holds them; those nobody decides about first."""
+    """Return the bindings whose decisions do not take effect, by what holds them.
+
+    Those whose spec the change edits come first, as others may be held whatever is planned; then those about which nobody
+    decides.
+    """
     found: dict[tuple[str, Hold], list[BindingKey]] = {}
     for key, each in every.items():
         if each.hold is not None and each.effect is each.hold.effect:
             found.setdefault((each.effect.value, each.hold), []).append(key)
     ordered = sorted(
-        found.items(), key=lambda item: (item[0][0] == Effect.HELD.value, -len(item[1]), item[0][1].text)
+        found.items(),
+        key=lambda item: (
+            not any(every[key].is_spec_changed for key in item[1]),
+            item[0][0] == Effect.HELD.value,
+            -len(item[1]),
+            item[0][1].text,
+        ),
     )
     return tuple(
         FailureGroup(hold.effect, None, hold.reason, hold.text, (), len(keys), tuple(map(str, keys)))

@@ -388,8 +388,8 @@ class Plan:
         clusters: How many clusters there are before it.
         total: How many bindings there are before or after it.
         counts: Bindings by class, ``adopted`` and ``released`` included; every class is there.
-        not_derived: The bindings that follow from no changed object; None if clusters or the configuration change, so
-            that any binding may be concerned.
+        not_derived: The unchanged bindings that follow from no changed object; None if clusters or the configuration
+            change, so that any binding may be concerned.
         after_rebalance: As ``counts``, for ``unchanged``, ``moved`` and ``stuck``, once everything was rebalanced.
         totals: Replicas that stop and start at once.
         latent: The same at the next rebalance.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
@@ -49,7 +50,7 @@ def result(inputs: PlanInputs, found: Compared) -> Plan:
         len(inputs.before.clusters),
         len(plans),
         dict(counts),
-        None if has_other_changes else len(plans) - len(concerned),
+        None if has_other_changes else _not_derived(found.all, plans, concerned),
         _after_rebalance(plans, counts),
         _totals(each for each in plans if each.effect in {Effect.MOVED, Effect.UNPLACED, Effect.PLACED}),
         _latent_totals(plans),
@@ -61,6 +62,16 @@ def result(inputs: PlanInputs, found: Compared) -> Plan:
         tuple(_warnings(inputs, found)),
         tuple(_drift(found.all)) if inputs.with_drift else None,
         tuple(notes(inputs, found)),
+    )
+
+
+def _not_derived(
+    keys: Iterable[BindingKey], plans: Iterable[BindingPlan], concerned: AbstractSet[BindingKey]
+) -> int:
+    """Count the unchanged bindings that follow from no changed object; others may be held for reasons of their own."""
+    return sum(
+        key not in concerned and plan.effect is Effect.UNCHANGED
+        for key, plan in zip(keys, plans, strict=True)
     )
 
 

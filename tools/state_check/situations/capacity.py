@@ -213,7 +213,7 @@ SITUATIONS = (
         not_placed(
             headline=r"enough|available|replicas",
             cause=r"^\w+: .*nvidia.com/gpu.*model",
-            remedy=r"model|gate|CustomizedClusterResourceModeling|clusterNames",
+            remedy=r"model|by grade|CustomizedClusterResourceModeling|clusterNames",
         ),
         flags=("--from={from north-scheduler}",),
         applies=False,

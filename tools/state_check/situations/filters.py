@@ -64,8 +64,9 @@ def _taint_of_the_controllers(scene: Scene) -> None:
 
 
 def _label_value_nearly_right(scene: Scene) -> None:
-    scene.cluster(labels={"tier": "gold"})
-    affinity = {"labelSelector": {"matchLabels": {"tier": "golds"}}}
+    key = f"tier-{scene.namespace}"  # of this situation alone, because a remedy labels a cluster
+    scene.cluster(labels={key: "gold"})
+    affinity = {"labelSelector": {"matchLabels": {key: "golds"}}}
     _refused(scene, {"clusterAffinity": affinity, "replicaScheduling": DYNAMIC})
 
 
