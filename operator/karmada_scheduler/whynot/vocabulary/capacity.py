@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from karmada_scheduler.api import quantity
@@ -115,8 +115,20 @@ def _with_capacity(
     value = {**summary, "allocatable": allocatable}
     if models is not None:
         value["allocatableModelings"] = models
-        text = f"{text}, and nodes for them" if models else f"{text}, without a count of nodes by grade"
+        text = f"{text}, and {_nodes_text(cluster, per_replica, models)}"
     return (), value, text
+
+
+def _nodes_text(cluster: Cluster, per_replica: Mapping[str, int], models: Sequence[Any]) -> str:
+    """Return what has to change in the nodes that resource models describe."""
+    if models:
+        return "nodes for them"
+    known = {name for model in cluster.resource_models for name in model.minimums}
+    if missing := [name for name in per_replica if name not in known]:
+        return (
+            f"{', '.join(missing)} in spec.resourceModels (or the gate CustomizedClusterResourceModeling off)"
+        )
+    return "a grade in spec.resourceModels that takes one"
 
 
 def _is_sets(context: Context) -> bool:
