@@ -17,8 +17,9 @@ from unittest import mock
 from karmada_scheduler.cli import whynot as command
 from karmada_scheduler.whynot.answer import Question, answer
 from karmada_scheduler.whynot.blockers import Blocker, Step
-from karmada_scheduler.whynot.edits import Edit, compatible
+from karmada_scheduler.whynot.edits import Edit, Harm, compatible
 from karmada_scheduler.whynot.goals import Goal, OffCluster
+from karmada_scheduler.whynot.harm import harm_of
 from karmada_scheduler.whynot.model import WhyNot
 from karmada_scheduler.whynot.objects import NO_EDITS, Edits, ObjectSet, Outcome
 from karmada_scheduler.whynot.search import Bounds
@@ -158,7 +159,9 @@ class Comparison:
             self.larger.append(text)
         else:
             self.outcomes["answered, with the fewest edits"] += 1
-        if found.size == 1 and answer.search.exhausted_singles and (not sizes or min(sizes) > 1):
+        harm = max((each.harm.degree for each in answer.remedies), default=len(Harm))
+        is_shown = any(harm_of([*each]).degree <= harm for each in found.sets)  # worse ones are left out
+        if found.size == 1 and answer.search.exhausted_singles and (not sizes or min(sizes) > 1) and is_shown:
             self.problems.append(
                 f"{text} reaches the goal, and the search claims that it tried all single edits"
             )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -35,7 +34,6 @@ from karmada_scheduler.whynot.goals import IsDecided, IsPlaced
 from karmada_scheduler.whynot.model import EditShown, ObjectPatch, ObjectShown
 from karmada_scheduler.whynot.model import Remedy as Found
 from karmada_scheduler.whynot.objects import ObjectSet
-from karmada_scheduler.whynot.retrying import rescheduled
 from karmada_scheduler.whynot.search import Bounds
 from karmada_scheduler.whynot.unclaimed import claiming
 from karmada_scheduler.whynot.vocabulary.filters import BECOME_READY
@@ -74,14 +72,6 @@ def with_remedies(
     propagating = [resumed(binding, manifest, policies)]
     if any(each.is_conflict for each in state.rows):
         propagating.append(overwritten(binding, manifest, policies))
-    would_be = explanation.would_be
-    if (
-        would_be is not None
-        and would_be.placement
-        and any(each.code == "NotRetried" for each in explanation.causes)
-    ):
-        now = inputs.now or datetime.now(UTC)
-        propagating.append(rescheduled(binding, manifest, would_be.placement, now))
     explanation = replace(
         explanation, remedies=tuple(_remedy(each, explanation) for each in propagating if each is not None)
     )
