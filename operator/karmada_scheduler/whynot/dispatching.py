@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.api.manifest import Manifest
+from karmada_scheduler.api.manifest import Manifest, format_time
 from karmada_scheduler.api.policy import claims, policy_name
 from karmada_scheduler.explain.model import Target
 from karmada_scheduler.state.stored import mapping
@@ -58,6 +60,26 @@ def overwritten(binding: Binding, manifest: Manifest, policies: Sequence[Manifes
         harm=Harm.WIDENS, caution="Karmada then replaces the object that is there, and deletes it with the workload.",
     )  # fmt: skip
     return _remedy(change, binding, manifest, policies, _overwrites)
+
+
+def decided_again(
+    binding: Binding, manifest: Manifest, result: Sequence[Target], now: datetime
+) -> Remedy | None:
+    """Return what a new WorkloadRebalancer writes, for a binding that a decision would place and nobody decides again.
+
+    Args:
+        binding: The binding.
+        manifest: The same as it was read.
+        result: The placement that a decision gives.
+        now: The time that is written.
+    """
+    target = ObjectRef(*binding.key)
+    change = edit(
+        Side.TRIGGER, "reschedule", target, Action.SET, ("spec", "rescheduleTriggeredAt"), value=format_time(now),
+        text="a WorkloadRebalancer",
+    )  # fmt: skip
+    found = _remedy(change, binding, manifest, (), lambda _: True)
+    return None if found is None else replace(found, result=tuple(result))
 
 
 def _policy_of(binding: Binding, policies: Sequence[Manifest]) -> Manifest | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.explain.model import Target
 from karmada_scheduler.testing import binding
-from karmada_scheduler.whynot.dispatching import overwritten
+from karmada_scheduler.whynot.dispatching import decided_again, overwritten
 
 ID = "propagationpolicy.karmada.io/permanent-id"
 POLICY: dict[str, Any] = {
@@ -49,3 +51,17 @@ def test_an_object_that_a_member_has_already_is_taken_over_by_an_edit_of_the_pol
 
 def test_without_the_policy_there_is_no_such_edit(refused: tuple[Binding, dict[str, Any]]) -> None:
     assert overwritten(*refused, []) is None
+
+
+def test_a_decision_that_would_succeed_is_asked_for_by_a_rebalancer(
+    refused: tuple[Binding, dict[str, Any]],
+) -> None:
+    now = datetime(2026, 11, 24, 12, tzinfo=UTC)
+
+    found = decided_again(*refused, [Target("m1", 2)], now)
+
+    assert found is not None
+    assert found.edits[0].text == "a WorkloadRebalancer"
+    assert found.apply[0].object.kind == "ResourceBinding"
+    assert found.apply[0].patch[0]["value"] == "2026-11-24T12:00:00Z"
+    assert found.result == (Target("m1", 2),)

@@ -104,7 +104,6 @@ SITUATIONS = (
             fields={"state.scheduler.name": STOCK},
         ),
         ask="gadget/web",
-        applies=False,
     ),
     Situation(
         "api-list-incomplete",

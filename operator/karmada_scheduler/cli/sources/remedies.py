@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -28,7 +29,7 @@ from karmada_scheduler.state.model import Placed, StateName
 from karmada_scheduler.state.schedulers import Schedulers
 from karmada_scheduler.whynot.answer import Question, answer
 from karmada_scheduler.whynot.detector import ref_of
-from karmada_scheduler.whynot.dispatching import overwritten, resumed
+from karmada_scheduler.whynot.dispatching import decided_again, overwritten, resumed
 from karmada_scheduler.whynot.edits import ObjectRef, Side
 from karmada_scheduler.whynot.goals import IsDecided, IsPlaced
 from karmada_scheduler.whynot.model import EditShown, ObjectPatch, ObjectShown
@@ -48,6 +49,8 @@ _CURABLE: Final = frozenset(
         StateName.STUCK,
     }
 )
+
+_NOT_RETRIED: Final = "NotRetried"
 
 _HELD: Final = frozenset({StateName.HELD, StateName.NOBODY_DECIDES})
 
@@ -86,10 +89,14 @@ def with_remedies(
         provenance=explanation.provenance,
         causes=lambda _: (),
     )
+    remedies = list(found.remedies)
+    if found.next_holds and not remedies and any(each.code == _NOT_RETRIED for each in explanation.causes):
+        asking = decided_again(binding, manifest, found.next.result, inputs.now or datetime.now(UTC))
+        remedies += [asking] if asking is not None else []
     facts = found.search
     return replace(
         explanation,
-        remedies=(*(_remedy(each, explanation) for each in found.remedies), *explanation.remedies),
+        remedies=(*(_remedy(each, explanation) for each in remedies), *explanation.remedies),
         remedy_search=RemedySearch(
             runs=facts.runs,
             seconds=facts.seconds,
