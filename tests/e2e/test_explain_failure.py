@@ -76,7 +76,7 @@ def test_row_21_a_cordoned_cluster_names_its_taint(
     finally:
         controlplane.client.patch(f"{CLUSTERS}/sim-c1", {"spec": {"taints": None}})
 
-    assert (answer.status, answer.fields["state"]) == (1, "NOT PLACED")
+    assert (answer.status, answer.fields["state"]["name"]) == (1, "not placed")
     assert "UntoleratedTaint" in answer.codes
     assert answer.fields["condition"]["agrees"] is True
 
@@ -106,7 +106,7 @@ def test_row_23_a_cluster_with_an_incomplete_list_of_apis_refuses_new_bindings(
 
     answer = ask.explain()
 
-    assert (answer.status, answer.fields["state"]) == (1, "NOT PLACED")
+    assert (answer.status, answer.fields["state"]["name"]) == (1, "not placed")
     assert "ApiListIncomplete" in answer.codes
     row = next(each for each in answer.fields["clusters"] if each["name"] == incomplete)
     assert row["cause"] == "ApiListIncomplete"
@@ -129,9 +129,13 @@ def test_row_27_a_group_keeps_a_binding_away_from_the_cluster_of_its_peer(
 
     answer = ask.explain("deployment/second", "--feature-gates=WorkloadAffinity=true")
 
-    assert (answer.status, answer.fields["state"]) == (1, "NOT PLACED")
+    assert (answer.status, answer.fields["state"]["name"]) == (1, "not placed")
     assert "GroupAntiAffinity" in answer.codes
-    assert ask.explain("deployment/second").fields["state"] == "PLACED"  # without the gate of that scheduler
+    without_the_gate = ask.explain("deployment/second").fields
+    assert (without_the_gate["state"]["name"], without_the_gate["wouldBe"]["outcome"]) == (
+        "not placed",
+        "placed",
+    )
 
 
 def test_row_29_a_condition_of_an_earlier_generation_contradicts_the_decision(
@@ -145,7 +149,9 @@ def test_row_29_a_condition_of_an_earlier_generation_contradicts_the_decision(
 
     answer = ask.explain()
 
-    assert (answer.status, answer.fields["state"]) == (1, "NOT PLACED")
+    assert (answer.status, answer.fields["state"]["name"]) == (1, "out of date")
+    assert answer.fields["state"]["clusters"] == [{"name": "sim-a1", "replicas": 4}]
+    assert answer.fields["wouldBe"]["outcome"] == "not placed"
     assert "StaleCondition" in answer.codes[:2]
     condition_ = answer.fields["condition"]
     assert (condition_["status"], condition_["isCurrent"], condition_["agrees"]) == ("True", False, False)
@@ -173,9 +179,11 @@ def test_row_63_a_cluster_that_is_down_evicts_nothing_by_itself(
     finally:
         controlplane.client.patch(f"{path}/status", {"status": {"conditions": before}})
 
-    assert (answer.status, answer.codes[0]) == (0, "NoEviction")
-    assert answer.evidence["cluster"] == "sim-c2"
-    assert answer.evidence["taints"] == ["cluster.karmada.io/not-ready:NoSchedule"]
+    assert (answer.status, answer.codes[:2]) == (1, ["ClusterNotReady", "NoEviction"])
+    assert answer.fields["state"]["name"] == "not running"
+    evidence = answer.fields["causes"][1]["evidence"]
+    assert evidence["cluster"] == "sim-c2"
+    assert evidence["taints"] == ["cluster.karmada.io/not-ready:NoSchedule"]
     assert placed(web.binding()) == {"sim-c2": 4}
 
 
@@ -214,6 +222,8 @@ def test_row_64_a_work_that_cannot_be_applied_is_not_a_matter_of_scheduling(
 
     answer = ask.explain()
 
-    assert (answer.status, answer.codes) == (0, ["NotOurs"])
+    assert (answer.status, answer.codes[0]) == (1, "NotApplied")
+    assert answer.fields["state"]["name"] == "not running"
+    assert answer.evidence["messages"]["real2"]
     assert answer.evidence["clusters"] == ["real2"]
     assert answer.evidence["works"] == ["karmada-es-real2"]
