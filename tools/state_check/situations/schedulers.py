@@ -102,5 +102,7 @@ SITUATIONS = (
             remedy="sim-b[12] instead of sim-b9",
             fields={"state.scheduler.name": STOCK},
         ),
+        # The gate of that process, which tells nobody: Karmada's default is true.
+        flags=("--feature-gates=CustomizedClusterResourceModeling=false",),
     ),
 )

@@ -147,7 +147,7 @@ def _api_gone(scene: Scene) -> None:
     _wait_api(scene, "real3", served=False)
     gadget = f"/apis/{GADGET}/namespaces/{scene.namespace}/gadgets/web"
     scene.client.patch(gadget, {"spec": {"size": 4}})
-    wait_reported(scene, "real3", applied=False, message="could not find|no match")
+    wait_reported(scene, "real3", applied=False, message="Failed to apply.*(could not find|no match)")
 
 
 def _schema_refuses(scene: Scene) -> None:
