@@ -25,6 +25,7 @@ POLICIES: Object = {
     "resources": ["propagationpolicies", "clusterpropagationpolicies"],
     "verbs": _READ,
 }
+LEASES: Object = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": _READ}
 WORKLOADS: Object = {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": _READ}
 
 

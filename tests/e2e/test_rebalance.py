@@ -12,7 +12,8 @@ from typing import Any
 
 import yaml
 
-from tests.e2e.asking import reader
+from tests.e2e.asking import BINDINGS, LEASES, POLICIES, reader
+from tests.e2e.asking import CLUSTERS as CLUSTERS_READ
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import DYNAMIC, Workload, is_settled, labelled, placed
 from tools.controlplane import ControlPlane, Object
@@ -79,7 +80,11 @@ def test_an_executed_proposal_comes_true_and_keeps_its_bounds(
     report(controlplane, workloads)
     controlplane.client.patch(f"{CLUSTERS}/reb-3", {"spec": {"taints": None}})
 
-    found = proposal(reader(controlplane, "rebalance-reader"), tmp_path / "batches", namespace)
+    found = proposal(
+        reader(controlplane, "rebalance-reader", CLUSTERS_READ, BINDINGS, POLICIES, LEASES),
+        tmp_path / "batches",
+        namespace,
+    )
 
     moved = 0
     assert len(found["batches"]) > 1

@@ -500,7 +500,7 @@ class Slow:
 
 @pytest.mark.parametrize(
     ("blocked", "pauses"),
-    [(0.001, []), (0.1, [0.0, 0.0]), (0.2, [0.2, 0.2]), (30.0, [0.25, 0.25])],
+    [(0.001, []), (0.1, [0.0, 0.0]), (0.3, [0.25, 0.25]), (30.0, [0.25, 0.25])],
 )
 async def test_a_decision_that_blocked_the_event_loop_is_followed_by_a_pause(
     blocked: float, pauses: list[float], monkeypatch: pytest.MonkeyPatch
