@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from karmada_scheduler.api.placement import AGGREGATED
@@ -11,6 +11,7 @@ from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT
 from karmada_scheduler.explain.causes_capacity import estimators_failed
 from karmada_scheduler.explain.model import Cause, NextState, Stage
 from karmada_scheduler.explain.situation import Situation
+from karmada_scheduler.state.reading import required_by
 from karmada_scheduler.state.suspension import manager_of
 
 
@@ -54,17 +55,12 @@ def of_state(situation: Situation) -> Iterator[Cause]:
 
 
 def _no_placement(situation: Situation) -> Cause:
-    manifest = situation.inputs.binding_manifest or {}
-    required_by = [
-        f"{each.get('namespace', '')}/{each.get('name', '')}".strip("/")
-        for each in (manifest.get("spec") or {}).get("requiredBy") or ()
-        if isinstance(each, Mapping)
-    ]
-    if required_by:
-        text = f"it has no placement of its own and follows {', '.join(required_by)}"
+    followed = required_by(situation.inputs.binding_manifest or {})
+    if followed:
+        text = f"it has no placement of its own and follows {', '.join(followed)}"
     else:
         text = "it has no placement, and no binding requires it: the controller manager did not fill it in"
-    return Cause("NoPlacement", Stage.POLICY, {"requiredBy": required_by}, text)
+    return Cause("NoPlacement", Stage.POLICY, {"requiredBy": followed}, text)
 
 
 def before_failure(situation: Situation) -> Iterator[Cause]:

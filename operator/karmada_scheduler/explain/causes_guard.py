@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
-from karmada_scheduler.api.binding import GracefulEvictionTask
-from karmada_scheduler.api.manifest import parse_time
 from karmada_scheduler.api.own_annotations import unreadable_annotation
 from karmada_scheduler.explain.model import Cause, Stage
 from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.framework.diagnosis import KeptError, PluginError
+from karmada_scheduler.state.reading import seconds_left
 
 
 def of_refusal(situation: Situation) -> Iterator[Cause]:
@@ -49,7 +47,7 @@ def of_graceful_move(situation: Situation) -> Iterator[Cause]:
         return
     clusters = [each.from_cluster for each in tasks]
     missing = _missing(situation)
-    left = [_seconds_left(each, situation.inputs.now) for each in tasks]
+    left = [seconds_left(each, situation.inputs.now) for each in tasks]
     seconds = max((each for each in left if each is not None), default=None)
     evidence = {"clusters": clusters, "waitsFor": missing or None, "secondsLeft": seconds}
     until = f"until {missing}" if missing else "until Karmada's graceful-eviction controller ends it"
@@ -77,14 +75,3 @@ def _missing(situation: Situation) -> str:
     except PluginError as error:
         return str(error)
     return "" if result.is_success else f"it is ready elsewhere: {result.message}"
-
-
-def _seconds_left(task: GracefulEvictionTask, now: datetime | None) -> int | None:
-    period = task.manifest.get("gracePeriodSeconds")
-    if now is None or not isinstance(period, int) or not task.creation_timestamp:
-        return None
-    try:
-        began = parse_time(task.creation_timestamp)
-    except ValueError:
-        return None
-    return max(0, round(period - (now - began).total_seconds()))

@@ -18,18 +18,10 @@ from karmada_scheduler.explain.policies import Matching, Template, claims, held_
 from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.state.model import Applied, StateName
+from karmada_scheduler.state.refusals import foreign_refusals
 from karmada_scheduler.state.stored import short
 
 _API_REASON: Final = "did not have the API resource"
-_IN_TREE_REASONS: Final = (
-    "cluster(s) did not have",
-    "cluster(s) did not match",
-    "cluster(s) had untolerated taint",
-    "cluster(s) is in the process of eviction",
-    "cluster(s) did not satisfy",
-)
-"""How the reasons of in-tree plugins begin; the taints and properties follow."""
-
 _NO_EXECUTE: Final = "NoExecute"
 
 
@@ -116,13 +108,11 @@ def _foreign_reasons(situation: Situation, message: str) -> list[str]:
     """Return the reasons in the message of a FitError that no in-tree plugin and no plugin of this command gives."""
     traces = situation.now.traces
     here = set() if traces is None else {each.reason for each in traces.filter.refusals()}
-    parts = message.partition(": ")[2].rstrip(".").split(", ")
-    found = []
-    for each in parts:
-        count, _, reason = each.partition(" ")
-        if count.isdecimal() and reason not in here and not reason.startswith(_IN_TREE_REASONS):
-            found.append(f"{count} {'cluster' if count == '1' else 'clusters'}: {reason}")
-    return found
+    return [
+        f"{each.number} {'cluster' if each.number == '1' else 'clusters'}: {each.reason}"
+        for each in foreign_refusals(message)
+        if each.reason not in here
+    ]
 
 
 def lazy_policy(situation: Situation) -> Iterator[Cause]:

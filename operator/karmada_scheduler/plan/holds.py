@@ -6,31 +6,18 @@ that the running scheduler has left tells of both.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.claims.quota import Excess, Ledger, Quota, is_enforced, usage
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT, QUOTA_EXCEEDED
 from karmada_scheduler.explain.amounts import shown_units
 from karmada_scheduler.framework.diagnosis import AT_GUARD
 from karmada_scheduler.plan.effects import Comparison, Hold
 from karmada_scheduler.plan.model import HeldBy
+from karmada_scheduler.state.refusals import foreign_refusals
 from karmada_scheduler.state.schedulers import Schedulers
-
-_IN_TREE: Final = (
-    "cluster(s) did not match the placement cluster affinity constraint",
-    "cluster(s) did not have ",
-    "cluster(s) had untolerated taint ",
-    "cluster(s) is in the process of eviction",
-)
-"""How the reasons of Karmada's own filters begin."""
-
-_REFUSALS: Final = re.compile(r"clusters are available: (?P<refusals>.*)", re.DOTALL)
-_REFUSAL: Final = re.compile(r",\s+(?=\d+ )")
-
+from karmada_scheduler.state.stored import condition_of
 
 HoldOf = Callable[[Binding], Hold | None]
 
@@ -58,30 +45,21 @@ def stored_holds(
         scheduler = schedulers.of(binding.spec.responsible_scheduler)
         if not scheduler.decides:
             return Hold(HeldBy.SCHEDULER, f"Scheduler{scheduler.status.value.title()}", str(scheduler))
-        condition = binding.status.condition(SCHEDULED_CONDITION)
-        if condition is None or condition.get("status") != "False":
+        status, reason, message, _ = condition_of(binding)
+        if status != "False":
             return None
-        reason, message = str(condition.get("reason") or ""), str(condition.get("message") or "")
         if reason == QUOTA_EXCEEDED and not knows_quotas:
             return Hold(HeldBy.QUOTA, reason, f"a quota refused the last decision: {message}")
         if AT_GUARD in message and not has_guards:
             return Hold(HeldBy.GUARD, reason, f"held by {message.partition(AT_GUARD)[2]}")
-        if reason == NO_CLUSTER_FIT and not has_own_plugins and (refusal := foreign_refusal(message)):
-            text = f"a plugin that the plan does not have refused it last: {refusal} (--current-plugin-dir)"
+        if reason == NO_CLUSTER_FIT and not has_own_plugins and (refusals := foreign_refusals(message)):
+            text = (
+                f"a plugin that the plan does not have refused it last: {refusals[0]} (--current-plugin-dir)"
+            )
             return Hold(HeldBy.PLUGIN, reason, text)
         return None
 
     return hold_of
-
-
-def foreign_refusal(message: str) -> str:
-    """Return the first refusal in the message of a condition that no filter of Karmada's own gives; "" without one."""
-    found = _REFUSALS.search(message)
-    for each in _REFUSAL.split(found["refusals"]) if found is not None else ():
-        reason = each.strip().rstrip(".")
-        if reason and not reason.partition(" ")[2].startswith(_IN_TREE):
-            return reason
-    return ""
 
 
 def enforced(quotas: Iterable[Quota], bindings: Iterable[Binding]) -> dict[Quota, bool]:
@@ -94,8 +72,7 @@ def enforced(quotas: Iterable[Quota], bindings: Iterable[Binding]) -> dict[Quota
     by_namespace: dict[str, list[Binding]] = {each.namespace: [] for each in quotas}
     has_refused = False
     for each in bindings if by_namespace else ():
-        condition = each.status.condition(SCHEDULED_CONDITION)
-        has_refused |= condition is not None and condition.get("reason") == QUOTA_EXCEEDED
+        has_refused |= condition_of(each).reason == QUOTA_EXCEEDED
         if each.key.namespace in by_namespace:
             by_namespace[each.key.namespace].append(each)
     found = {}

@@ -16,7 +16,7 @@ from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
 from karmada_scheduler.api.manifest import format_time, parse_time
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION, SCHEDULER_NAMES_ANNOTATION
 from karmada_scheduler.state.model import SchedulerShown, SchedulerStatus
-from karmada_scheduler.state.stored import mapping
+from karmada_scheduler.state.stored import age, mapping
 
 Manifest = Mapping[str, Any]
 
@@ -117,7 +117,7 @@ def _of_lease(name: str, lease: Manifest, now: datetime) -> SchedulerShown:
     if renewed + timedelta(seconds=seconds) >= now:
         return SchedulerShown(name, SchedulerStatus.RUNNING, where)
     ended = "was released" if not spec.get("holderIdentity") else "was renewed for the last time"
-    source = f"its {where} {ended} {_age(now - renewed)} ago"
+    source = f"its {where} {ended} {age((now - renewed).total_seconds())} ago"
     return SchedulerShown(name, SchedulerStatus.DOWN, source, format_time(renewed))
 
 
@@ -141,11 +141,3 @@ def seen_in_event(name: str, event: Manifest) -> SchedulerShown:
     at = str(event.get("lastTimestamp") or event.get("eventTime") or "")
     reason = str(event.get("reason") or "")
     return SchedulerShown(name, SchedulerStatus.SEEN, f"it has written an Event {reason}".rstrip(), at)
-
-
-def _age(age: timedelta) -> str:
-    seconds = age.total_seconds()
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} s"

@@ -43,6 +43,14 @@ def duration(seconds: int) -> str:
     return f"{seconds} s" if seconds < 120 else f"{round(seconds / 60)} min"
 
 
+def age(seconds: float) -> str:
+    """Return how long ago something was, for people, in the largest unit of which it has two."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 def mapping(value: object) -> Mapping[str, Any]:
     """Return a mapping, an empty one for any other value."""
     return value if isinstance(value, Mapping) else {}

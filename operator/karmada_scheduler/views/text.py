@@ -18,6 +18,7 @@ from karmada_scheduler.explain.model import (
     SelectTrace,
     Tense,
 )
+from karmada_scheduler.state.stored import age
 from karmada_scheduler.views.layout import Style, folded_to, table
 from karmada_scheduler.views.state import NO_RESULT, ROW_HEADING, headline, row_cells, shows_rows, would_be
 
@@ -76,13 +77,13 @@ def provenance_text(explanation: Explanation) -> str:
     if provenance.basis == "first":
         text += ", as a first decision: it gives the placement that the binding has"
     if record is not None:
-        age = "" if record.age_seconds is None else f" ({_age(record.age_seconds)} ago)"
+        ago = "" if record.age_seconds is None else f" ({age(record.age_seconds)} ago)"
         event = f", {record.event}" if record.event else ""
         same = {True: "with the same result", False: "with another result", None: "not compared"}[
             record.agrees
         ]
         text = (
-            f"recorded {record.at} by {record.process}, {record.schedule_class}{event}{age}; the steps below are {text}, "
+            f"recorded {record.at} by {record.process}, {record.schedule_class}{event}{ago}; the steps below are {text}, "
             f"{same}"
         )
     elif provenance.no_record:
@@ -94,13 +95,6 @@ def provenance_text(explanation: Explanation) -> str:
         if asks and record is None
         else f"{text}. Now: {explanation.schedule}."
     )
-
-
-def _age(seconds: float) -> str:
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def _rows(explanation: Explanation, style: Style) -> Iterator[str]:
