@@ -26,6 +26,7 @@ from karmada_scheduler.cli.sources.live import ControlPlane, LiveError, read_quo
 from karmada_scheduler.cli.sources.objects import NoAnswerError, gather
 from karmada_scheduler.cli.sources.objects import Objects as Sources
 from karmada_scheduler.cli.sources.process import gates_of, read_configuration
+from karmada_scheduler.cli.sources.process_rules import running, use
 from karmada_scheduler.client.metadata import KindName
 from karmada_scheduler.explain.names import nearest
 from karmada_scheduler.explain.trace_trigger import at
@@ -194,12 +195,8 @@ def _use_process(arguments: argparse.Namespace) -> None:
     arguments.current_feature_gates = gates_of(
         arguments.process, found.gates, arguments.current_feature_gates
     )
-    arguments.process_names = dict.fromkeys(found.profiles, found.process)
-    is_named = arguments.current_config or arguments.current_plugins or arguments.scheduler_name
-    if found.is_complete and not is_named:
-        arguments.process_rules = found
-        if found.empty_workload_propagation:
-            arguments.enable_empty_workload_propagation = "true"
+    is_named = bool(arguments.current_config or arguments.current_plugins or arguments.scheduler_name)
+    use(arguments, found, is_named=is_named)
 
 
 def made(
@@ -247,7 +244,7 @@ def made(
                 rule_changes=rule_changes,
                 evicts=arguments.enable_no_execute_taint_eviction,
                 with_drift=not arguments.no_drift,
-                schedulers=sources.schedulers(getattr(arguments, "process_names", {})),
+                schedulers=sources.schedulers(running(arguments)),
                 quotas=quotas,
                 no_quotas=no_quotas,
                 is_live=sources.is_live,

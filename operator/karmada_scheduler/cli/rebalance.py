@@ -22,6 +22,7 @@ from karmada_scheduler.cli.sources import objects as objects_source
 from karmada_scheduler.cli.sources import planned
 from karmada_scheduler.cli.sources.objects import NoAnswerError, gather
 from karmada_scheduler.cli.sources.process import use_rules
+from karmada_scheduler.cli.sources.process_rules import running
 from karmada_scheduler.cli.sources.rules import add_arguments as add_rule_arguments
 from karmada_scheduler.explain.names import nearest
 from karmada_scheduler.explain.trace_trigger import at
@@ -220,7 +221,7 @@ def proposal_of(
                 fill,
                 is_excluded=_excluded(arguments.namespaces, arguments.exclude),
                 hold_of=stored_holds(
-                    sources.schedulers(getattr(arguments, "process_names", {})),
+                    sources.schedulers(running(arguments)),
                     knows_quotas=False,
                     has_guards=rules.has_guards,
                     has_own_plugins=rules.has_own_plugins and not rules.missing,

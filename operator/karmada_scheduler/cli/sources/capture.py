@@ -26,7 +26,7 @@ from karmada_scheduler.api.manifest import (
 from karmada_scheduler.api.workload import LAST_APPLIED_ANNOTATION, Workload
 from karmada_scheduler.cli.sources.errors import NoAnswerError
 from karmada_scheduler.cli.sources.process_answers import captured_view
-from karmada_scheduler.cli.sources.process_rules import ProcessConfiguration, use
+from karmada_scheduler.cli.sources.process_rules import ProcessConfiguration, names_rules, use
 from karmada_scheduler.client import json_body
 from karmada_scheduler.config.file_content import FileContentError, read_file, read_text_file
 from karmada_scheduler.explain.model import API_VERSION
@@ -74,7 +74,7 @@ def rules_of(arguments: argparse.Namespace) -> Fields:
 
 def configuration_of(arguments: argparse.Namespace) -> Fields | None:
     """Return what a running scheduler decides with; None if none was asked."""
-    found: ProcessConfiguration | None = getattr(arguments, "process_configuration", None)
+    found: ProcessConfiguration | None = arguments.process_configuration
     return None if found is None else {"url": found.url, "state": found.state}
 
 
@@ -224,7 +224,7 @@ def replayed(arguments: argparse.Namespace) -> Iterator[Replayed]:
     ]
     if isinstance(asked := fields.get("processConfiguration"), dict):
         configuration = ProcessConfiguration.of(str(asked.get("url")), mapping(asked.get("state")))
-        use(changed, configuration, changed.feature_gates)
+        use(changed, configuration, is_named=names_rules(changed))
     try:
         process = read_optional_mapping(fields, "process", "")
         view = None if process is None else captured_view(process)

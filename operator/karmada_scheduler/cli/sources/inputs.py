@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.cli.sources import rules
 from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, workload_reader
+from karmada_scheduler.cli.sources.process_rules import ProcessConfiguration, running
 from karmada_scheduler.cli.sources.rules import Frameworks
 from karmada_scheduler.cli.sources.simulated import SimulatedScheduler
 from karmada_scheduler.config import features
@@ -39,13 +40,7 @@ class Explaining:
     @property
     def facts(self) -> Facts:
         """What is stored besides bindings."""
-        objects = self.objects
-        return Facts(
-            objects.schedulers(self.process),
-            objects.manifests.get,
-            objects.policies,
-            now=objects.at or datetime.now(UTC),
-        )
+        return self.objects.facts(self.process)
 
     def inputs_of(self, binding: Binding) -> ExplainInputs:
         """Return what a decision about a binding reads."""
@@ -102,7 +97,7 @@ def explaining(
     try:
         with rules.configured(arguments, gates, own, handle_for=scheduler.handle_for) as frameworks:
             scheduler.use(frameworks)
-            process = getattr(arguments, "process_rules", None)
+            process: ProcessConfiguration | None = arguments.process_rules
             yield Explaining(
                 objects,
                 gates,
@@ -110,7 +105,7 @@ def explaining(
                 frameworks,
                 snapshot,
                 rules.described(arguments),
-                getattr(arguments, "process_names", {}),
+                running(arguments),
                 () if process is None else process.directories,
             )
     except ConfigError as unusable:

@@ -30,6 +30,7 @@ from karmada_scheduler.cli.sources.times import seconds
 from karmada_scheduler.explain.names import nearest
 from karmada_scheduler.explain.policies import Template
 from karmada_scheduler.state.model import SchedulerShown
+from karmada_scheduler.state.reading import Facts
 from karmada_scheduler.state.schedulers import Schedulers, schedulers_of
 from karmada_scheduler.state.stored import mapping, mappings
 
@@ -104,6 +105,11 @@ class Objects:
             self.leases, now=self.at or datetime.now(UTC), process=process, problem=self.no_leases
         )
         return known.with_seen(self.seen)
+
+    def facts(self, process: Mapping[str, str] | None = None) -> Facts:
+        """Return what is stored besides bindings; ``process`` as in ``schedulers``."""
+        now = self.at or datetime.now(UTC)
+        return Facts(self.schedulers(process), self.manifests.get, self.policies, now=now)
 
     def warning_events(self) -> list[Manifest]:
         """Return for each controller its newest Event, if that is a Warning, the newest first."""

@@ -134,7 +134,7 @@ class Configurations:
         current = arguments or self.current
         gates = _gates(current)
         config = current.config.read_bytes().decode(errors="replace") if current.config else ""
-        process: ProcessConfiguration | None = getattr(current, "process_rules", None)
+        process: ProcessConfiguration | None = current.process_rules
         return ("" if process is None else repr(process)) + repr(
             (
                 sorted((name, gates.enabled(name)) for name in features.KNOWN),

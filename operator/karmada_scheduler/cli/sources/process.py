@@ -15,7 +15,7 @@ from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.cli.sources.objects import NoAnswerError
 from karmada_scheduler.cli.sources.process_answers import record_of, state_of, view_of
-from karmada_scheduler.cli.sources.process_rules import ProcessConfiguration, use
+from karmada_scheduler.cli.sources.process_rules import ProcessConfiguration, names_rules, use
 from karmada_scheduler.client import json_body
 from karmada_scheduler.explain.process_view import ProcessView
 
@@ -64,7 +64,8 @@ def use_rules(arguments: argparse.Namespace) -> ProcessConfiguration:
         NoAnswerError: The URL is not one of a process, or a flag contradicts it.
     """
     found = read_configuration(arguments.process)
-    use(arguments, found, gates_of(arguments.process, found.gates, arguments.feature_gates))
+    arguments.feature_gates = gates_of(arguments.process, found.gates, arguments.feature_gates)
+    use(arguments, found, is_named=names_rules(arguments))
     return found
 
 

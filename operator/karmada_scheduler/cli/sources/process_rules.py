@@ -87,6 +87,11 @@ class ProcessConfiguration:
             ),
         )
 
+    @property
+    def running(self) -> Mapping[str, str]:
+        """The names of its profiles, to its own name."""
+        return dict.fromkeys(self.profiles, self.process)
+
     def missing(self, available: Collection[str]) -> Mapping[str, tuple[str, ...]]:
         """Return by profile the plugins whose code is not available here."""
         return {
@@ -118,22 +123,36 @@ class ProcessConfiguration:
         return f"the process {self.process}{end}"
 
 
-def use(arguments: argparse.Namespace, found: ProcessConfiguration, gates: list[str]) -> None:
+def set_defaults(parser: argparse.ArgumentParser) -> None:
+    """Let the arguments of a command have what ``use`` sets: what a process has said, and its rules if they are used."""
+    parser.set_defaults(process_configuration=None, process_rules=None)
+
+
+def running(arguments: argparse.Namespace) -> Mapping[str, str]:
+    """Return the names of the profiles of a process that has answered, to its name; none without one."""
+    found: ProcessConfiguration | None = arguments.process_configuration
+    return {} if found is None else found.running
+
+
+def use(arguments: argparse.Namespace, found: ProcessConfiguration, *, is_named: bool) -> None:
     """Let a command decide by the rules of a process, unless its flags name others.
 
     Args:
         arguments: As parsed; they get the rules.
         found: What the process has said.
-        gates: Its feature gates, with those of the flags.
+        is_named: Whether flags name other profiles, plugins or a scheduler.
     """
-    arguments.feature_gates = gates
     arguments.process_configuration = found
-    arguments.process_names = dict.fromkeys(found.profiles, found.process)
-    if arguments.config or arguments.plugins or arguments.scheduler_name or not found.is_complete:
+    if is_named or not found.is_complete:
         return
     arguments.process_rules = found
     if found.empty_workload_propagation:
         arguments.enable_empty_workload_propagation = "true"
+
+
+def names_rules(arguments: argparse.Namespace) -> bool:
+    """Return whether flags name profiles, plugins or a scheduler."""
+    return bool(arguments.config or arguments.plugins or arguments.scheduler_name)
 
 
 def _plugin_names(profile: Mapping[str, Any]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
+from karmada_scheduler.cli.sources import process_rules
 from karmada_scheduler.cli.sources.process_rules import ProcessConfiguration
 from karmada_scheduler.config import features
 from karmada_scheduler.config.features import FeatureGates
@@ -58,6 +59,7 @@ class Frameworks:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of the scheduler that determine its decisions."""
+    process_rules.set_defaults(parser)
     parser.add_argument(
         "--plugins",
         action="append",
@@ -94,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def described(arguments: argparse.Namespace) -> str:
     """Return by which rules a command decides, for people."""
-    process: ProcessConfiguration | None = getattr(arguments, "process_rules", None)
+    process: ProcessConfiguration | None = arguments.process_rules
     if process is not None:
         return str(process)
     parts = [f"--plugins={','.join(arguments.plugins)}"] if arguments.plugins else []
@@ -149,7 +151,7 @@ def configured(
         plugin_dirs=tuple(arguments.plugin_dir),
         scheduler_name=arguments.scheduler_name or DEFAULT_SCHEDULER_NAME,
     )
-    process: ProcessConfiguration | None = getattr(arguments, "process_rules", None)
+    process: ProcessConfiguration | None = arguments.process_rules
     missing: Mapping[str, tuple[str, ...]] = {}
     if process is not None:
         available = _available(options, gates, own, handle_for)

@@ -130,8 +130,8 @@ class ServerEndedError(Exception):
 def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
     reader = Reader(arguments)
-    reader.read()
     answers = CommandAnswers(arguments, reader, own)
+    reader.read()
     freeze()
     computer, pages = Computer(), Pages()
     handlers = Handlers(answers, computer, pages)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, gather
-from karmada_scheduler.state.reading import Facts
+from karmada_scheduler.cli.sources.process_rules import running
 from karmada_scheduler.web.fleet import clusters_of
 from karmada_scheduler.web.state import Contents, State
 
@@ -82,7 +82,7 @@ class Reader:
             tuple(objects.clusters),
             tuple(objects.bindings),
             objects,
-            Facts(objects.schedulers(), objects.manifests.get, objects.policies, now=now),
+            objects.facts(running(self._arguments)),
             objects.manifests,
         )
         clusters_of(contents)  # so that no request waits for it
