@@ -358,17 +358,10 @@ def _reads_peers(gates: Sequence[str]) -> bool:
 
 def _unreadable(objects: Objects, keys: Sequence[BindingKey]) -> Explanation | None:
     """Return that the state of the binding is unknown, because it cannot be read; None if it can."""
-    for manifest in objects.unreadable:
-        metadata = manifest.get("metadata") or {}
-        kind, namespace, name = (
-            str(manifest.get("kind")),
-            metadata.get("namespace") or "",
-            metadata.get("name"),
-        )
-        if BindingKey(kind, namespace, str(name)) in keys:
-            problem = next((each for each in objects.problems if each.startswith(f"{kind} {name}:")), "")
-            state = unreadable(f"the object cannot be read: {problem}")
-            head = BindingHead(kind, namespace, str(name), 0, 0, {})
+    for key in keys:
+        if key in objects.unreadable:
+            state = unreadable(f"the object cannot be read: {objects.unreadable[key]}")
+            head = BindingHead(key.kind, key.namespace, key.name, 0, 0, {})
             return Explanation(head, state, Provenance(Tense.RECOMPUTED, objects.source))
     return None
 

@@ -100,6 +100,20 @@ def test_an_api_server_that_hangs_ends_the_command_and_the_kind_is_named(plane: 
     assert f"has not answered within 0.3 s (reading {kind})" in err
 
 
+def test_a_binding_that_cannot_be_read_is_unknown_for_its_own_reason(plane: Plane) -> None:
+    for namespace, replicas in (("a", "many"), ("shop", "few")):
+        broken = binding("twin", namespace=namespace).manifest()
+        broken["spec"]["replicas"] = replicas
+        plane.server.put(broken)
+
+    found, out, _ = plane("explain", "twin-deployment", "--feature-gates=WorkloadAffinity=true")
+
+    assert found == 2
+    assert "UNKNOWN" in out
+    assert "few" in out
+    assert "many" not in out
+
+
 def test_an_object_that_cannot_be_read_is_named_and_the_rest_explained(plane: Plane) -> None:
     broken = cluster("broken").manifest()
     broken["spec"]["taints"] = "none"

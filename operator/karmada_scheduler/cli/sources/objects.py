@@ -29,6 +29,7 @@ from karmada_scheduler.cli.sources.live import (
 from karmada_scheduler.cli.sources.times import seconds
 from karmada_scheduler.explain.names import nearest
 from karmada_scheduler.explain.policies import Template
+from karmada_scheduler.plan.objects import binding_key
 from karmada_scheduler.state.model import SchedulerShown
 from karmada_scheduler.state.reading import Facts
 from karmada_scheduler.state.schedulers import Schedulers, schedulers_of
@@ -70,7 +71,7 @@ class Objects:
         problems: What could not be read, one line each.
         warnings: Problems without which the answer is right all the same: policies that may not be read.
         unlisted: Why bindings other than the wanted one could not be listed.
-        unreadable: Bindings that cannot be read; ``problems`` says why.
+        unreadable: Of the bindings that cannot be read, the lines of ``problems``.
         leases: Of Karmada's system namespace; None if they were not read.
         no_leases: Why they could not be read; "" if they were, or nobody has asked.
         seen: The schedulers without a Lease that have left something.
@@ -89,7 +90,7 @@ class Objects:
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     unlisted: list[str] = field(default_factory=list)
-    unreadable: Sequence[Manifest] = ()
+    unreadable: dict[BindingKey, str] = field(default_factory=dict)
     leases: Sequence[Manifest] | None = None
     no_leases: str = ""
     seen: Sequence[SchedulerShown] = ()
@@ -379,9 +380,7 @@ def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, al
         objects.policies = list(found.policies)
     objects.quotas = None if found.quotas is None else list(found.quotas)
     objects.add_clusters(_parsed(found.clusters, as_cluster, objects.problems))
-    objects.add_bindings(_parsed(found.bindings, as_binding, objects.problems))
-    known = {each.key for each in objects.bindings}
-    objects.unreadable = [each for each in found.bindings if _key_of(each) not in known]
+    objects.add_bindings(_parsed(found.bindings, as_binding, objects.problems, objects.unreadable))
     if found.templates:
         objects.workloads = [each for each, _ in _parsed(found.templates, as_workload, objects.problems)]
     return objects
@@ -399,13 +398,6 @@ def add_other_bindings(arguments: argparse.Namespace, objects: Objects) -> None:
     known = {each.key for each in objects.bindings}
     parsed = _parsed(found.bindings, as_binding, objects.warnings)
     objects.add_bindings((each, manifest) for each, manifest in parsed if each.key not in known)
-
-
-def _key_of(manifest: Manifest) -> BindingKey:
-    metadata = mapping(manifest.get("metadata"))
-    return BindingKey(
-        str(manifest.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
-    )
 
 
 def workload_reader(arguments: argparse.Namespace, objects: Objects) -> ReadWorkloads | None:
@@ -426,8 +418,12 @@ def workload_reader(arguments: argparse.Namespace, objects: Objects) -> ReadWork
 
 
 def _parsed(
-    manifests: Iterable[Manifest], parse: Callable[[Manifest], T], problems: list[str]
+    manifests: Iterable[Manifest],
+    parse: Callable[[Manifest], T],
+    problems: list[str],
+    bindings: dict[BindingKey, str] | None = None,
 ) -> Iterable[tuple[T, Manifest]]:
+    """Yield the objects that can be read; add a problem for each other one, to ``bindings`` by its key."""
     for manifest in manifests:
         try:
             yield parse(manifest), manifest
@@ -435,6 +431,8 @@ def _parsed(
             metadata = manifest.get("metadata")
             name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
             problems.append(f"{manifest.get('kind')} {name}: {problem}")
+            if bindings is not None:
+                bindings[binding_key(manifest)] = problems[-1]
 
 
 def _with_manifest(parse: Callable[[Manifest], T]) -> Callable[[Manifest], tuple[T, Manifest]]:
