@@ -2,44 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import shutil
-import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.fake_apiserver import FakeApiServer, SchedulerProcess, binding, cluster, start_scheduler, wait_for
-from tests.unit.estimator.fault_server import serving
+from tests.unit.estimator.fault_server import FaultServer, in_thread, serving
 from tools.controlplane import karmada
 from tools.controlplane.pki import Authority, Credentials
 
 
+@contextlib.asynccontextmanager
+async def _answering(
+    port: int, server: Credentials, clients_of: Path, answer: int
+) -> AsyncIterator[FaultServer]:
+    async with serving(port=port, tls=server, clients_of=clients_of) as found:
+        found.answer = answer
+        yield found
+
+
 @contextlib.contextmanager
 def estimator(port: int, server: Credentials, clients_of: Path, answer: int) -> Iterator[int]:
-    """Serve an estimator that demands client certificates, in a thread; yield its port."""
-    ports: list[int] = []
-    started, ended = threading.Event(), asyncio.Event()
-    loop = asyncio.new_event_loop()
-
-    async def serve() -> None:
-        async with serving(port=port, tls=server, clients_of=clients_of) as found:
-            found.answer = answer
-            ports.append(found.port)
-            started.set()
-            await ended.wait()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
-    thread.start()
-    assert started.wait(20)
-    try:
-        yield ports[0]
-    finally:
-        loop.call_soon_threadsafe(ended.set)
-        thread.join(20)
-        loop.close()
+    """Serve an estimator that demands client certificates; yield its port."""
+    with in_thread(_answering(port, server, clients_of, answer)) as (found, _):
+        yield found.port
 
 
 class Files:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 from tests.fake_apiserver import (
@@ -18,7 +17,7 @@ from tests.fake_apiserver import (
     wait_for,
 )
 from tests.fake_apiserver.objects import DYNAMIC
-from tests.unit.estimator.fault_server import FaultServer, serving
+from tests.unit.estimator.fault_server import FaultServer, in_thread, serving
 from tools.controlplane import karmada
 
 COUNT = 5
@@ -55,33 +54,17 @@ class Estimators:
             self._loop.call_soon_threadsafe(server.let_go)
 
 
-@contextlib.contextmanager
-def running_estimators() -> Iterator[Estimators]:
-    started, made, ended = threading.Event(), list[Estimators](), asyncio.Event()
-    loop = asyncio.new_event_loop()
-
-    async def serve() -> None:
-        async with contextlib.AsyncExitStack() as stack:
-            servers = [await stack.enter_async_context(serving()) for _ in range(COUNT)]
-            made.append(Estimators(loop, servers))
-            started.set()
-            await ended.wait()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
-    thread.start()
-    assert started.wait(20)
-    try:
-        yield made[0]
-    finally:
-        loop.call_soon_threadsafe(ended.set)
-        thread.join(20)
-        loop.close()
+@contextlib.asynccontextmanager
+async def _servers() -> AsyncIterator[list[FaultServer]]:
+    async with contextlib.AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(serving()) for _ in range(COUNT)]
 
 
 @contextlib.contextmanager
 def fleet() -> Iterator[tuple[FakeApiServer, Estimators]]:
     """Serve five clusters and their estimators."""
-    with running_estimators() as estimators, FakeApiServer() as server:
+    with in_thread(_servers()) as (servers, loop), FakeApiServer() as server:
+        estimators = Estimators(loop, servers)
         for number, port in enumerate(estimators.ports):
             server.put(cluster(f"m{number}"))
             ports = [{"port": karmada.ESTIMATOR_PORT, "targetPort": port}]

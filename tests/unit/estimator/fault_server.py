@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
@@ -15,6 +16,8 @@ import grpc.aio
 from karmada_scheduler.estimator.pb import estimator_pb2 as pb
 from karmada_scheduler.estimator.wire import MAX_AVAILABLE_REPLICAS
 from tools.controlplane.pki import Credentials
+
+T = TypeVar("T")
 
 
 class FaultServer:
@@ -110,6 +113,30 @@ async def serving(
     finally:
         fault.let_go()
         await server.stop(grace=None)
+
+
+@contextmanager
+def in_thread(servers: AbstractAsyncContextManager[T]) -> Iterator[tuple[T, asyncio.AbstractEventLoop]]:
+    """Serve from a thread while the block runs, so that the test may block; yield what serves, and its event loop."""
+    entered: list[T] = []
+    started, ended = threading.Event(), asyncio.Event()
+    loop = asyncio.new_event_loop()
+
+    async def serve() -> None:
+        async with servers as found:
+            entered.append(found)
+            started.set()
+            await ended.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
+    thread.start()
+    assert started.wait(20)
+    try:
+        yield entered[0], loop
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join(20)
+        loop.close()
 
 
 @asynccontextmanager
