@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.e2e.asking import BINDINGS, CLUSTERS, POLICIES, WORKLOADS, Asking, reader
+from tests.e2e.asking import BINDINGS, CLUSTERS, POLICIES, WORKLOADS, Answer, Asking, reader
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import AGGREGATED, DUPLICATED, Workload, condition, labelled, named
 from tools.controlplane import ControlPlane, Object
@@ -62,13 +62,15 @@ def test_a_deleted_cluster_stays_terminating_while_a_suspended_binding_is_on_it_
 def test_a_workload_that_is_scaled_beyond_a_quota_is_held_as_planned(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
+    # Karmada charges a quota before the write is stored: where another write comes in between (409), the charge for
+    # two replicas stays until its periodic recount. The quota has room for one such charge.
     start_scheduler()
     controlplane.client.create(
         {
             "apiVersion": "policy.karmada.io/v1alpha1",
             "kind": "FederatedResourceQuota",
             "metadata": {"namespace": web.namespace, "name": "team"},
-            "spec": {"overall": {"cpu": "2"}},
+            "spec": {"overall": {"cpu": "3500m"}},
         }
     )
     path = f"/apis/policy.karmada.io/v1alpha1/namespaces/{web.namespace}/federatedresourcequotas/team"
@@ -76,22 +78,27 @@ def test_a_workload_that_is_scaled_beyond_a_quota_is_held_as_planned(
         lambda: controlplane.client.get(path).get("status", {}).get("overall"), "the quota to be in force"
     )
     web.create(labelled("sim", replicaScheduling=AGGREGATED), replicas=2)
-    placed = web.wait_settled(replicas=2)
+    web.wait_settled(replicas=2)
 
     user = asking(web)
-    within = user.run("plan", f"--scale={web.namespace}/web=4", "-o", "json").fields
-    beyond = user.run("plan", f"--scale={web.namespace}/web=6", "-o", "json", "--fail-on=held")
+    within = user.run("plan", f"--scale={web.namespace}/web=4", "-o", "json")
+    beyond = user.run("plan", f"--scale={web.namespace}/web=8", "-o", "json", "--fail-on=held")
 
-    assert (within["counts"]["moved"], within["counts"]["held"]) == (1, 0)
+    assert _effects(within, web) == ["moved"]
     assert beyond.status == 1, beyond.err
-    assert beyond.fields["counts"]["moved"] == 0
-    [group] = beyond.fields["failures"]
+    assert _effects(beyond, web) == ["held"]
+    group = beyond.fields["failures"][0]
     assert group["message"] == (
-        f"quota {web.namespace}/team allows 2 cpu, and 3 would be used; it allows 4 of 6 replicas"
+        f"quota {web.namespace}/team allows 3.5 cpu, and 4 would be used; it allows 7 of 8 replicas"
     )
 
-    web.scale(6)
+    web.scale(4)
+    placed = web.wait_settled(replicas=4)
+    web.scale(8)
     web.wait(lambda found: condition(found)["reason"] == "QuotaExceeded", "refused by the quota")
     assert web.placed() == placed
-    web.scale(4)
-    web.wait_settled(replicas=4)
+
+
+def _effects(answer: Answer, web: Workload) -> list[str]:
+    """The effects on the workload; the control plane may have bindings of other tests, which are not compared."""
+    return [each["effect"] for each in answer.fields["bindings"] if each["namespace"] == web.namespace]
