@@ -16,6 +16,7 @@ RUN python -m venv /opt/build \
       --no-cache-dir --only-binary=:all: --require-hashes -r requirements/runtime.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY operator operator
+COPY advisor advisor
 COPY plugins plugins
 RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels . \
  && /opt/build/bin/pip --python /opt/karmada-pyscheduler install --no-cache-dir --no-deps /wheels/*.whl

@@ -10,7 +10,12 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.parametrize(
-    ("folder", "package"), [("operator", "karmada_scheduler"), ("plugins", "karmada_scheduler_plugins")]
+    ("folder", "package"),
+    [
+        ("operator", "karmada_scheduler"),
+        ("advisor", "karmada_advisor"),
+        ("plugins", "karmada_scheduler_plugins"),
+    ],
 )
 def test_a_source_root_holds_one_package_and_no_modules(folder: str, package: str) -> None:
     found = {path.name for path in (ROOT / folder).iterdir() if path.name != "__pycache__"}

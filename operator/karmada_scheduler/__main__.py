@@ -11,9 +11,9 @@ from karmada_scheduler.process.process_exit import TERMINATION
 def main() -> int:
     """Run the command line of the process and return its exit status."""
     TERMINATION.install()
-    from karmada_scheduler.cli import main
+    from karmada_scheduler import command
 
-    return main.main()
+    return command.main()
 
 
 if __name__ == "__main__":

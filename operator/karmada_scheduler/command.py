@@ -1,4 +1,4 @@
-"""The scheduler as a command with built-in plugins of one's own.
+"""The command line, and the scheduler as a command with built-in plugins of one's own.
 
 ``sys.exit(new_scheduler_command(with_plugin("Cost", Cost))())`` is a complete program. It has the flags and commands of
 ``karmada-pyscheduler``.
@@ -8,11 +8,17 @@ Source: karmada v1.18.2 cmd/scheduler/app/scheduler.go NewSchedulerCommand, With
 
 from __future__ import annotations
 
+import asyncio
+import importlib
+import logging
 import sys
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from karmada_scheduler.config.problems import ConfigProblem
+from karmada_scheduler import __version__, logs
+from karmada_scheduler.config import flags
+from karmada_scheduler.config.options import Options
+from karmada_scheduler.config.problems import ConfigError, ConfigProblem
 from karmada_scheduler.framework.profile.factory import (
     Factory,
     Registration,
@@ -20,6 +26,11 @@ from karmada_scheduler.framework.profile.factory import (
     registration_problems,
 )
 from karmada_scheduler.process.process_exit import TERMINATION
+
+log = logging.getLogger(__name__)
+
+_COMMANDS: Final = "karmada_advisor.cli.main"
+"""The module with the commands that only read, named in text: the scheduler runs without it and never imports it."""
 
 
 class Command(Protocol):
@@ -51,15 +62,85 @@ def new_scheduler_command(*plugins: Registration) -> Command:
 
     def command(arguments: Sequence[str] | None = None) -> int:
         for problem in problems:
-            print(f"Error: {problem}", file=sys.stderr)  # noqa: T201 (a command)
+            print(f"Error: {problem}", file=sys.stderr)
         if problems:
             return 1
         TERMINATION.install()
-        from karmada_scheduler.cli import main  # takes a second
-
-        return main.main(arguments, plugins)
+        return main(arguments, plugins)
 
     return command
+
+
+def main(arguments: Sequence[str] | None = None, plugins: Sequence[Registration] = ()) -> int:
+    """Run one command and return its exit status: 0, or 1 after an error.
+
+    Args:
+        arguments: The arguments without the program's name; None for those of the process.
+        plugins: The plugins of a main program of the user's own; see ``new_scheduler_command``.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["help"]:
+        given = [*given[1:2], "--help"]
+    if given[:1] == ["version"] or "--version" in given:
+        print(f"karmada-pyscheduler version: {__version__}")
+        return 0
+    if given and not given[0].startswith("-"):
+        commands = importlib.import_module(_COMMANDS)
+        if given[0] in commands.COMMANDS:
+            status: int = commands.run(given, plugins)
+            return status
+    try:
+        chosen = flags.parse(given)
+    except flags.OptionsError as problems:
+        for line in str(problems).splitlines():
+            print(f"Error: {line}", file=sys.stderr)
+        print("Run 'karmada-pyscheduler --help' for the flags.", file=sys.stderr)
+        return 1
+    return _schedule(chosen, plugins)
+
+
+def _schedule(options: Options, plugins: Sequence[Registration]) -> int:
+    """Run the scheduler; the process then ends without waiting for the rest of its event loop and threads."""
+    import uvloop
+
+    from karmada_scheduler import app
+    from karmada_scheduler.client.identity import ConnectionConfigError
+    from karmada_scheduler.http_server.server import ListenError
+    from karmada_scheduler.process import process_exit
+
+    logs.configure(verbosity_level=options.verbosity, json_format=options.logging_format == "json")
+    status = 0
+    runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    try:
+        runner.run(app.run(options, plugins))
+    except* ConfigError as problems:
+        for error in _leaves(problems):
+            _log_problems(error)
+        status = 1
+    except* (ConnectionConfigError, ListenError) as problems:
+        for error in _leaves(problems):
+            log.error("%s", error)  # noqa: TRY400 (the text is complete)
+        status = 1
+    except* Exception:
+        log.exception("The scheduler failed")
+        status = 1
+    process_exit.end(status)
+    runner.close()  # only where ``end`` is replaced, in tests
+    return status
+
+
+def _log_problems(error: BaseException) -> None:
+    """Log every problem of a configuration, with the traceback of an error of a plugin."""
+    assert isinstance(error, ConfigError)
+    for problem in error.problems:
+        log.error("couldn't create scheduler: %s", problem, exc_info=problem.cause)
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    leaves: list[BaseException] = []
+    for error in group.exceptions:
+        leaves.extend(_leaves(error) if isinstance(error, BaseExceptionGroup) else [error])
+    return leaves
 
 
 def _origin(factory: Any) -> str:

@@ -113,7 +113,7 @@ def _away(path: Path) -> None:
 
 
 _FAILING = """
-from karmada_scheduler.cli.web.reading import Reader
+from karmada_advisor.cli.web.reading import Reader
 read, Reader.count = Reader.read, 0
 def failing(self):
     Reader.count += 1
@@ -140,7 +140,7 @@ def test_the_process_ends_with_its_server(tmp_path: Path) -> None:
 
 def test_an_error_in_idle_moments_is_said_and_the_page_stays(tmp_path: Path) -> None:
     first = """
-from karmada_scheduler.cli.web import answers
+from karmada_advisor.cli.web import answers
 def failing(*_): raise KeyError("planted")
 answers.causes_of_state = failing
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from karmada_scheduler.cli import main
+from karmada_scheduler import command
 from tests.deploy.chart import ROOT
 
 EXAMPLES = ROOT / "manifests" / "examples" / "host"
@@ -21,7 +21,7 @@ def _files(name: str, folder: Path) -> Path:
 
 
 def test_the_plugin_is_found_and_enabled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.main(["plugins", f"--plugin-dir={_files('plugin.yaml', tmp_path)}"]) == 0
+    assert command.main(["plugins", f"--plugin-dir={_files('plugin.yaml', tmp_path)}"]) == 0
     [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("NotInMaintenance")]
     assert "Filter" in line
 
@@ -29,5 +29,5 @@ def test_the_plugin_is_found_and_enabled(tmp_path: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize("name", ["two-profiles.yaml", "extender.yaml"])
 def test_the_configuration_is_accepted(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = _files(name, tmp_path) / "config.yaml"
-    assert main.main(["plugins", f"--config={config}", "--scheduler-name=my-scheduler"]) == 0
+    assert command.main(["plugins", f"--config={config}", "--scheduler-name=my-scheduler"]) == 0
     assert "Error" not in capsys.readouterr().err

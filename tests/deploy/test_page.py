@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_scheduler.cli import web
+from karmada_advisor.cli import web
 from karmada_scheduler.metrics.metrics import Metrics
 from tests.deploy.chart import CHART, PAGE, Object, objects, one
 

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from karmada_scheduler.cli import main
-from karmada_scheduler.explain.model import Stage
+from karmada_advisor.explain.model import Stage
 from tests.explain.fleet import failed_billing, fleet, manifests, placed_checkout
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "explain.md").read_text()
-_EXPLAIN = ROOT / "operator/karmada_scheduler/explain"
+_EXPLAIN = ROOT / "advisor/karmada_advisor/explain"
 SOURCES = "".join(path.read_text() for path in (*_EXPLAIN.glob("causes*.py"), _EXPLAIN / "unclaimed.py"))
 
 _ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| (.+) \|$", re.MULTILINE)
@@ -59,12 +58,12 @@ def test_the_command_in_the_readme_prints_the_answer_in_the_readme(
     folder = next(
         line.removeprefix("    $ cd ") for line in lines if line.startswith("    $ cd docs/examples/fleet")
     )
-    command = next(lines).removeprefix("    $ karmada-pyscheduler ").split()
+    shown_command = next(lines).removeprefix("    $ karmada-pyscheduler ").split()
     shown = [line.removeprefix("    ") for line in takewhile(lambda line: not line.startswith("- "), lines)]
     monkeypatch.chdir(ROOT / folder)
     monkeypatch.delenv("NO_COLOR", raising=False)
 
-    status = main.main([*command, "--timeout", "5m"])
+    status = command.main([*shown_command, "--timeout", "5m"])
 
     captured = capsys.readouterr()
     assert (status, captured.err) == (1, "")

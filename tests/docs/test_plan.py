@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from karmada_scheduler.cli import plan
-from karmada_scheduler.plan.model import CLASSES
+from karmada_advisor.cli import plan
+from karmada_advisor.plan.model import CLASSES
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "plan.md").read_text()

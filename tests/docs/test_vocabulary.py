@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 ROOTS = (
     "operator",
+    "advisor",
     "plugins",
     "docs",
     "charts",

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from karmada_scheduler.cli import main as cli
+from karmada_scheduler import command as cli
 from karmada_scheduler.framework.extension_points import NORMALIZE_SCORE, PRE_FILTER_EXTENSIONS, Point
 from karmada_scheduler.testing import binding, cluster
 from tests.docs.documents import Command, File, read

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from karmada_advisor.explain.causes import Cause, causes_of
+from karmada_advisor.explain.explain import explain
+from karmada_advisor.explain.inputs import ExplainInputs
+from karmada_advisor.explain.model import Explanation, NextState
 from karmada_scheduler.api.binding import AssumedWorkload
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.available_replicas import Estimators, ReplicaEstimator
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.explain.causes import Cause, causes_of
-from karmada_scheduler.explain.explain import explain
-from karmada_scheduler.explain.inputs import ExplainInputs
-from karmada_scheduler.explain.model import Explanation, NextState
 from karmada_scheduler.framework import Peers, Plugin
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, framework, snapshot
 

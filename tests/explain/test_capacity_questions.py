@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from karmada_advisor.explain.causes import causes_of
+from karmada_advisor.explain.causes_capacity import may_be_overcommitted
+from karmada_advisor.explain.explain import explain
+from karmada_advisor.explain.process_view import ProcessView
 from karmada_scheduler.api.binding import footprint
 from karmada_scheduler.core.available_replicas import Estimators
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.shared_requests import PARTIAL, UPSTREAM, FailurePolicy
-from karmada_scheduler.explain.causes import causes_of
-from karmada_scheduler.explain.causes_capacity import may_be_overcommitted
-from karmada_scheduler.explain.explain import explain
-from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster, gates
 from tests.explain.asking import causes, codes, explained, inputs_of, placement, primary
 from tests.explain.test_select_questions import with_cpu

@@ -1,6 +1,6 @@
 """Question table, 4.5 to 4.7: division, affinity terms, and capacity."""
 
-from karmada_scheduler.explain.model import NextState
+from karmada_advisor.explain.model import NextState
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster, gates
 from tests.explain.asking import causes, codes, explained, outcome, placement, primary
 from tests.explain.test_select_questions import with_cpu

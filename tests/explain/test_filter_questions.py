@@ -1,6 +1,6 @@
 """Question table, 4.3: filters."""
 
-from karmada_scheduler.explain.model import NextState
+from karmada_advisor.explain.model import NextState
 from karmada_scheduler.testing import Group, binding, cluster, gates
 from tests.explain.asking import causes, codes, explained, outcome, placement, primary
 from tests.explain.fleet import CORDON, billing, fleet

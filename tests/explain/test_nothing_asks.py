@@ -1,7 +1,7 @@
 """Question table, 4.1: nothing asks for a decision."""
 
-from karmada_scheduler.explain.model import NextState
-from karmada_scheduler.state.model import HeldBy, StateName
+from karmada_advisor.explain.model import NextState
+from karmada_advisor.state.model import HeldBy, StateName
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
 from tests.explain.asking import causes, codes, explained, outcome, placement, primary
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.explain.causes import Cause, causes_of
-from karmada_scheduler.explain.policies import Template, matching
-from karmada_scheduler.explain.unclaimed import explain_unclaimed
-from karmada_scheduler.state.model import StateName
+from karmada_advisor.explain.causes import Cause, causes_of
+from karmada_advisor.explain.policies import Template, matching
+from karmada_advisor.explain.unclaimed import explain_unclaimed
+from karmada_advisor.state.model import StateName
 from karmada_scheduler.testing import binding, cluster
 from tests.explain.asking import codes, inputs_of
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from karmada_scheduler.explain.model import NextState
+from karmada_advisor.explain.model import NextState
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.explain.asking import causes, codes, explained, outcome, placement, primary
 from tests.explain.fleet import CORDON, checkout, fleet

@@ -2,9 +2,9 @@
 
 import pytest
 
+from karmada_advisor.explain.combinations import combinations
 from karmada_scheduler.api.binding import TargetCluster, footprint
 from karmada_scheduler.core.algorithms.select_groups import Group, Limits, select_groups
-from karmada_scheduler.explain.combinations import combinations
 from karmada_scheduler.testing import ClusterBuilder, binding, cluster, gates
 from tests.explain.asking import explained
 from tests.explain.fleet import checkout, fleet

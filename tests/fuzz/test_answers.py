@@ -13,15 +13,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from karmada_advisor.explain.process_view import recorded_decision
+from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.sources.process_answers import state_of, view_of
+from karmada_advisor.sources.process_rules import ProcessConfiguration
+from karmada_advisor.web.decisions import of_records, process_state
+from karmada_scheduler import command
 from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.cli import main
-from karmada_scheduler.cli.sources.errors import NoAnswerError
-from karmada_scheduler.cli.sources.process_answers import state_of, view_of
-from karmada_scheduler.cli.sources.process_rules import ProcessConfiguration
 from karmada_scheduler.client import json_body
 from karmada_scheduler.config import features
-from karmada_scheduler.explain.process_view import recorded_decision
-from karmada_scheduler.web.decisions import of_records, process_state
 from tests.explain.fleet import billing, checkout, fleet
 from tests.fuzz.measuring import fuzzed, measured
 from tests.fuzz.strategies import Changed, mutated
@@ -112,7 +112,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _run(*arguments: str) -> tuple[int, str]:
     out, err = StringIO(), StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        status = main.main(["explain", *arguments])
+        status = command.main(["explain", *arguments])
     return status, err.getvalue()
 
 

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karmada_scheduler.cli.sources.change_files import read_change_text
+from karmada_advisor.sources.change_files import read_change_text
 from karmada_scheduler.config.yaml_document import MAX_DEPTH, YamlError, read_document
 from tests.fuzz.measuring import fuzzed, measured
 from tests.fuzz.strategies import damaged

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from karmada_advisor.claims.quota import read_quota
+from karmada_advisor.explain.model import Target
+from karmada_advisor.plan.change import Draft
+from karmada_advisor.plan.decide import Rules
+from karmada_advisor.plan.inputs import PlanInputs
+from karmada_advisor.plan.lint_selectors import TemplatesKnown
+from karmada_advisor.plan.model import BindingPlan, Effect, Plan
+from karmada_advisor.plan.objects import Objects
+from karmada_advisor.plan.planner import make_plan
+from karmada_advisor.state.schedulers import Schedulers
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.workload import WorkloadAnswer
-from karmada_scheduler.claims.quota import read_quota
-from karmada_scheduler.cli.simulate.state import SimulatedBindings
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.available_replicas import Estimators
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
+from karmada_scheduler.dryrun.state import SimulatedBindings
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.explain.model import Target
 from karmada_scheduler.framework import Snapshot
-from karmada_scheduler.plan.change import Draft
-from karmada_scheduler.plan.decide import Rules
-from karmada_scheduler.plan.inputs import PlanInputs
-from karmada_scheduler.plan.lint_selectors import TemplatesKnown
-from karmada_scheduler.plan.model import BindingPlan, Effect, Plan
-from karmada_scheduler.plan.objects import Objects
-from karmada_scheduler.plan.planner import make_plan
-from karmada_scheduler.state.schedulers import Schedulers
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, framework
 
 Change = Callable[[Draft], object]

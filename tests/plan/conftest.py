@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.cli import main, plan
-from karmada_scheduler.plan.model import Plan
+from karmada_advisor.cli import plan
+from karmada_advisor.plan.model import Plan
+from karmada_scheduler import command
 from tests.plan import fleet
 
 NOW = datetime(2026, 11, 22, 14, 20, 7, tzinfo=UTC)
@@ -107,12 +108,12 @@ def mistaken(folder: Path) -> None:
 @pytest.fixture
 def run(files: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run ``plan`` on the fleet; with ``of`` on other files."""
-    monkeypatch.setattr("karmada_scheduler.cli.plan.now", lambda: NOW)
+    monkeypatch.setattr("karmada_advisor.cli.plan.now", lambda: NOW)
     monkeypatch.chdir(Path(files[1]).parent)
 
     def run_(*flags: str, of: list[str] | None = None) -> Ran:
         try:
-            status = main.main(["plan", *(files if of is None else of), *flags])
+            status = command.main(["plan", *(files if of is None else of), *flags])
         except SystemExit as end:
             status = int(str(end.code))
         captured = capsys.readouterr()

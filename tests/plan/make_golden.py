@@ -5,10 +5,10 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from karmada_scheduler.views.fields import as_json, as_yaml, plan_fields
-from karmada_scheduler.views.layout import Style
-from karmada_scheduler.views.plan_markdown import plan_markdown
-from karmada_scheduler.views.plan_text import plan_text
+from karmada_advisor.views.fields import as_json, as_yaml, plan_fields
+from karmada_advisor.views.layout import Style
+from karmada_advisor.views.plan_markdown import plan_markdown
+from karmada_advisor.views.plan_text import plan_text
 from tests.plan import fleet
 from tests.plan.conftest import edited, mistaken, planned
 from tests.plan.test_command import CHANGES, GOLDEN, SHORT

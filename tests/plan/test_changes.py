@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from karmada_advisor.plan.change import UNSCHEDULABLE, ChangeError, Draft
+from karmada_advisor.plan.fingerprint import fingerprint
+from karmada_advisor.plan.objects import Objects
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.plan.change import UNSCHEDULABLE, ChangeError, Draft
-from karmada_scheduler.plan.fingerprint import fingerprint
-from karmada_scheduler.plan.objects import Objects
 from karmada_scheduler.testing import binding, cluster
 from tests.plan.fleet import policy
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from karmada_scheduler.plan.model import Claim, Effect
+from karmada_advisor.plan.model import Claim, Effect
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
 from tests.plan.asking import effects, gate, only, placement, plan_of
 from tests.plan.fleet import claimed, policy, selector

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_scheduler.cli.plan import DEFAULT_FAIL_ON, status_of
-from karmada_scheduler.plan.model import Plan
+from karmada_advisor.cli.plan import DEFAULT_FAIL_ON, status_of
+from karmada_advisor.plan.model import Plan
+from karmada_advisor.views.fields import as_json, as_yaml, plan_fields
+from karmada_advisor.views.layout import Style
+from karmada_advisor.views.plan_markdown import MAX_CHARACTERS, plan_markdown
+from karmada_advisor.views.plan_text import plan_text
+from karmada_advisor.views.schema import plan_schema
 from karmada_scheduler.testing import binding, cluster
-from karmada_scheduler.views.fields import as_json, as_yaml, plan_fields
-from karmada_scheduler.views.layout import Style
-from karmada_scheduler.views.plan_markdown import MAX_CHARACTERS, plan_markdown
-from karmada_scheduler.views.plan_text import plan_text
-from karmada_scheduler.views.schema import plan_schema
 from tests.plan import fleet
 from tests.plan.conftest import Run
 from tests.unit.views.test_schema import problems

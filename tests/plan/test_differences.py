@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.plan import differences
-from karmada_scheduler.plan.model import ChangeShown, FieldChange
-from karmada_scheduler.views.layout import Style
-from karmada_scheduler.views.plan_changes import change_lines, field_line
+from karmada_advisor.plan import differences
+from karmada_advisor.plan.model import ChangeShown, FieldChange
+from karmada_advisor.views.layout import Style
+from karmada_advisor.views.plan_changes import change_lines, field_line
 
 
 def changed(old: dict[str, Any], new: dict[str, Any]) -> list[str]:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.plan.model import Effect, HeldBy, Plan
-from karmada_scheduler.state.refusals import foreign_refusals
-from karmada_scheduler.state.schedulers import Schedulers, schedulers_of
+from karmada_advisor.plan.model import Effect, HeldBy, Plan
+from karmada_advisor.state.refusals import foreign_refusals
+from karmada_advisor.state.schedulers import Schedulers, schedulers_of
+from karmada_advisor.views.plan_words import rows
 from karmada_scheduler.testing import BindingBuilder, cluster
-from karmada_scheduler.views.plan_words import rows
 from tests.plan.asking import effects, only, placement, plan_of
 from tests.plan.test_classes import DYNAMIC, SPREAD, settled, web
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.cli import main
+from karmada_scheduler import command
 from tests.fake_apiserver import FakeApiServer, binding, cluster, policy, status
 from tests.fake_apiserver.process import write_kubeconfig
 
@@ -49,7 +49,7 @@ def lease(name: str, renewed: datetime) -> dict[str, Any]:
 
 def plan(server: FakeApiServer, tmp_path: Path, *flags: str) -> int:
     config = write_kubeconfig(server, tmp_path / "config")
-    return main.main(["plan", "--kubeconfig", str(config), *flags])
+    return command.main(["plan", "--kubeconfig", str(config), *flags])
 
 
 def test_a_control_plane_is_only_read(

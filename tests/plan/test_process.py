@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.cli.sources import process
+from karmada_advisor.sources import process
 from karmada_scheduler.testing import BindingBuilder, cluster
 from tests.plan import fleet
 from tests.plan.conftest import Run

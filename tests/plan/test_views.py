@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from karmada_scheduler.explain.model import Stage
-from karmada_scheduler.plan.model import Plan
+from karmada_advisor.explain.model import Stage
+from karmada_advisor.plan.model import Plan
+from karmada_advisor.views.layout import Style
+from karmada_advisor.views.plan_markdown import plan_markdown
+from karmada_advisor.views.plan_text import plan_text
 from karmada_scheduler.testing import cluster
-from karmada_scheduler.views.layout import Style
-from karmada_scheduler.views.plan_markdown import plan_markdown
-from karmada_scheduler.views.plan_text import plan_text
 from tests.plan.asking import plan_of
 from tests.plan.fleet import policy
 from tests.plan.test_classes import DYNAMIC, policy_p, settled, web

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.plan.lint_selectors import TemplatesKnown
-from karmada_scheduler.plan.model import Plan, PlanWarning
-from karmada_scheduler.state.schedulers import schedulers_of
+from karmada_advisor.plan.lint_selectors import TemplatesKnown
+from karmada_advisor.plan.model import Plan, PlanWarning
+from karmada_advisor.state.schedulers import schedulers_of
 from karmada_scheduler.testing import cluster
 from tests.plan.asking import plan_of
 from tests.plan.fleet import policy

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from karmada_scheduler.cli import rebalance
-from karmada_scheduler.rebalance.model import RebalanceProposal
+from karmada_advisor.cli import rebalance
+from karmada_advisor.rebalance.model import RebalanceProposal
+from karmada_advisor.views.layout import Style
+from karmada_advisor.views.rebalance_text import rebalance_text
 from karmada_scheduler.testing import binding
-from karmada_scheduler.views.layout import Style
-from karmada_scheduler.views.rebalance_text import rebalance_text
 from tests.plan.fleet import write
 from tests.rebalance.proposing import member, settled, workload
 

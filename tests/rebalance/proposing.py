@@ -7,17 +7,17 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from karmada_advisor.explain.inputs import rebalanced
+from karmada_advisor.plan.decide import Side
+from karmada_advisor.plan.holds import HoldOf, nothing_holds
+from karmada_advisor.rebalance.inputs import Inputs
+from karmada_advisor.rebalance.model import Bounds, Goal, RebalanceProposal
+from karmada_advisor.rebalance.propose import propose
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
-from karmada_scheduler.explain.inputs import rebalanced
 from karmada_scheduler.framework import Snapshot
-from karmada_scheduler.plan.decide import Side
-from karmada_scheduler.plan.holds import HoldOf, nothing_holds
-from karmada_scheduler.rebalance.inputs import Inputs
-from karmada_scheduler.rebalance.model import Bounds, Goal, RebalanceProposal
-from karmada_scheduler.rebalance.propose import propose
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.plan.asking import rules
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from karmada_scheduler.cli import main
-from karmada_scheduler.views.schema import rebalance_schema
+from karmada_advisor.views.schema import rebalance_schema
+from karmada_scheduler import command
 from tests.plan.conftest import Ran
 from tests.rebalance import fleet
 from tests.unit.views.test_schema import problems
@@ -29,12 +29,12 @@ def run(
     files: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Run:
     """Run ``rebalance`` on the files."""
-    monkeypatch.setattr("karmada_scheduler.cli.rebalance.now", lambda: fleet.NOW)
+    monkeypatch.setattr("karmada_advisor.cli.rebalance.now", lambda: fleet.NOW)
     monkeypatch.chdir(tmp_path)
 
     def run_(*flags: str) -> Ran:
         try:
-            status = main.main(["rebalance", *files, *flags])
+            status = command.main(["rebalance", *files, *flags])
         except SystemExit as end:
             status = int(str(end.code))
         captured = capsys.readouterr()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from karmada_advisor.views.schema import why_not_cluster_schema, why_not_schema
 from karmada_scheduler.testing import BindingBuilder, binding
-from karmada_scheduler.views.schema import why_not_cluster_schema, why_not_schema
 from tests.explain.fleet import billing, checkout, fleet
 from tests.unit.views.test_schema import problems
 from tests.whynot.asking import ask

@@ -14,19 +14,19 @@ from collections.abc import Callable
 from functools import partial
 from statistics import median
 
+from karmada_advisor.explain.explain import explain
+from karmada_advisor.explain.inputs import ExplainInputs
+from karmada_advisor.explain.model import Explanation
+from karmada_advisor.views.layout import Style
+from karmada_advisor.views.text import explanation_text
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.available_replicas import Estimators
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.explain.explain import explain
-from karmada_scheduler.explain.inputs import ExplainInputs
-from karmada_scheduler.explain.model import Explanation
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.testing import binding, cluster, framework
-from karmada_scheduler.views.layout import Style
-from karmada_scheduler.views.text import explanation_text
 
 _CORDON = "cluster.karmada.io/unschedulable:NoSchedule"
 _REGIONS = 30

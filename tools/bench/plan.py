@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import orjson
 
+from karmada_advisor.plan.decide import grouped
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import Placement
@@ -30,7 +31,6 @@ from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Snapshot
-from karmada_scheduler.plan.decide import grouped
 from karmada_scheduler.testing import cluster, framework
 
 Manifest = dict[str, Any]

@@ -24,23 +24,23 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from karmada_advisor.cli.table import table
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.cache.clusters import ClusterCache
-from karmada_scheduler.cli.table import table
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.explain.cluster_changes import ClusterChanges
-from karmada_scheduler.explain.endpoints import Endpoints
-from karmada_scheduler.explain.full_decisions import FullDecisions
-from karmada_scheduler.explain.record import Process
-from karmada_scheduler.explain.record_store import RecordStore
-from karmada_scheduler.explain.recorder import Recorder
+from karmada_scheduler.http_server.messages import Request, Response
 from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.process.http_messages import Request, Response
+from karmada_scheduler.records.cluster_changes import ClusterChanges
+from karmada_scheduler.records.endpoints import Endpoints
+from karmada_scheduler.records.full_decisions import FullDecisions
+from karmada_scheduler.records.record import Process
+from karmada_scheduler.records.record_store import RecordStore
+from karmada_scheduler.records.recorder import Recorder
 from karmada_scheduler.testing import framework
 from tests.fake_apiserver import FakeApiServer, start_scheduler, wait_for
 from tests.fake_apiserver.objects import POLICY_ID

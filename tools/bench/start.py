@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import requests
 
-from karmada_scheduler.cli.table import table
+from karmada_advisor.cli.table import table
 from tools.bench.plane_meters import cpu_seconds, peak_mib, resident_mib
 from tools.bench.recording import Sizes
 from tools.controlplane.processes import Process, Supervisor, free_port

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from karmada_scheduler.claims import Claims, Event
+from karmada_advisor.claims import Claims, Event
 from tools.claims_check.cases import Case, CaseGenerator, Manifest, Move
 from tools.claims_check.compare import (
     Difference,

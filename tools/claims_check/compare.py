@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from karmada_scheduler.api.binding_spec import BindingKey
-from karmada_scheduler.api.policy import ID_LABELS, PolicyKey
-from karmada_scheduler.claims import (
+from karmada_advisor.claims import (
     Claims,
     DetectorOptions,
     Event,
@@ -18,15 +16,11 @@ from karmada_scheduler.claims import (
     claim,
     read_template,
 )
-from karmada_scheduler.claims.outcome import TemplateClaim
-from karmada_scheduler.claims.replicas import comparable
-from karmada_scheduler.claims.template import (
-    CLAIM_ANNOTATIONS,
-    CLAIM_LABELS,
-    Claim,
-    TemplateKey,
-    read_claim,
-)
+from karmada_advisor.claims.outcome import TemplateClaim
+from karmada_advisor.claims.replicas import comparable
+from karmada_advisor.claims.template import CLAIM_ANNOTATIONS, CLAIM_LABELS, Claim, TemplateKey, read_claim
+from karmada_scheduler.api.binding_spec import BindingKey
+from karmada_scheduler.api.policy import ID_LABELS, PolicyKey
 from tools.claims_check.cases import OVERRIDE, PRIORITY_CLASSES, Manifest, Move
 
 _REQUIREMENTS: Final = "replicaRequirements"

@@ -16,6 +16,7 @@ from karmada_scheduler.api.placement import AGGREGATED, Placement
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.config import features
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.classify import ScheduleType, classify
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT, condition_for
 from karmada_scheduler.core.decision import Decision
@@ -23,7 +24,6 @@ from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Snapshot
-from karmada_scheduler.informer import requeue_rules
 from karmada_scheduler.testing import framework
 from tools.conformance import recording
 

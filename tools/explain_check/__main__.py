@@ -10,11 +10,11 @@ import sys
 import time
 from collections.abc import Iterator
 
+from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.core.available_replicas import Estimators
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.explain.inputs import ExplainInputs
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.testing import framework
 from tools.conformance.replay import RECORDINGS, Recording

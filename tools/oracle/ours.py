@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.versions import compare_resource_versions
@@ -17,7 +18,6 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.explain.inputs import ExplainInputs
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.testing import framework

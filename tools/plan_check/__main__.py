@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-from karmada_scheduler.cli.main import main as command
+from karmada_scheduler.command import main as command
 from tools.controlplane import ControlPlane, binaries
 from tools.controlplane.ours import start_scheduler
 from tools.controlplane.workspace import DEFAULT, workspace

@@ -13,12 +13,12 @@ import orjson
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.cli.simulate.forecast import Simulation
-from karmada_scheduler.cli.simulate.result import SimulationResult
-from karmada_scheduler.cli.simulate.state import SimulatedBindings
-from karmada_scheduler.cli.simulate.workloads import NONE_GIVEN
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load
 from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.dryrun.forecast import Simulation
+from karmada_scheduler.dryrun.result import SimulationResult
+from karmada_scheduler.dryrun.state import SimulatedBindings
+from karmada_scheduler.dryrun.workloads import NONE_GIVEN
 from karmada_scheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.framework import Plugin
 from karmada_scheduler.framework.cycle import no_workload

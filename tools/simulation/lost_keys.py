@@ -10,9 +10,9 @@ from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.app.application import Application
 from karmada_scheduler.app.state import State
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.classify import ScheduleType, classify
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT
-from karmada_scheduler.informer import requeue_rules
 from tools.simulation.setup import Setup
 
 CHECK_SECONDS: Final = 2.0

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.cli.simulate.forecast import simulate
-from karmada_scheduler.cli.simulate.result import SimulationResult
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.dryrun.forecast import simulate
+from karmada_scheduler.dryrun.result import SimulationResult
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.testing import framework
 

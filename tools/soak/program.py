@@ -26,8 +26,8 @@ from karmada_scheduler.process.process_exit import TERMINATION
 def main() -> int:
     """Run the command line of the process and return its exit status."""
     TERMINATION.install()
+    from karmada_scheduler import command
     from karmada_scheduler.app.application import Application
-    from karmada_scheduler.cli import main as command
     from tools.soak.planted import LEAKS
 
     for name in filter(None, os.environ.get("SOAK_LEAKS", "").split(",")):

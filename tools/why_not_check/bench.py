@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from karmada_scheduler.cli import whynot
-from karmada_scheduler.whynot import answer as answer_module
+from karmada_advisor.cli import whynot
+from karmada_advisor.whynot import answer as answer_module
 from tools.oracle.generator.rng import Random
 from tools.oracle.generator.scenarios import draw_scenario
 from tools.why_not_check import fleets

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from karmada_scheduler.cli.main import main
+from karmada_scheduler.command import main
 from tools.why_not_check.json_patch import PatchError, applied
 from tools.why_not_check.questions import CheckedQuestion
 

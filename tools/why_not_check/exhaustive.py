@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any, Final
 from unittest import mock
 
-from karmada_scheduler.cli import whynot as command
-from karmada_scheduler.whynot.answer import Question, answer
-from karmada_scheduler.whynot.blockers import Blocker, Step
-from karmada_scheduler.whynot.edits import Edit, Harm, compatible
-from karmada_scheduler.whynot.goals import Goal, OffCluster
-from karmada_scheduler.whynot.harm import harm_of
-from karmada_scheduler.whynot.model import WhyNot
-from karmada_scheduler.whynot.objects import NO_EDITS, Edits, ObjectSet, Outcome
-from karmada_scheduler.whynot.search import Bounds
-from karmada_scheduler.whynot.vocabulary import leaving, proposals
-from karmada_scheduler.whynot.vocabulary.context import Context
+from karmada_advisor.cli import whynot as command
+from karmada_advisor.whynot.answer import Question, answer
+from karmada_advisor.whynot.blockers import Blocker, Step
+from karmada_advisor.whynot.edits import Edit, Harm, compatible
+from karmada_advisor.whynot.goals import Goal, OffCluster
+from karmada_advisor.whynot.harm import harm_of
+from karmada_advisor.whynot.model import WhyNot
+from karmada_advisor.whynot.objects import NO_EDITS, Edits, ObjectSet, Outcome
+from karmada_advisor.whynot.search import Bounds
+from karmada_advisor.whynot.vocabulary import leaving, proposals
+from karmada_advisor.whynot.vocabulary.context import Context
 from tools.why_not_check.check import Checker
 from tools.why_not_check.questions import questions
 

@@ -11,10 +11,10 @@ from typing import Any
 from karmada_scheduler import __version__
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.app.api_server import ApiServer
-from karmada_scheduler.app.explain import Explain
 from karmada_scheduler.app.host import Host
 from karmada_scheduler.app.leader import Leader
 from karmada_scheduler.app.leadership import Leadership
+from karmada_scheduler.app.records import Explain
 from karmada_scheduler.app.state import State
 from karmada_scheduler.app.workloads import Workloads
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites

@@ -23,12 +23,12 @@ from karmada_scheduler.estimator.grpc_channel import GrpcChannel
 from karmada_scheduler.estimator.transport import DialEstimator
 from karmada_scheduler.extenders.transport import HttpTransport, NewExtenderTransport
 from karmada_scheduler.framework.runtime.timeouts import CallTimeout, SigalrmTimeout
+from karmada_scheduler.http_server.server import Server
 from karmada_scheduler.informer.kopf_watch import EventSource, KopfWatch
 from karmada_scheduler.process import gc_tuning, process_exit
 from karmada_scheduler.process.daemon_thread import InThread, in_daemon_thread
 from karmada_scheduler.process.memory import release_free
 from karmada_scheduler.process.process_exit import TerminationSignals
-from karmada_scheduler.process.server import Server
 from karmada_scheduler.process.supervisor import Supervisor
 from karmada_scheduler.scheduler.decision_runner import new_budget
 

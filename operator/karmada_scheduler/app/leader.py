@@ -22,9 +22,9 @@ from karmada_scheduler.config.options import Options
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.explain.recorder import Recorder
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.informer.workloads import NotSynced
+from karmada_scheduler.records.recorder import Recorder
 from karmada_scheduler.scheduler.reconsideration import Reconsiderations
 from karmada_scheduler.scheduler.scheduler import Scheduler
 

@@ -11,7 +11,7 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.policy import Policy
 from karmada_scheduler.cache.store import Change
-from karmada_scheduler.informer import requeue_rules
+from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.informer.cluster_lists import ClusterLists
 from karmada_scheduler.informer.cluster_reconcile import ClusterReconciler
 from karmada_scheduler.informer.listeners import Listeners

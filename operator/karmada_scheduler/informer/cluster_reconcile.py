@@ -21,9 +21,9 @@ from typing import Final
 from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.cache.bindings import BindingCache
-from karmada_scheduler.informer import requeue_rules
+from karmada_scheduler.core import requeue_rules
+from karmada_scheduler.core.cluster_changes import ClusterChanges
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 
@@ -35,117 +35,6 @@ ENOUGH_DUE: Final = 100
 _SLICE_SECONDS: Final = 0.005
 _NAMED: Final = 5
 """Number of clusters that the log line of a scan names."""
-
-
-class ClusterChanges:
-    """Collected changes of clusters, and which bindings they concern.
-
-    Versions of a cluster that no affinity can distinguish are stored once, so a flapping cluster takes no more memory.
-    """
-
-    def __init__(self) -> None:
-        """Start with no change."""
-        self.names: set[str] = set()
-        self._versions: dict[str, list[Cluster]] = {}
-        self._openings: dict[str, Cluster] = {}
-        self._openings_by_api: dict[tuple[str, str], dict[str, Cluster]] = {}
-        self._awaited: set[str] = set()
-        self._all_unplaced = False
-        self._affected_cache: dict[tuple[int, str], bool] = {}
-        self._may_take_cache: dict[tuple[int, tuple[str, str]], bool] = {}
-        self._placements: dict[int, Placement] = {}
-
-    def add(self, old: Cluster | None, new: Cluster | None) -> int:
-        """Add a change of a cluster; return the number of versions for which upstream would scan."""
-        if new is None:
-            if old is not None and not old.deleting:
-                # The start of the deletion was not seen. A binding may have been placed there meanwhile.
-                self._add_version(old)
-            return 0
-        if old is None:
-            self.add_awaited(new.name)
-            if not new.deleting:
-                self._add_version(new)
-                self._openings[new.name] = new
-            return 0
-        versions = requeue_rules.on_cluster(old, new)
-        for version in versions:
-            self._add_version(version)
-        if versions and not new.deleting:
-            self._openings[new.name] = new
-        for api in requeue_rules.gained_apis(old, new):
-            self.names.add(new.name)
-            self._openings_by_api.setdefault(api, {})[new.name] = new
-        return len(versions)
-
-    def add_awaited(self, name: str) -> None:
-        """Note that bindings on a cluster no longer wait for it to be readable."""
-        self.names.add(name)
-        self._awaited.add(name)
-
-    def add_all_unplaced(self) -> None:
-        """Note that every unplaced binding is concerned."""
-        self._all_unplaced = True
-
-    def __bool__(self) -> bool:
-        return bool(self.names) or self._all_unplaced
-
-    def concerns(self, binding: Binding) -> bool:
-        """Return whether a binding is to be added to the queue."""
-        placement = binding.spec.placement
-        if placement is None:
-            return False
-        if self._versions and self._is_affected(binding, placement):
-            return True
-        if self._awaited and any(target.name in self._awaited for target in binding.spec.clusters):
-            return True
-        if not (self._all_unplaced or self._openings or self._openings_by_api):
-            return False
-        if not requeue_rules.is_unplaced(binding) or not requeue_rules.is_claimed(binding):
-            return False
-        return self._all_unplaced or self._may_be_taken(binding, placement)
-
-    def _add_version(self, version: Cluster) -> None:
-        self.names.add(version.name)
-        versions = self._versions.setdefault(version.name, [])
-        if not any(_is_indistinguishable(version, each) for each in versions):
-            versions.append(version)
-
-    def _is_affected(self, binding: Binding, placement: Placement) -> bool:
-        """Return ``requeue_rules.is_affected`` for any version, computed once for bindings with the same result."""
-        status = binding.status
-        if placement.cluster_affinities and status.scheduler_observed_generation != binding.generation:
-            return True
-        key = (id(placement), status.scheduler_observing_affinity_name)
-        cached = self._affected_cache.get(key)
-        if cached is None:
-            self._placements[id(placement)] = placement  # while it is referenced, no other object gets its id
-            cached = self._affected_cache[key] = any(
-                requeue_rules.is_affected(binding, version)
-                for versions in self._versions.values()
-                for version in versions
-            )
-        return cached
-
-    def _may_be_taken(self, binding: Binding, placement: Placement) -> bool:
-        resource = binding.spec.resource
-        api = (resource.api_version.removeprefix("/"), resource.kind)
-        key = (id(placement), api)
-        cached = self._may_take_cache.get(key)
-        if cached is None:
-            self._placements[id(placement)] = placement
-            openings = (*self._openings.values(), *self._openings_by_api.get(api, {}).values())
-            cached = self._may_take_cache[key] = any(
-                requeue_rules.may_take(cluster, placement) for cluster in openings
-            )
-        return cached
-
-
-def _is_indistinguishable(one: Cluster, other: Cluster) -> bool:
-    """Return whether every affinity matches both versions of a cluster or neither."""
-    return (one.labels, one.provider, one.region, one.zones) == (
-        other.labels, other.provider, other.region, other.zones,
-    )  # fmt: skip
 
 
 class ClusterReconciler:

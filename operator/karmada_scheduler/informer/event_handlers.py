@@ -20,7 +20,7 @@ from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.cache.manifests import ManifestCache
 from karmada_scheduler.cache.store import Change
 from karmada_scheduler.client import json_body
-from karmada_scheduler.informer import requeue_rules
+from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.informer.change_handlers import ChangeHandlers, key_of
 from karmada_scheduler.informer.cluster_lists import ClusterLists
 from karmada_scheduler.informer.cluster_reconcile import ClusterReconciler

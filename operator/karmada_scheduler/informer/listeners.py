@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
-from karmada_scheduler.informer import requeue_rules
 
 BindingListener = Callable[[Binding | None, Binding | None], None]
 ClusterListener = Callable[[Cluster | None, Cluster | None], None]

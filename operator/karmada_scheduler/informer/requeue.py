@@ -8,7 +8,7 @@ from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.cache.bindings import BindingCache
-from karmada_scheduler.informer import requeue_rules
+from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.informer.object_kinds import CLUSTER
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 

@@ -15,6 +15,7 @@ from karmada_scheduler.cache.manifests import ManifestCache
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
+from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.extenders.interest import needs_binding, needs_clusters
 from karmada_scheduler.extenders.tls import ExtenderTLSError
@@ -27,7 +28,6 @@ from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import CallTimeout, SigalrmTimeout
-from karmada_scheduler.informer import requeue_rules
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.metrics.plugins import AlgorithmObserver, CircuitBreakerMetrics
 from karmada_scheduler.plugin_loader import PluginSetup

@@ -1,1 +1,1 @@
-"""The process around the scheduler: health endpoints, the supervisor thread, how the process ends, garbage collection."""
+"""The process around the scheduler: the supervisor thread, how the process ends, garbage collection."""

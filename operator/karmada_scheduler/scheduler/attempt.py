@@ -11,9 +11,9 @@ from typing import Final
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
-from karmada_scheduler.explain.record import Decided
 from karmada_scheduler.framework.diagnosis import FitError
 from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.records.record import Decided
 
 _WAITING_PER_SLOT: Final = 8
 """Attempts that may wait for estimators without a slot, for each slot. It bounds the memory, and the requests that an

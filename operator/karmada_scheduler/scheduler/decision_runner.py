@@ -13,6 +13,7 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.available_replicas import ReplicaEstimator
 from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.classify import Classification
@@ -25,7 +26,6 @@ from karmada_scheduler.estimator.session import keep_slot
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.reconsidering import Proposed
-from karmada_scheduler.informer import requeue_rules
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduler.attempt import Attempt
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.binding_cycle.cycle import BindingCycle
 from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.classify import Classification, ScheduleType
 from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.framework import Framework
-from karmada_scheduler.informer import requeue_rules
 from karmada_scheduler.scheduler.retry import DONE, Outcome, outcome_of
 
 log = logging.getLogger(__name__)

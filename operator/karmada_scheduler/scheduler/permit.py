@@ -10,10 +10,10 @@ from karmada_scheduler.binding_cycle.cycle import BindingCycle
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
-from karmada_scheduler.informer import requeue_rules
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduler.attempt import Attempt
 

@@ -15,13 +15,13 @@ from typing import Final, NamedTuple
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.classify import RECONCILE_SCHEDULE, Classification, ScheduleType
 from karmada_scheduler.core.decision import Decision, Reconsidered, ReconsiderResult
 from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.reconsidering import Proposed
-from karmada_scheduler.informer import requeue_rules
 from karmada_scheduler.metrics.plugins import PluginMetrics
 from karmada_scheduler.scheduler.decision_runner import Request
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue

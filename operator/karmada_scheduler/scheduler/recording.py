@@ -7,8 +7,8 @@ from collections.abc import Callable
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.binding_cycle.result import TransactionResult, ending_of
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.explain.record import UNCHANGED, WRITTEN
-from karmada_scheduler.explain.recorder import Recorder
+from karmada_scheduler.records.record import UNCHANGED, WRITTEN
+from karmada_scheduler.records.recorder import Recorder
 from karmada_scheduler.scheduler.attempt import Attempt
 from karmada_scheduler.scheduler.decision_runner import Request
 

@@ -11,8 +11,8 @@ from typing import Final
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.binding_cycle.result import CycleResult
 from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.framework.diagnosis import KeptError, OverBudgetError, UnschedulableError
-from karmada_scheduler.informer import requeue_rules
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 

@@ -23,18 +23,18 @@ from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import Options
+from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.classify import Classification, ScheduleType, classify
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.accurate import AccurateEstimator
-from karmada_scheduler.explain.recorder import Recorder
 from karmada_scheduler.framework.diagnosis import FitError, PluginError
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
-from karmada_scheduler.informer import requeue_rules
 from karmada_scheduler.informer.workloads import NotSynced
 from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.records.recorder import Recorder
 from karmada_scheduler.scheduler import decision_log
 from karmada_scheduler.scheduler.attempt import Attempt, Attempts
 from karmada_scheduler.scheduler.decision_runner import DecisionRunner, Request, new_budget

@@ -22,8 +22,8 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.manifest import parse_time
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core import condition as outcome
+from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
-from karmada_scheduler.informer import requeue_rules
 
 log = logging.getLogger(__name__)
 

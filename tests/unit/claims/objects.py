@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, ID_LABELS, PROPAGATION_POLICY, PolicyKey
-from karmada_scheduler.claims import (
+from karmada_advisor.claims import (
     Claims,
     DetectorOptions,
     Event,
@@ -18,6 +17,7 @@ from karmada_scheduler.claims import (
     claim,
     read_template,
 )
+from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, ID_LABELS, PROPAGATION_POLICY, PolicyKey
 
 NAMESPACE = "shop"
 PREEMPTION = DetectorOptions(preemption=True)

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.claims import (
+from karmada_advisor.claims import (
     DetectorOptions,
     PolicyDeleted,
     Reason,
@@ -16,9 +15,10 @@ from karmada_scheduler.claims import (
     read_template,
     template_of,
 )
-from karmada_scheduler.claims.claim import claim
-from karmada_scheduler.claims.events import PolicyWritten
-from karmada_scheduler.claims.replicas import binary_text, decimal_text, replicas_of
+from karmada_advisor.claims.claim import claim
+from karmada_advisor.claims.events import PolicyWritten
+from karmada_advisor.claims.replicas import binary_text, decimal_text, replicas_of
+from karmada_scheduler.api.binding import Binding
 from tests.unit.claims.objects import (
     NAMESPACE,
     Cluster,

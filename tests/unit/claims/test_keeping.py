@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karmada_scheduler.claims import PolicyDeleted, Reason, Waits
+from karmada_advisor.claims import PolicyDeleted, Reason, Waits
 from tests.unit.claims.objects import (
     NAMESPACE,
     Cluster,

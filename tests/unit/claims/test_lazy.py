@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karmada_scheduler.claims import PolicyDeleted, TemplateWritten, Waits, read_template
+from karmada_advisor.claims import PolicyDeleted, TemplateWritten, Waits, read_template
 from tests.unit.claims.objects import (
     Cluster,
     all_deployments,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from karmada_advisor.claims import Claims, Reason
 from karmada_scheduler.api.policy import PolicyKey
-from karmada_scheduler.claims import Claims, Reason
 from tests.unit.claims.objects import (
     Cluster,
     Manifest,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karmada_scheduler.claims import DetectorOptions, Reason, Waits
+from karmada_advisor.claims import DetectorOptions, Reason, Waits
 from tests.unit.claims.objects import (
     PREEMPTION,
     Cluster,

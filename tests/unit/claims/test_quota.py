@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from karmada_advisor.claims.quota import Ledger, Quota, Usage, is_enforced, read_quota, usage
 from karmada_scheduler.api.binding_spec import TargetCluster
 from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.claims.quota import Ledger, Quota, Usage, is_enforced, read_quota, usage
 from karmada_scheduler.testing import binding
 
 

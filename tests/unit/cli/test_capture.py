@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_scheduler.cli import main
-from karmada_scheduler.cli.sources import objects, process
-from karmada_scheduler.cli.sources.live import ControlPlane, LiveContents
+from karmada_advisor.sources import objects, process
+from karmada_advisor.sources.live import ControlPlane, LiveContents
+from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.explain.fleet import billing, checkout, fleet
 
@@ -55,7 +55,7 @@ class Command:
         self._capsys = capsys
 
     def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        status = main.main(["explain", *arguments])
+        status = command.main(["explain", *arguments])
         captured = self._capsys.readouterr()
         return status, captured.out, captured.err
 
@@ -317,8 +317,8 @@ def test_why_not_searches_in_a_capture(
     file = str(tmp_path / "capture.json")
     explain("billing-deployment", "-n", "pay", "--capture", file, "--plugins=*,-TaintToleration")
 
-    status = main.main(["why-not", "--replay", file, "--placed", "-o", "json", LONG])
-    with_taints = main.main(["why-not", "--replay", file, "--placed", "-o", "json", LONG, "--plugins=*"])
+    status = command.main(["why-not", "--replay", file, "--placed", "-o", "json", LONG])
+    with_taints = command.main(["why-not", "--replay", file, "--placed", "-o", "json", LONG, "--plugins=*"])
 
     first, second = capsys.readouterr().out.split("}\n{")
     assert (status, with_taints) == (1, 0)  # the decision that is due places it, so no change is needed

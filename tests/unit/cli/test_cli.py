@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from karmada_scheduler import __version__
-from karmada_scheduler.cli.main import main
+from karmada_scheduler.command import main
 from karmada_scheduler.testing import binding, cluster
 
 QUIET = ["--metrics-bind-address=0", "--health-probe-bind-address=0"]

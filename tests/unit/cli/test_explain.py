@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from karmada_advisor.sources import objects
+from karmada_advisor.sources.bindings import NoSuchBindingError
+from karmada_advisor.sources.live import ControlPlane, LiveContents, LiveError
+from karmada_scheduler import command
 from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.cli import main
-from karmada_scheduler.cli.sources import objects
-from karmada_scheduler.cli.sources.bindings import NoSuchBindingError
-from karmada_scheduler.cli.sources.live import ControlPlane, LiveContents, LiveError
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.explain.fleet import failed_billing, fleet, placed_checkout
 
@@ -61,7 +61,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         for kind, builders in files.items():
             (tmp_path / f"{kind}.yaml").write_text(yaml.safe_dump_all([each.manifest() for each in builders]))
         named = [f"--{kind}={tmp_path / kind}.yaml" for kind in files]
-        status = main.main(["explain", name, *named, *flags])
+        status = command.main(["explain", name, *named, *flags])
         captured = capsys.readouterr()
         return Ran(status, captured.out, captured.err.replace(f"{tmp_path}/", ""))
 
@@ -175,7 +175,7 @@ def test_a_binding_of_another_namespace_names_it(run: Run) -> None:
 
 
 def test_files_come_in_pairs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.main(["explain", "web", "--clusters", "clusters.yaml"]) == 2
+    assert command.main(["explain", "web", "--clusters", "clusters.yaml"]) == 2
     assert "--clusters and --bindings are used together" in capsys.readouterr().err
 
 
@@ -331,7 +331,7 @@ def plane(monkeypatch: pytest.MonkeyPatch) -> Plane:
 def test_without_files_the_control_plane_is_read(plane: Plane, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--kubeconfig", "karmada.config", "--context", "east", "--width", "160"]
 
-    assert main.main(["explain", "checkout-deployment", "-n", "shop", *flags]) == 0
+    assert command.main(["explain", "checkout-deployment", "-n", "shop", *flags]) == 0
 
     assert "recomputed now from https://karmada:5443" in capsys.readouterr().out
     [(read, keys)] = plane.asked
@@ -347,7 +347,7 @@ def test_an_error_of_the_control_plane_has_the_status_2(
 ) -> None:
     plane.error = error
 
-    assert main.main(["explain", "checkout-deployment", "-n", "shop"]) == 2
+    assert command.main(["explain", "checkout-deployment", "-n", "shop"]) == 2
 
     assert capsys.readouterr() == ("", f"Error: {error}\n")
 
@@ -355,7 +355,7 @@ def test_an_error_of_the_control_plane_has_the_status_2(
 def test_a_cluster_that_cannot_be_read_is_reported(plane: Plane, capsys: pytest.CaptureFixture[str]) -> None:
     plane.contents.clusters.append({**cluster("m9").manifest(), "spec": {"taints": 5}})
 
-    assert main.main(["explain", "checkout-deployment", "-n", "shop"]) == 2
+    assert command.main(["explain", "checkout-deployment", "-n", "shop"]) == 2
 
     captured = capsys.readouterr()
     assert captured.err.startswith("Cluster m9: spec.taints")
@@ -367,7 +367,7 @@ def test_policies_that_may_not_be_read_are_a_warning(
 ) -> None:
     plane.contents.problems.append("propagationpolicies: forbidden")
 
-    assert main.main(["explain", "checkout-deployment", "-n", "shop"]) == 0
+    assert command.main(["explain", "checkout-deployment", "-n", "shop"]) == 0
 
     assert capsys.readouterr().err == "propagationpolicies: forbidden\n"
 
@@ -376,7 +376,7 @@ def test_policies_that_may_not_be_read_are_a_warning(
 def test_other_bindings_are_read_where_decisions_read_them(plane: Plane, gates: bool) -> None:
     flag = f"--feature-gates=WorkloadAffinity={str(gates).lower()}"
 
-    assert main.main(["explain", "checkout-deployment", "-n", "shop", flag]) == 0
+    assert command.main(["explain", "checkout-deployment", "-n", "shop", flag]) == 0
 
     assert plane.read_all is gates
 
@@ -395,7 +395,7 @@ def test_other_bindings_are_read_if_a_cluster_reports_more_requests_than_capacit
     made = cluster("m1").capacity(cpu=10, pods=1000).allocated({"cpu": 4}).allocating({"cpu": pending})
     plane.contents.clusters[:] = [made.manifest()]
 
-    assert main.main(["explain", "web-0-deployment", "-o", "json"]) == 0
+    assert command.main(["explain", "web-0-deployment", "-o", "json"]) == 0
 
     fields = json.loads(capsys.readouterr().out)
     assert [each["code"] for each in fields["causes"]] == (["BurstOvercommit"] if pending else [])
@@ -413,7 +413,7 @@ def test_other_bindings_that_may_not_be_read_are_a_warning(
 
     monkeypatch.setattr(objects, "read_bindings", refuse)
 
-    assert main.main(["explain", "web-deployment"]) == 0
+    assert command.main(["explain", "web-deployment"]) == 0
 
     captured = capsys.readouterr()
     assert captured.err == "bindings: resourcebindings is forbidden\n"

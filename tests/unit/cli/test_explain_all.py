@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from karmada_scheduler.cli import main
-from karmada_scheduler.cli.explain_watch import PAUSE_SECONDS, watched
-from karmada_scheduler.explain.model import BindingHead, Explanation, Provenance, Tense
-from karmada_scheduler.state.model import BindingState, Placed, StateName, Target
+from karmada_advisor.cli.explain_watch import PAUSE_SECONDS, watched
+from karmada_advisor.explain.model import BindingHead, Explanation, Provenance, Tense
+from karmada_advisor.state.model import BindingState, Placed, StateName, Target
+from karmada_advisor.views.schema import summary_schema
+from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, binding
-from karmada_scheduler.views.schema import summary_schema
 from tests.explain.fleet import failed_billing, fleet, placed_checkout
 from tests.unit.views.test_schema import problems
 
@@ -36,7 +36,7 @@ def put(folder: Path, bindings: Sequence[BindingBuilder]) -> list[str]:
 def test_all_bindings_are_shown_by_state_and_cause_the_worst_first(
     files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main.main(["explain", "-A", *files, "--width=160"]) == 1
+    assert command.main(["explain", "-A", *files, "--width=160"]) == 1
 
     first, _, *groups = capsys.readouterr().out.splitlines()
     assert first == "3 bindings on 8 clusters: 1 placed, 1 not decided yet, 1 not placed"
@@ -60,7 +60,7 @@ def test_all_bindings_are_shown_by_state_and_cause_the_worst_first(
 def test_a_namespace_a_policy_or_a_cluster_narrows_the_list(
     files: list[str], capsys: pytest.CaptureFixture[str], flags: list[str], total: int, status: int
 ) -> None:
-    assert main.main(["explain", *flags, *files, "-o", "json"]) == status
+    assert command.main(["explain", *flags, *files, "-o", "json"]) == status
 
     fields = json.loads(capsys.readouterr().out)
     assert (fields["kind"], fields["total"]) == ("ExplanationSummary", total)
@@ -83,7 +83,7 @@ def test_the_schema_in_the_repository_is_that_of_the_model() -> None:
 def test_flags_that_do_not_go_together_are_refused(
     files: list[str], capsys: pytest.CaptureFixture[str], flags: list[str], text: str
 ) -> None:
-    assert main.main(["explain", *flags, *files]) == 2
+    assert command.main(["explain", *flags, *files]) == 2
     assert text in capsys.readouterr().err
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.cli import main
+from karmada_scheduler import command
 from karmada_scheduler.testing import binding, cluster
 from tests.explain.fleet import billing, fleet, manifests, placed_checkout
 from tests.fake_apiserver import FakeApiServer, Gate, html, status
@@ -39,7 +39,7 @@ class Plane:
     capsys: pytest.CaptureFixture[str]
 
     def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        status_ = main.main([*arguments, f"--kubeconfig={self.kubeconfig}", "-n", "shop"])
+        status_ = command.main([*arguments, f"--kubeconfig={self.kubeconfig}", "-n", "shop"])
         captured = self.capsys.readouterr()
         assert "Traceback" not in captured.err
         return status_, captured.out, captured.err

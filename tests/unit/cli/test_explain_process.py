@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_scheduler.cli import main
-from karmada_scheduler.cli.sources import process
+from karmada_advisor.sources import process
+from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder
 from tests.explain.fleet import billing, checkout, fleet, placed_checkout
 
@@ -71,7 +71,7 @@ def undecided(tmp_path: Path) -> None:
 
 
 def explain(name: str, namespace: str, files: list[str], *flags: str) -> int:
-    return main.main(["explain", name, "-n", namespace, *files, "--from", URL, *flags])
+    return command.main(["explain", name, "-n", namespace, *files, "--from", URL, *flags])
 
 
 def test_the_third_line_has_time_and_process_of_the_recorded_decision(
@@ -190,5 +190,5 @@ def test_gates_come_from_the_process_and_a_difference_is_refused(
 
 
 def test_only_urls_are_accepted(capsys: pytest.CaptureFixture[str], files: list[str]) -> None:
-    assert main.main(["explain", "web", *files, "--from", "localhost"]) == 2
+    assert command.main(["explain", "web", *files, "--from", "localhost"]) == 2
     assert "--from: expected a URL" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_scheduler.cli import main
+from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.explain.fleet import billing, fleet, placed_checkout
 from tests.unit.views.test_schema import problems, schema_of_file
@@ -54,7 +54,7 @@ class Files:
         (self._folder / "clusters.yaml").write_text(yaml.safe_dump_all(clusters))
         (self._folder / "bindings.yaml").write_text(yaml.safe_dump_all(bindings))
         named = [f"--clusters={self._folder}/clusters.yaml", f"--bindings={self._folder}/bindings.yaml"]
-        status = main.main(["explain", name, *named, *flags])
+        status = command.main(["explain", name, *named, *flags])
         return status, self._capsys.readouterr().out
 
     def fields(self, name: str, *flags: str) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.cli import main
-from karmada_scheduler.cli.sources import process
-from karmada_scheduler.cli.sources.errors import NoAnswerError
+from karmada_advisor.sources import process
+from karmada_advisor.sources.errors import NoAnswerError
+from karmada_scheduler import command
 from tests.explain.fleet import billing, checkout, fleet
 from tests.unit.web.site import write
 
@@ -141,7 +141,7 @@ def test_an_answer_that_cannot_be_used_is_named_and_the_binding_is_explained(
     behaviour, problem = HOSTILE[name]
     with serving(behaviour) as url:
         began = time.monotonic()
-        status = main.main(
+        status = command.main(
             ["explain", "checkout-deployment", "-n", "shop", *files, "--from", url, "-o", "json"]
         )
         assert time.monotonic() - began < 30
@@ -158,7 +158,7 @@ def test_json_of_any_depth_is_read_or_refused(files: list[str], capsys: pytest.C
         '{"a":' * 100_000 + "1" + "}" * 100_000,
     ):
         with serving(response(body)) as url:
-            status = main.main(["explain", "checkout-deployment", "-n", "shop", *files, "--from", url])
+            status = command.main(["explain", "checkout-deployment", "-n", "shop", *files, "--from", url])
         captured = capsys.readouterr()
         assert status in {0, 1}
         assert "Traceback" not in captured.err

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from karmada_scheduler import app, logs
-from karmada_scheduler.cli.main import main
-from karmada_scheduler.command import new_scheduler_command, with_plugin
+from karmada_scheduler.command import main, new_scheduler_command, with_plugin
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem
 from karmada_scheduler.framework import SUCCESS, Result

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_scheduler.cli import simulate
-from karmada_scheduler.cli.simulate.output import with_progress
+from karmada_advisor.cli import simulate
+from karmada_advisor.cli.simulate.output import with_progress
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from karmada_scheduler.cli.main import main
-from karmada_scheduler.cli.sources import objects
-from karmada_scheduler.cli.sources.live import LiveContents
+from karmada_advisor.sources import objects
+from karmada_advisor.sources.live import LiveContents
+from karmada_scheduler.command import main
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.explain.fleet import billing, checkout, fleet
 

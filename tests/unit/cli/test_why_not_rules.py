@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_scheduler.cli.main import main
+from karmada_scheduler.command import main
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
 
 ID = "propagationpolicy.karmada.io/permanent-id"

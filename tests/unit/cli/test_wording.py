@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from karmada_scheduler.cli.main import main
-from karmada_scheduler.explain.amounts import counted
+from karmada_advisor.explain.amounts import counted
+from karmada_scheduler.command import main
 from karmada_scheduler.testing import ClusterBuilder, binding, cluster
 
 _PLURAL_OF_ONE = re.compile(

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.explain import record
-from karmada_scheduler.explain.full_decisions import FullDecisions
-from karmada_scheduler.explain.record import Decided, Process
-from karmada_scheduler.explain.record_store import RecordStore
-from karmada_scheduler.explain.recorder import Recorder
 from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.records import record
+from karmada_scheduler.records.full_decisions import FullDecisions
+from karmada_scheduler.records.record import Decided, Process
+from karmada_scheduler.records.record_store import RecordStore
+from karmada_scheduler.records.recorder import Recorder
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, decide
 from tests.unit.explain.record_schema import problems
 

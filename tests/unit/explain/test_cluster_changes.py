@@ -1,6 +1,6 @@
 """When clusters changed, as the process has seen it."""
 
-from karmada_scheduler.explain.cluster_changes import ClusterChanges
+from karmada_scheduler.records.cluster_changes import ClusterChanges
 from karmada_scheduler.testing import cluster
 
 

@@ -12,9 +12,9 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.explain import record
-from karmada_scheduler.explain.full_decisions import FullDecision
-from karmada_scheduler.explain.record import Decided, Process
+from karmada_scheduler.records import record
+from karmada_scheduler.records.full_decisions import FullDecision
+from karmada_scheduler.records.record import Decided, Process
 from karmada_scheduler.testing import framework
 from tests.unit.explain.recorded import read
 from tools.bench.fleet import PLACEMENTS, Bindings, Fleet

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.explain import endpoints as module
-from karmada_scheduler.explain.endpoints import Endpoints
-from karmada_scheduler.explain.record_store import StoredRecord
-from karmada_scheduler.process.http_messages import Request, Response
+from karmada_scheduler.http_server.messages import Request, Response
+from karmada_scheduler.records import endpoints as module
+from karmada_scheduler.records.endpoints import Endpoints
+from karmada_scheduler.records.record_store import StoredRecord
 from karmada_scheduler.testing import binding, cluster
 from tests.unit.explain.recorded import AT, RecorderHarness, decided
 

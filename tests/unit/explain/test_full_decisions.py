@@ -10,8 +10,8 @@ import pytest
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.explain.full_decisions import MAX_DECISIONS, FullDecision, FullDecisions
-from karmada_scheduler.explain.record import Decided
+from karmada_scheduler.records.full_decisions import MAX_DECISIONS, FullDecision, FullDecisions
+from karmada_scheduler.records.record import Decided
 from karmada_scheduler.testing import binding, cluster
 from tests.unit.explain.recorded import decided
 from tests.unit.explain.test_decisions_are_the_same import Core

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from karmada_scheduler.explain import log_file as module
-from karmada_scheduler.explain.log_file import DecisionLog
+from karmada_scheduler.records import log_file as module
+from karmada_scheduler.records.log_file import DecisionLog
 
 
 class Harness:

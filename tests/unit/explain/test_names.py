@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karmada_scheduler.explain.names import FleetValues, LabelValue, nearest, nearest_value
+from karmada_advisor.explain.names import FleetValues, LabelValue, nearest, nearest_value
 from karmada_scheduler.testing import cluster
 
 FLEET = FleetValues(

@@ -3,7 +3,7 @@
 import tracemalloc
 
 from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.explain.record_store import OVERHEAD, RecordStore, StoredRecord
+from karmada_scheduler.records.record_store import OVERHEAD, RecordStore, StoredRecord
 
 
 def _key(name: str) -> BindingKey:

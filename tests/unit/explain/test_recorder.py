@@ -8,9 +8,9 @@ from unittest.mock import patch
 import pytest
 
 from karmada_scheduler.api.binding import BindingKey, TargetCluster
-from karmada_scheduler.explain import recorder as module
-from karmada_scheduler.explain.full_decisions import MAX_DECISIONS
 from karmada_scheduler.framework.diagnosis import SchedulingError
+from karmada_scheduler.records import recorder as module
+from karmada_scheduler.records.full_decisions import MAX_DECISIONS
 from karmada_scheduler.testing import binding
 from tests.unit.explain.record_schema import problems
 from tests.unit.explain.recorded import RecorderHarness

@@ -19,7 +19,6 @@ from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import Options, RetryLimits
 from karmada_scheduler.core.available_replicas import LocalEstimator
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
-from karmada_scheduler.explain.recorder import Recorder
 from karmada_scheduler.framework import Handle
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
@@ -28,6 +27,7 @@ from karmada_scheduler.informer.event_handlers import EventHandlers
 from karmada_scheduler.informer.listeners import Listeners, PermitListener
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.plugin_loader.handle import HandleBackend, PluginHandle
+from karmada_scheduler.records.recorder import Recorder
 from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
 from karmada_scheduler.scheduler.reconsideration import Reconsiderations
 from karmada_scheduler.scheduler.scheduler import Scheduler

@@ -15,7 +15,7 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.config.options import RetryLimits
-from karmada_scheduler.informer import requeue_rules
+from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.informer.cluster_reconcile import ENOUGH_DUE, ClusterReconciler
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue

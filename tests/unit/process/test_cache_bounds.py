@@ -16,8 +16,8 @@ import karmada_scheduler
 import karmada_scheduler_plugins
 from karmada_scheduler.api.content_cache import MAX_BYTES, MEBI, cached_by_content
 from karmada_scheduler.api.interning import interned, interned_map
-from karmada_scheduler.explain.refusals import _MAX_CACHED as REFUSALS
 from karmada_scheduler.framework.runtime.filter_cache import MAX_ENTRIES
+from karmada_scheduler.records.refusals import _MAX_CACHED as REFUSALS
 
 CLUSTERS: Final = 5_000
 BINDINGS: Final = 60_000

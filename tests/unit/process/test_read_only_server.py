@@ -7,11 +7,11 @@ from contextlib import suppress
 import aiohttp
 import pytest
 
-from karmada_scheduler.process import read_only_server as module
-from karmada_scheduler.process.http_messages import Document, Request, Response
-from karmada_scheduler.process.read_only_server import ReadOnlyServer
-from karmada_scheduler.process.request_guard import Access, Limits
-from karmada_scheduler.process.server import ListenError
+from karmada_scheduler.http_server import read_only_server as module
+from karmada_scheduler.http_server.messages import Document, Request, Response
+from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
+from karmada_scheduler.http_server.request_guard import Access, Limits
+from karmada_scheduler.http_server.server import ListenError
 from tools.controlplane.processes import free_port
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from karmada_scheduler.process.request_guard import MAX_BODY, Access, Limits, RequestGuard, is_cross_site
+from karmada_scheduler.http_server.request_guard import MAX_BODY, Access, Limits, RequestGuard, is_cross_site
 
 OPENED = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 import aiohttp
 import pytest
 
-from karmada_scheduler.process import server as module
-from karmada_scheduler.process.server import Server
+from karmada_scheduler.http_server import server as module
+from karmada_scheduler.http_server.server import Server
 from tools.controlplane.processes import free_port
 
 

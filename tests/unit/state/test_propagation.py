@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from karmada_scheduler.state.model import Applied, ClusterStatus, StateName
-from karmada_scheduler.state.reading import Facts, state_of
+from karmada_advisor.state.model import Applied, ClusterStatus, StateName
+from karmada_advisor.state.reading import Facts, state_of
 from tests.unit.state.test_reading import DONE, placed, ready
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.state.model import BindingState, HeldBy, Placed, StateName
-from karmada_scheduler.state.reading import Facts, state_of, unreadable
-from karmada_scheduler.state.schedulers import Schedulers, schedulers_of
+from karmada_advisor.state.model import BindingState, HeldBy, Placed, StateName
+from karmada_advisor.state.reading import Facts, state_of, unreadable
+from karmada_advisor.state.schedulers import Schedulers, schedulers_of
+from karmada_advisor.views.state import headline
 from karmada_scheduler.testing import BindingBuilder, binding
-from karmada_scheduler.views.state import headline
 
 NOW = datetime(2026, 11, 24, 10, 0, tzinfo=UTC)
 SCHEDULED = "2026-11-24T09:00:00Z"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.explain.model import PolicyRef
-from karmada_scheduler.views.kubectl import patch_command
+from karmada_advisor.explain.model import PolicyRef
+from karmada_advisor.views.kubectl import patch_command
 
 POLICY = PolicyRef("PropagationPolicy", "shop", "gold")
 PLACEMENT = ({"op": "replace", "path": "/spec/placement/clusterAffinity/clusterNames/0", "value": "it's"},)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from karmada_scheduler.views.layout import Style, folded_to, table
+from karmada_advisor.views.layout import Style, folded_to, table
 
 NARROW = Style(width=40)
 

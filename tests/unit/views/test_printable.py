@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.explain.model import Explanation
+from karmada_advisor.explain.model import Explanation
+from karmada_advisor.views.html import explanation_html
+from karmada_advisor.views.layout import Style
+from karmada_advisor.views.markdown import MAX_CHARACTERS, escaped, explanation_markdown
+from karmada_advisor.views.printable import printable, with_printable_texts
+from karmada_advisor.views.text import explanation_text
 from karmada_scheduler.testing import binding, cluster
-from karmada_scheduler.views.html import explanation_html
-from karmada_scheduler.views.layout import Style
-from karmada_scheduler.views.markdown import MAX_CHARACTERS, escaped, explanation_markdown
-from karmada_scheduler.views.printable import printable, with_printable_texts
-from karmada_scheduler.views.text import explanation_text
 from tests.explain.asking import explained
 from tests.explain.fleet import billing, checkout, fleet
 

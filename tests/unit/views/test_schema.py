@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from karmada_advisor.views.fields import explanation_fields
+from karmada_advisor.views.schema import explanation_schema
 from karmada_scheduler.testing import BindingBuilder, binding
-from karmada_scheduler.views.fields import explanation_fields
-from karmada_scheduler.views.schema import explanation_schema
 from tests.explain.asking import explained
 from tests.explain.fleet import billing, checkout, fleet
 

@@ -14,15 +14,15 @@ from typing import Any, Self, TypeVar
 
 import aiohttp
 
-from karmada_scheduler.cli import web
-from karmada_scheduler.cli.web.answers import CommandAnswers
-from karmada_scheduler.cli.web.reading import Reader
-from karmada_scheduler.process.read_only_server import ReadOnlyServer
-from karmada_scheduler.process.request_guard import Access, Limits
+from karmada_advisor.cli import web
+from karmada_advisor.cli.web.answers import CommandAnswers
+from karmada_advisor.cli.web.reading import Reader
+from karmada_advisor.web.computing import Computer
+from karmada_advisor.web.handlers import Handlers
+from karmada_advisor.web.pages import Pages
+from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
+from karmada_scheduler.http_server.request_guard import Access, Limits
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder
-from karmada_scheduler.web.computing import Computer
-from karmada_scheduler.web.handlers import Handlers
-from karmada_scheduler.web.pages import Pages
 from tests.explain.fleet import billing, checkout, fleet
 from tests.unit.estimator.fault_server import free_port
 

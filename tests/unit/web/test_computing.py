@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.web import computing
-from karmada_scheduler.web.computing import MAX_WAITING, BusyError, Computer, TooLongError
+from karmada_advisor.web import computing
+from karmada_advisor.web.computing import MAX_WAITING, BusyError, Computer, TooLongError
 
 
 def during(

@@ -12,11 +12,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from karmada_scheduler.cli import main
-from karmada_scheduler.explain import explain as explaining
-from karmada_scheduler.explain.model import Explanation, Mismatch
+from karmada_advisor.explain import explain as explaining
+from karmada_advisor.explain.model import Explanation, Mismatch
+from karmada_advisor.web.computing import BusyError, TooLongError
+from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
-from karmada_scheduler.web.computing import BusyError, TooLongError
 from tests.explain.fleet import billing, checkout, fleet
 from tests.unit.web.site import Inline, Site, write
 
@@ -53,7 +53,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
 
 def _printed(capsys: pytest.CaptureFixture[str], site: Site, *arguments: str) -> dict[str, Any]:
     clusters, bindings = site.files
-    main.main([*arguments, f"--clusters={clusters}", f"--bindings={bindings}", "--output=json"])
+    command.main([*arguments, f"--clusters={clusters}", f"--bindings={bindings}", "--output=json"])
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
 
@@ -331,7 +331,7 @@ async def test_names_and_texts_are_shown_as_they_are_and_never_as_markup(tmp_pat
     found.annotation("propagationpolicy.karmada.io/name", HOSTILE)
     async with Site(tmp_path, clusters=clusters, bindings=[found]) as site:
         key = site.reader.state.contents.bindings[0].key
-        from karmada_scheduler.web.pages import cluster_path, key_path
+        from karmada_advisor.web.pages import cluster_path, key_path
 
         paths = ["/", "/bindings", "/decisions", "/bindings?q=" + HOSTILE.replace("&", "%26")]
         paths += [key_path(key), f"{key_path(key, '/why-not')}?cluster=m1", cluster_path(HOSTILE)]
@@ -646,7 +646,7 @@ async def test_a_trace_that_differs_from_the_decision_is_counted(
         wrong = Mismatch("divide", "targets", "one", "another")
         return replace(explaining.explain(*arguments, **named), mismatches=(wrong,))
 
-    monkeypatch.setattr("karmada_scheduler.cli.web.answers.explain", explained)
+    monkeypatch.setattr("karmada_advisor.cli.web.answers.explain", explained)
     await site.get("/b/shop/checkout-deployment")
     lines = (await site.get("/metrics")).text.splitlines()
     assert 'karmada_scheduler_explanation_mismatches_total{trace="divide"} 1.0' in lines

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from karmada_advisor.state.model import StateName
+from karmada_advisor.web.bindings import Filter, Share, newest_first, row_of, worst_first
+from karmada_advisor.web.decisions import of_objects, of_records, process_state
+from karmada_advisor.web.fleet import ClusterState, cluster_shown, clusters_of, sorted_clusters
+from karmada_advisor.web.pages import sentence
+from karmada_advisor.web.state import Contents
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.state.model import StateName
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
-from karmada_scheduler.web.bindings import Filter, Share, newest_first, row_of, worst_first
-from karmada_scheduler.web.decisions import of_objects, of_records, process_state
-from karmada_scheduler.web.fleet import ClusterState, cluster_shown, clusters_of, sorted_clusters
-from karmada_scheduler.web.pages import sentence
-from karmada_scheduler.web.state import Contents
 
 FAILED = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "message": "nothing fits"}
 DONE = {"type": "Scheduled", "status": "True", "reason": "Success", "message": "scheduled"}

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from karmada_scheduler.web.pages import static_files
+from karmada_advisor.web.pages import static_files
 
 _TEXTS = (
     ("ink", "ground"),

@@ -1,1 +1,1 @@
-"""Tests of karmada_scheduler.whynot."""
+"""Tests of karmada_advisor.whynot."""

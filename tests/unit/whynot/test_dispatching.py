@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from karmada_advisor.explain.model import Target
+from karmada_advisor.whynot.dispatching import decided_again, overwritten
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.explain.model import Target
 from karmada_scheduler.testing import binding
-from karmada_scheduler.whynot.dispatching import decided_again, overwritten
 
 ID = "propagationpolicy.karmada.io/permanent-id"
 POLICY: dict[str, Any] = {

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from karmada_scheduler.whynot.edits import (
+from karmada_advisor.whynot.edits import (
     Action,
     Edit,
     ObjectRef,

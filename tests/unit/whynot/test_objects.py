@@ -6,12 +6,12 @@ import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from karmada_scheduler.cli.sources import rules
-from karmada_scheduler.cli.sources.simulated import SimulatedScheduler
+from karmada_advisor.sources import rules
+from karmada_advisor.sources.simulated import SimulatedScheduler
+from karmada_advisor.whynot.edits import Action, Edit, ObjectRef, Side, edit
+from karmada_advisor.whynot.objects import ObjectSet
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
-from karmada_scheduler.whynot.edits import Action, Edit, ObjectRef, Side, edit
-from karmada_scheduler.whynot.objects import ObjectSet
 
 
 @contextmanager

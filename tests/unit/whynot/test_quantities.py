@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from karmada_scheduler.whynot.edits import Action, Edit, ObjectRef, Side, edit
-from karmada_scheduler.whynot.quantities import amounts_of, least
+from karmada_advisor.whynot.edits import Action, Edit, ObjectRef, Side, edit
+from karmada_advisor.whynot.quantities import amounts_of, least
 
 REF = ObjectRef("ResourceBinding", "shop", "web")
 

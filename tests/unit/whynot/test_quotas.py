@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from karmada_advisor.whynot.edits import ObjectRef
+from karmada_advisor.whynot.quotas import KIND, Exceeded, exceeded, shown, times_left, usage_of
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.testing import binding
-from karmada_scheduler.whynot.edits import ObjectRef
-from karmada_scheduler.whynot.quotas import KIND, Exceeded, exceeded, shown, times_left, usage_of
 
 REF = ObjectRef(KIND, "default", "team-a")
 

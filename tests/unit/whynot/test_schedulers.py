@@ -6,23 +6,23 @@ from collections.abc import Mapping
 
 import pytest
 
+from karmada_advisor.explain.model import Provenance, Tense
+from karmada_advisor.state.model import BindingState, SchedulerShown, SchedulerStatus, StateName
+from karmada_advisor.state.schedulers import Schedulers
+from karmada_advisor.whynot.answer import Question, answer
+from karmada_advisor.whynot.edits import Harm, ObjectRef
+from karmada_advisor.whynot.goals import Goal, IsDecided, IsPlaced
+from karmada_advisor.whynot.model import WhyNot
+from karmada_advisor.whynot.objects import ObjectSet, Scheduled
+from karmada_advisor.whynot.search import Bounds
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import SUCCESS
-from karmada_scheduler.explain.model import Provenance, Tense
 from karmada_scheduler.framework.snapshot import Snapshot
-from karmada_scheduler.state.model import BindingState, SchedulerShown, SchedulerStatus, StateName
-from karmada_scheduler.state.schedulers import Schedulers
 from karmada_scheduler.testing import binding, cluster
-from karmada_scheduler.whynot.answer import Question, answer
-from karmada_scheduler.whynot.edits import Harm, ObjectRef
-from karmada_scheduler.whynot.goals import Goal, IsDecided, IsPlaced
-from karmada_scheduler.whynot.model import WhyNot
-from karmada_scheduler.whynot.objects import ObjectSet, Scheduled
-from karmada_scheduler.whynot.search import Bounds
 
 RUNNING = SchedulerShown("my-scheduler", SchedulerStatus.RUNNING, "Lease a/b")
 STATE = BindingState(StateName.NOBODY_DECIDES)

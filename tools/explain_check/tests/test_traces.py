@@ -8,17 +8,17 @@ from itertools import islice
 
 import pytest
 
+from karmada_advisor.explain import traces
+from karmada_advisor.explain.explain import explain
+from karmada_advisor.explain.inputs import ExplainInputs
+from karmada_advisor.explain.model import Mismatch, NextState
+from karmada_advisor.explain.trace_divide import Divided, trace_divide
+from karmada_advisor.explain.traces import attempt_of
+from karmada_advisor.views.fields import as_json, explanation_fields
+from karmada_advisor.views.layout import Style
+from karmada_advisor.views.text import explanation_text
 from karmada_scheduler.core.decision import TermAttempt
-from karmada_scheduler.explain import traces
-from karmada_scheduler.explain.explain import explain
-from karmada_scheduler.explain.inputs import ExplainInputs
-from karmada_scheduler.explain.model import Mismatch, NextState
-from karmada_scheduler.explain.trace_divide import Divided, trace_divide
-from karmada_scheduler.explain.traces import attempt_of
 from karmada_scheduler.testing import binding, cluster
-from karmada_scheduler.views.fields import as_json, explanation_fields
-from karmada_scheduler.views.layout import Style
-from karmada_scheduler.views.text import explanation_text
 from tests.explain.asking import inputs_of
 from tools.explain_check.__main__ import generated, generated_inputs
 from tools.explain_check.check import Tally, check

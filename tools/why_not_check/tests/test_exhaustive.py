@@ -9,8 +9,8 @@ from unittest import mock
 
 import pytest
 
+from karmada_advisor.whynot.search import Found, Search
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
-from karmada_scheduler.whynot.search import Found, Search
 from tools.why_not_check import exhaustive
 from tools.why_not_check.exhaustive import Comparison, compare
 from tools.why_not_check.questions import CheckedQuestion

@@ -8,14 +8,9 @@ from pathlib import Path
 import orjson
 import pytest
 
+from karmada_advisor.sources.bindings import NoSuchBindingError, WorkloadName, possible_keys, workload_of
+from karmada_advisor.sources.live import ControlPlane, LiveContents, LiveError, read_bindings, read_live
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
-from karmada_scheduler.cli.sources.bindings import (
-    NoSuchBindingError,
-    WorkloadName,
-    possible_keys,
-    workload_of,
-)
-from karmada_scheduler.cli.sources.live import ControlPlane, LiveContents, LiveError, read_bindings, read_live
 from tests.fake_apiserver import FakeApiServer, Gate, binding, cluster, html, policy, status
 from tests.fake_apiserver.process import write_kubeconfig
 

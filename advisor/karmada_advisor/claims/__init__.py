@@ -1,0 +1,40 @@
+"""From policies to bindings: which policy claims which template, and what the binding receives.
+
+The rules are those of the resource detector of karmada-controller-manager v1.18.2. Nothing here does input or output.
+
+    result = claim(templates, policies, bindings, events=[PolicyWritten(manifest)])
+    result.by_binding[key].binding_after
+"""
+
+from karmada_advisor.claims.claim import changes, claim
+from karmada_advisor.claims.events import (
+    Event,
+    PolicyDeleted,
+    PolicyWritten,
+    TemplateDeleted,
+    TemplateWritten,
+)
+from karmada_advisor.claims.options import DetectorOptions
+from karmada_advisor.claims.outcome import Claims, Outcome, Reason, Refusal, TemplateClaim, Waits
+from karmada_advisor.claims.template import Template, TemplateKey, read_template, template_of
+
+__all__ = [
+    "Claims",
+    "DetectorOptions",
+    "Event",
+    "Outcome",
+    "PolicyDeleted",
+    "PolicyWritten",
+    "Reason",
+    "Refusal",
+    "Template",
+    "TemplateClaim",
+    "TemplateDeleted",
+    "TemplateKey",
+    "TemplateWritten",
+    "Waits",
+    "changes",
+    "claim",
+    "read_template",
+    "template_of",
+]

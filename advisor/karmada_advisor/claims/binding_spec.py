@@ -1,0 +1,150 @@
+"""The spec of the binding that the detector makes of a policy and a template.
+
+Source: karmada v1.18.2 pkg/detector/detector.go BuildResourceBinding, BuildClusterResourceBinding, ApplyPolicy,
+ApplyClusterPolicy; pkg/util/binding.go MergePolicySuspension.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from karmada_advisor.claims.options import DetectorOptions
+from karmada_advisor.claims.policy import ClaimingPolicy
+from karmada_advisor.claims.replicas import Replicas, same_requirements
+from karmada_advisor.claims.template import Template
+from karmada_scheduler.api.manifest import Manifest
+
+_COPIED: Final = ("failover", "conflictResolution", "preserveResourcesOnDeletion")
+_ON_CREATION_ONLY: Final = ("propagateDeps",)
+"""Fields that the detector does not refresh in a ClusterResourceBinding."""
+
+_REPLACED: Final = (
+    "resource",
+    "replicaRequirements",
+    "replicas",
+    "components",
+    "propagateDeps",
+    "schedulerName",
+    "placement",
+    *_COPIED,
+    "schedulePriority",
+    "suspension",
+    "workloadAffinityGroups",
+)
+"""Fields that the detector replaces; all others of an existing binding stay, the targets above all."""
+
+
+class MissingPriorityClassError(LookupError):
+    """The PriorityClass of a policy does not exist: the detector makes no binding."""
+
+
+def binding_spec(
+    before: Manifest | None,
+    *,
+    policy: ClaimingPolicy,
+    template: Template,
+    replicas: Replicas,
+    options: DetectorOptions,
+) -> dict[str, Any]:
+    """Return the spec of a binding after the detector has applied a policy.
+
+    Replicas that are not known stay as they are in the binding.
+
+    Args:
+        before: The spec of the existing binding; None if there is none.
+        policy: The policy that claims the template.
+        template: The template.
+        replicas: Of the template.
+        options: How the detector runs.
+
+    Raises:
+        MissingPriorityClassError: The policy names a PriorityClass that does not exist.
+    """
+    made = _made(policy, template, replicas, options)
+    suspended = None if before is None else before.get("suspension")
+    suspension = merged_suspension(suspended, policy.spec.get("suspension"))
+    if suspension is not None:
+        made["suspension"] = suspension
+    if before is None:
+        return made
+    kept = {name: value for name, value in before.items() if name not in _REPLACED}
+    made["resource"] = {**(before.get("resource") or {}), **made["resource"]}
+    if same_requirements(before.get("replicaRequirements"), made.get("replicaRequirements")):
+        _keep(made, before, ("replicaRequirements",))
+    if not replicas.known:
+        _keep(made, before, ("replicas", "replicaRequirements", "components"))
+    if not template.namespace:
+        for name in _ON_CREATION_ONLY:
+            made.pop(name, None)
+        _keep(made, before, (*_ON_CREATION_ONLY, "schedulePriority", "workloadAffinityGroups"))
+    return {**kept, **made}
+
+
+def _keep(made: dict[str, Any], before: Manifest, names: tuple[str, ...]) -> None:
+    for name in names:
+        if name in before:
+            made[name] = before[name]
+
+
+def _made(
+    policy: ClaimingPolicy, template: Template, replicas: Replicas, options: DetectorOptions
+) -> dict[str, Any]:
+    spec: dict[str, Any] = {"resource": _resource(template), "placement": policy.placement}
+    if policy.propagates_dependencies:
+        spec["propagateDeps"] = True
+    if policy.scheduler_name:
+        spec["schedulerName"] = policy.scheduler_name
+    for name in _COPIED:
+        if (value := policy.spec.get(name)) is not None:
+            spec[name] = value
+    if replicas.known and replicas.replicas:
+        spec["replicas"] = replicas.replicas
+    if replicas.known and replicas.requirements is not None:
+        spec["replicaRequirements"] = replicas.requirements
+    if template.namespace:
+        if options.workload_affinity and (groups := _groups(policy, template)):
+            spec["workloadAffinityGroups"] = groups
+        if options.priority_based_scheduling and policy.priority_class:
+            spec["schedulePriority"] = {"priority": _priority(policy, options)}
+    return spec
+
+
+def _resource(template: Template) -> dict[str, str]:
+    resource = {
+        "apiVersion": template.api_version,
+        "kind": template.kind,
+        "namespace": template.namespace,
+        "name": template.name,
+        "uid": template.uid,
+        "resourceVersion": template.resource_version,
+    }
+    return {name: value for name, value in resource.items() if value}
+
+
+def _priority(policy: ClaimingPolicy, options: DetectorOptions) -> int:
+    try:
+        return options.priority_classes[policy.priority_class]
+    except KeyError:
+        raise MissingPriorityClassError(policy.priority_class) from None
+
+
+def _groups(policy: ClaimingPolicy, template: Template) -> dict[str, str]:
+    """Return the groups of a template, by its labels.
+
+    Source: karmada v1.18.2 pkg/detector/detector.go getWorkloadAffinityGroups.
+    """
+    affinity, labels = policy.placement.get("workloadAffinity") or {}, template.labels or {}
+    groups = {}
+    for side, name in (("affinity", "affinityGroup"), ("antiAffinity", "antiAffinityGroup")):
+        key = (affinity.get(side) or {}).get("groupByLabelKey")
+        if key is not None and key in labels:
+            groups[name] = f"{key}={labels[key]}"
+    return groups
+
+
+def merged_suspension(before: Manifest | None, wanted: Manifest | None) -> dict[str, Any] | None:
+    """Return the suspension of a binding: that of the policy, and ``scheduling``, which others set; None without one."""
+    scheduling = None if before is None else before.get("scheduling")
+    if wanted is None and scheduling is None:
+        return None
+    return {**(wanted or {}), **({} if scheduling is None else {"scheduling": scheduling})}

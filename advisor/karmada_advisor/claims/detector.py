@@ -1,0 +1,444 @@
+"""Karmada's resource detector over objects in memory: its reactions to changes, until it has nothing more to do.
+
+The detector is a set of reconcilers, and its answer depends on what is claimed already. So its steps are repeated here, each
+with the conditions that upstream's has: a key of a template has a flag that says whether Karmada itself caused the change,
+because policies with ``activationPreference: Lazy`` apply only changes of users.
+
+Source: karmada v1.18.2 pkg/detector detector.go, policy.go, preemption.go, compare.go, claim.go;
+pkg/util/eventfilter/eventfilter.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from karmada_advisor.claims.binding_spec import MissingPriorityClassError, binding_spec
+from karmada_advisor.claims.events import (
+    Event,
+    PolicyDeleted,
+    PolicyWritten,
+    TemplateDeleted,
+    TemplateWritten,
+)
+from karmada_advisor.claims.options import DetectorOptions
+from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
+from karmada_advisor.claims.replica_reader import ReplicaReader
+from karmada_advisor.claims.selectors import Match
+from karmada_advisor.claims.state import BindingState, How, State
+from karmada_advisor.claims.template import UNCLAIMED, Template, TemplateKey
+from karmada_scheduler.api.manifest import Manifest
+from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, PROPAGATION_POLICY, PolicyKey
+
+
+class _Item(NamedTuple):
+    """A template in the queue, and whether Karmada itself caused the change."""
+
+    key: TemplateKey
+    by_karmada: bool
+
+
+class Detector:
+    """The detector; a change is made with ``react``, which returns when nothing more would happen.
+
+    Attributes:
+        state: The objects as they are now.
+        options: How it runs.
+        replicas: Reads the replicas of templates.
+        concerned: The templates that it has looked at.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        options: DetectorOptions,
+        *,
+        replicas: ReplicaReader | None = None,
+        templates_last: bool = False,
+    ) -> None:
+        """Start with settled objects: templates without a claim wait for a policy, or for an override policy.
+
+        Args:
+            state: The objects; they are changed.
+            options: How the detector runs.
+            replicas: Reads the replicas of templates; several detectors may have the same one.
+            templates_last: Whether several policies that one event concerns are all handled before any template. The
+                detector has a worker for policies and five for templates, so both happens; mostly, a template is done
+                before the next policy has written anything.
+        """
+        self.state = state
+        self.options = options
+        self.replicas = replicas or ReplicaReader(options)
+        self.concerned: dict[TemplateKey, None] = {}
+        self._queue: dict[_Item, None] = {}
+        self._failed: dict[_Item, None] = {}
+        self._failed_policies: dict[PolicyKey, None] = {}
+        self._created = 0
+        self._templates_last = templates_last
+        self._waiting: dict[TemplateKey, None] = {}
+        has_overrides = any(policy.overrides for policy in state.policies.values())
+        for key, template in state.templates.items():
+            if template.claim.policy is not None or self._is_ignored(template):
+                continue
+            best = self.best_policy(template) if has_overrides else None
+            if best is not None and self.lacks_overrides(best):
+                # Retried until the override policy, or another one, is there.
+                self._failed[_Item(key, by_karmada=False)] = None
+            else:
+                self._waiting[key] = None
+
+    def react(self, event: Event) -> None:
+        """Make one change, and let the detector settle.
+
+        Raises:
+            ManifestError: A policy or a template has a field of the wrong type.
+        """
+        self._take(event, self._store(event))
+        self._settle()
+
+    def react_to_all(self, events: Sequence[Event]) -> None:
+        """Make several changes at once: the detector sees the last state of all policies with its first step.
+
+        Raises:
+            ManifestError: As ``react``.
+        """
+        before = [(event, self._store(event)) for event in events]
+        for event, old in before:
+            self._take(event, old)
+        self._settle()
+
+    # -- events ---------------------------------------------------------------------------------
+
+    def _store(self, event: Event) -> ClaimingPolicy | Template | None:
+        """Change the objects; return the policy or template before."""
+        state = self.state
+        match event:
+            case PolicyWritten(manifest):
+                return self._store_policy(manifest)
+            case PolicyDeleted(key):
+                policy = state.policies.get(key)
+                if policy is not None:
+                    state.write_policy(replace(policy, deleting=True))
+                return policy
+            case TemplateWritten(template):
+                before = state.templates.get(template.key)
+                state.write_template(template)
+                return before
+            case TemplateDeleted(key):
+                state.delete_template(key)
+                return None
+
+    def _store_policy(self, manifest: Manifest) -> ClaimingPolicy | None:
+        self._created += 1
+        key = read_policy(manifest).key
+        policy = read_policy(manifest, permanent_id=f"{key}#{self._created}")
+        before = self.state.policies.get(policy.key)
+        if before is not None and not before.deleting:
+            policy = replace(policy, permanent_id=before.permanent_id)
+        else:
+            before = None
+        self.state.write_policy(policy)
+        return before
+
+    def _take(self, event: Event, before: ClaimingPolicy | Template | None) -> None:
+        """Do what the handlers of an event do."""
+        match event:
+            case PolicyWritten(manifest):
+                key = read_policy(manifest).key
+                assert before is None or isinstance(before, ClaimingPolicy)
+                self._policy_written(key, before)
+            case PolicyDeleted(key):
+                if (policy := self.state.policies.get(key)) is not None and policy.deleting:
+                    self._release_all(policy)
+                    self.state.delete_policy(key)
+            case TemplateWritten(template):
+                assert before is None or isinstance(before, Template)
+                self._template_written(template.key, before)
+            case TemplateDeleted(key):
+                self._waiting.pop(key, None)
+
+    def _policy_written(self, key: PolicyKey, before: ClaimingPolicy | None) -> None:
+        policy = self.state.policies.get(key)
+        if policy is None or policy.deleting or (before is not None and before.spec == policy.spec):
+            return  # an edit without effect on the spec has the same generation
+        self._handle_policy(policy)
+        if before is not None and self.options.preemption and policy.priority < before.priority:
+            for other in self._between(policy, before.priority):
+                if not self._templates_last:
+                    self._drain()
+                self._handle_policy(other)
+
+    def _between(self, policy: ClaimingPolicy, priority: int) -> list[ClaimingPolicy]:
+        """Return the policies that may take templates from one whose priority has been lowered, highest first."""
+        found = [
+            each
+            for each in self.state.policies_of(policy.key.kind, policy.key.namespace)
+            if each.preempts and policy.priority < each.priority < priority
+        ]
+        return sorted(found, key=lambda each: -each.priority)
+
+    def _template_written(self, key: TemplateKey, before: Template | None) -> None:
+        template = self.state.templates[key]
+        if template.is_skipped(self.options.skipped_namespaces):
+            return
+        by_karmada = False
+        if before is not None:
+            now, old = _watched(template), _watched(before)
+            if now is not None and now == old:
+                return
+            is_of_users = now is None or _of_users(now) != _of_users(old)
+            by_karmada = self._is_claimed_by_lazy(template) and not is_of_users
+        self._enqueue(key, by_karmada=by_karmada)
+
+    def _template_changed(self, template: Template) -> None:
+        """Do what follows when the detector has written a template."""
+        if not template.is_skipped(self.options.skipped_namespaces):
+            self._enqueue(template.key, by_karmada=self._is_claimed_by_lazy(template))
+
+    def _is_claimed_by_lazy(self, template: Template) -> bool:
+        policy = self.state.policy_of(template.claim.policy)
+        return policy is not None and policy.is_lazy
+
+    # -- the queue ------------------------------------------------------------------------------
+
+    def _enqueue(self, key: TemplateKey, *, by_karmada: bool) -> None:
+        self._queue[_Item(key, by_karmada)] = None
+
+    def _settle(self) -> None:
+        """Reconcile until nothing is queued, and what failed would fail again."""
+        while True:
+            self._drain()
+            version, failed, policies = self.state.version, self._failed, self._failed_policies
+            if not failed and not policies:
+                return
+            self._failed, self._failed_policies = {}, {}
+            for key in policies:
+                if (policy := self.state.policies.get(key)) is not None and not policy.deleting:
+                    self._handle_policy(policy)
+            self._queue.update(failed)
+            self._drain()
+            if self.state.version == version:
+                return
+
+    def _drain(self) -> None:
+        while self._queue:
+            item = next(iter(self._queue))
+            del self._queue[item]
+            self.concerned[item.key] = None
+            self._reconcile(item)
+
+    # -- templates ------------------------------------------------------------------------------
+
+    def _is_ignored(self, template: Template) -> bool:
+        return template.is_claimed_by_controller or template.is_skipped(self.options.skipped_namespaces)
+
+    def _reconcile(self, item: _Item) -> None:
+        template = self.state.templates.get(item.key)
+        if template is None or template.is_claimed_by_controller:
+            self._waiting.pop(item.key, None)
+            return
+        claimed_by = template.claim.policy
+        if claimed_by is not None:
+            self._apply_claimed(template, claimed_by, item)
+            return
+        policy = self.best_policy(template)
+        if policy is None:
+            self._waiting[item.key] = None
+        elif self.lacks_overrides(policy):
+            self._failed[item] = None
+        else:
+            self._waiting.pop(item.key, None)
+            self._apply(template, policy, item)
+
+    def _apply_claimed(self, template: Template, claimed_by: PolicyKey, item: _Item) -> None:
+        policy = self.state.policies.get(claimed_by)
+        if policy is None:
+            self._release(template, claimed_by.kind, template.claim.id_of(claimed_by.kind), How.ABSENCE)
+        elif policy.deleting:
+            self._failed[item] = None
+        elif policy.match(template) is Match.NONE:
+            return
+        elif self.lacks_overrides(policy):
+            self._failed[item] = None
+        else:
+            self._apply(template, policy, item)
+
+    def best_policy(self, template: Template) -> ClaimingPolicy | None:
+        """Return the policy that would claim a template if nothing claimed it; None if none matches."""
+        if template.namespace:
+            found = self.state.highest(PROPAGATION_POLICY, template)
+            if found is not None:
+                return found
+        return self.state.highest(CLUSTER_PROPAGATION_POLICY, template)
+
+    def lacks_overrides(self, policy: ClaimingPolicy) -> bool:
+        """Return whether an override policy that a policy depends on does not exist."""
+        existing = self.options.overrides
+        return existing is not None and any(
+            (policy.key.namespace, name) not in existing for name in policy.overrides
+        )
+
+    def _apply(self, template: Template, policy: ClaimingPolicy, item: _Item) -> None:
+        template = self._claim(template, policy, How.MATCH)
+        if item.by_karmada and policy.is_lazy:
+            return
+        before = self.state.bindings.get(template.key.binding)
+        if before is not None and before.owner and template.uid and before.owner != template.uid:
+            self._failed[item] = None
+            return
+        try:
+            spec = self.spec_of(policy, template, None if before is None else before.spec)
+        except MissingPriorityClassError:
+            self._failed[item] = None
+            return
+        claim = (UNCLAIMED if before is None else before.claim).by(policy.key, policy.permanent_id)
+        if policy.is_namespaced and claim.cluster_id:
+            claim = claim.without(CLUSTER_PROPAGATION_POLICY)
+        key = template.key
+        self.state.write_binding(BindingState(key.binding, claim, spec, key, template.uid))
+
+    def spec_of(self, policy: ClaimingPolicy, template: Template, before: Manifest | None) -> dict[str, Any]:
+        """Return the spec of a template's binding after a policy is applied.
+
+        Raises:
+            MissingPriorityClassError: The policy names a PriorityClass that does not exist.
+            ManifestError: A field of the template has the wrong type.
+        """
+        return binding_spec(
+            before,
+            policy=policy,
+            template=template,
+            replicas=self.replicas.of(template),
+            options=self.options,
+        )
+
+    def _claim(self, template: Template, policy: ClaimingPolicy, how: How) -> Template:
+        claim = template.claim
+        if claim.id_of(policy.key.kind) == policy.permanent_id and not (
+            policy.is_namespaced and claim.cluster_id
+        ):
+            return template
+        if policy.is_namespaced and claim.cluster_id:
+            claim = claim.without(CLUSTER_PROPAGATION_POLICY)
+        claimed = self.state.claim_template(template, claim.by(policy.key, policy.permanent_id), how)
+        if claimed is not template:
+            self._template_changed(claimed)
+        return claimed
+
+    def _release(self, template: Template, kind: str, permanent_id: str, how: How) -> None:
+        """Remove a claim from the binding, then from the template, if it is that of the given id."""
+        key = template.key.binding
+        binding = self.state.bindings.get(key)
+        if binding is not None and binding.claim.id_of(kind) == permanent_id:
+            self.state.release_binding(key, kind)
+        if template.claim.id_of(kind) == permanent_id:
+            self._release_template(template, kind, how)
+
+    def _release_template(self, template: Template, kind: str, how: How) -> None:
+        released = self.state.claim_template(template, template.claim.without(kind), how)
+        if released is not template:
+            self._template_changed(released)
+
+    # -- policies -------------------------------------------------------------------------------
+
+    def _handle_policy(self, policy: ClaimingPolicy) -> None:
+        """Do what the detector does for a created or edited policy."""
+        for binding in self.state.bindings_of(policy):
+            template = self.state.templates.get(binding.template)
+            if template is not None and policy.match(template) is Match.NONE:
+                self._release_template(template, policy.key.kind, How.SELECTORS)
+                self.state.release_binding(binding.key, policy.key.kind)
+        for binding in self.state.bindings_of(policy):
+            self._enqueue(binding.template, by_karmada=policy.is_lazy)
+        matched = [key for key in self._waiting if policy.match(self.state.templates[key]) is not Match.NONE]
+        if matched and self.lacks_overrides(policy):
+            self._failed_policies[policy.key] = None
+            return
+        for key in matched:
+            del self._waiting[key]
+            self._enqueue(key, by_karmada=policy.is_lazy)
+        if policy.preempts and self.options.preemption:
+            self._preempt(policy)
+
+    def _release_all(self, policy: ClaimingPolicy) -> None:
+        """Do what the detector does for a deleted policy: bindings stay, claims go."""
+        if not policy.permanent_id:
+            return
+        for template in self.state.templates_of(policy):
+            if any(
+                (each.api_version, each.kind) == (template.api_version, template.kind)
+                and (not each.namespace or each.namespace == template.namespace)
+                for each in policy.selectors
+            ):
+                self._release(template, policy.key.kind, policy.permanent_id, How.DELETION)
+
+    def _preempt(self, policy: ClaimingPolicy) -> None:
+        for each in policy.selectors:
+            template = self.state.templates.get(
+                TemplateKey(each.api_version, each.kind, each.namespace, each.name)
+            )
+            if template is None or template.deleting:
+                continue
+            claim = template.claim
+            if policy.is_namespaced and claim.namespace and claim.name:
+                other = PolicyKey(PROPAGATION_POLICY, claim.namespace, claim.name)
+                if not self._preempt_from(other, template, policy):
+                    continue
+                template = self.state.templates[template.key]
+            if template.claim.cluster_name:
+                if policy.is_namespaced:
+                    self._claim(template, policy, How.PREEMPTION)
+                else:
+                    other = PolicyKey(CLUSTER_PROPAGATION_POLICY, "", template.claim.cluster_name)
+                    self._preempt_from(other, template, policy)
+
+    def _preempt_from(self, other: PolicyKey, template: Template, policy: ClaimingPolicy) -> bool:
+        """Take a template from a policy of the same kind with a lower priority; return False after an error."""
+        if other == policy.key:
+            return True
+        claiming = self.state.policies.get(other)
+        if claiming is None:
+            self._failed_policies[policy.key] = None
+            return False
+        if policy.priority > claiming.priority:
+            self._claim(template, policy, How.PREEMPTION)
+        return True
+
+
+_METADATA_IGNORED = frozenset({"managedFields", "resourceVersion"})
+
+
+def _watched(template: Template) -> dict[str, Any] | None:
+    """Return what the detector compares of a template before and after a change; None if it is not known."""
+    if template.manifest is None:
+        return None
+    metadata = {
+        name: value
+        for name, value in (template.manifest.get("metadata") or {}).items()
+        if name not in _METADATA_IGNORED
+    }
+    return {
+        **{name: value for name, value in template.manifest.items() if name != "status"},
+        "metadata": metadata,
+    }
+
+
+_KARMADA = ".karmada.io"
+_SKIP_PROPAGATION_LABEL = "namespace.karmada.io/skip-auto-propagation"
+
+
+def _of_users(content: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the part of it that Karmada itself does not write."""
+    if content is None:
+        return None
+    metadata = {name: value for name, value in content["metadata"].items() if name != "generation"}
+    for field in ("labels", "annotations"):
+        kept = {
+            name: value
+            for name, value in (metadata.pop(field, None) or {}).items()
+            if _KARMADA not in name or (field == "labels" and name == _SKIP_PROPAGATION_LABEL)
+        }
+        if kept:
+            metadata[field] = kept
+    return {**content, "metadata": metadata}

@@ -1,0 +1,190 @@
+"""A policy as the detector reads it: what it selects, when it takes precedence, and what bindings receive from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from karmada_advisor.claims.defaults import stored_spec
+from karmada_advisor.claims.selectors import Match, Selector, read_selector
+from karmada_advisor.claims.template import Template
+from karmada_scheduler.api.manifest import (
+    Manifest,
+    ManifestError,
+    read_boolean,
+    read_integer,
+    read_mapping,
+    read_mappings,
+    read_optional_mapping,
+    read_required_text,
+    read_text,
+    read_text_map,
+    read_texts,
+)
+from karmada_scheduler.api.policy import ID_LABELS, PROPAGATION_POLICY, PolicyKey
+
+LAZY: Final = "Lazy"
+ALWAYS: Final = "Always"
+
+
+@dataclass(frozen=True)
+class ClaimingPolicy:
+    """A PropagationPolicy or ClusterPropagationPolicy, with all defaults.
+
+    Attributes:
+        key: Its name.
+        permanent_id: The id that the webhook gives to a policy when it is created; the claims of its templates and
+            bindings carry it.
+        selectors: Of templates.
+        priority: Higher takes precedence.
+        preempts: Whether it takes templates from policies that claim them (``preemption: Always``).
+        is_lazy: Whether its changes reach a binding only when the template changes.
+        overrides: Names of the override policies without which it claims nothing (``dependentOverrides``).
+        scheduler_name: ``spec.schedulerName``.
+        priority_class: The PriorityClass of ``spec.schedulePriority``; empty without one.
+        deleting: Whether it is being deleted.
+        spec: As the API server stores it.
+    """
+
+    key: PolicyKey
+    permanent_id: str
+    selectors: tuple[Selector, ...]
+    priority: int
+    preempts: bool
+    is_lazy: bool
+    overrides: tuple[str, ...]
+    scheduler_name: str
+    priority_class: str
+    deleting: bool
+    spec: Mapping[str, Any]
+
+    @property
+    def is_namespaced(self) -> bool:
+        """Whether it is a PropagationPolicy."""
+        return self.key.kind == PROPAGATION_POLICY
+
+    @property
+    def propagates_dependencies(self) -> bool:
+        """Whether dependencies follow (``spec.propagateDeps``)."""
+        return read_boolean(self.spec, "propagateDeps", "spec")
+
+    @property
+    def placement(self) -> Mapping[str, Any]:
+        """``spec.placement``; the same object for all bindings of the policy."""
+        return read_mapping(self.spec, "placement", "spec")
+
+    @cached_property
+    def has_label_selectors(self) -> bool:
+        """Whether some selector needs the labels of templates."""
+        return any(each.labels is not None for each in self.selectors)
+
+    @cached_property
+    def is_broad(self) -> bool:
+        """Whether no selector has a name or a namespace, so that templates with equal ``selectable`` match alike."""
+        return not any(each.name or each.namespace for each in self.selectors)
+
+    def matched(self, templates: Iterable[Sequence[Template]]) -> Iterator[Template]:
+        """Yield those of some templates that it matches.
+
+        Args:
+            templates: Groups of templates with equal ``selectable``.
+        """
+        for group in templates:
+            if not self.is_broad:
+                yield from (each for each in group if self.match(each) is not Match.NONE)
+            elif self.match(group[0]) is not Match.NONE:
+                yield from group
+
+    def match(self, template: Template) -> Match:
+        """Return how it matches a template: the best of its selectors.
+
+        A label selector whose template has unknown labels matches if the policy claims the template already.
+
+        Source: karmada v1.18.2 pkg/util/selector.go ResourceMatchSelectorsPriority.
+        """
+        key = template.key
+        selectors = self.by_type.get((key.api_version, key.kind))
+        if selectors is None:
+            return Match.NONE
+        assumed = template.labels is None and self.claims(template)
+        return max(each.match(template, assumed=assumed) for each in selectors)
+
+    @cached_property
+    def by_type(self) -> Mapping[tuple[str, str], list[Selector]]:
+        """The selectors by apiVersion and kind of templates."""
+        found: dict[tuple[str, str], list[Selector]] = {}
+        for each in self.selectors:
+            found.setdefault((each.api_version, each.kind), []).append(each)
+        return found
+
+    def claims(self, template: Template) -> bool:
+        """Return whether the metadata of a template names this policy, whatever its id."""
+        claim = template.claim
+        if self.is_namespaced:
+            return (claim.namespace, claim.name) == (self.key.namespace, self.key.name)
+        return claim.cluster_name == self.key.name
+
+
+def highest(policies: Iterable[ClaimingPolicy], template: Template) -> ClaimingPolicy | None:
+    """Return the policy that claims a template first, None if none matches it.
+
+    The higher ``spec.priority`` comes first, then a match by name before one by labels before one of all, then the smaller
+    name.
+
+    Args:
+        policies: By priority, the highest first.
+        template: The template.
+
+    Source: karmada v1.18.2 pkg/detector/compare.go.
+    """
+    best: tuple[int, int, str] | None = None
+    found: ClaimingPolicy | None = None
+    for policy in policies:
+        if found is not None and policy.priority < found.priority:
+            break
+        if policy.deleting or (match := policy.match(template)) is Match.NONE:
+            continue
+        order = (-policy.priority, -match, policy.key.name)
+        if best is None or order < best:
+            best, found = order, policy
+    return found
+
+
+def read_policy(manifest: Manifest, *, permanent_id: str = "") -> ClaimingPolicy:
+    """Read a policy of policy.karmada.io/v1alpha1, with the defaults of the CRD and of the webhook.
+
+    Args:
+        manifest: The policy, as a user wrote it or as the API server has it.
+        permanent_id: The id if the manifest has none, because it is not stored yet.
+
+    Raises:
+        ManifestError: A field is missing or of the wrong type.
+    """
+    kind = manifest.get("kind")
+    if not isinstance(kind, str) or kind not in ID_LABELS:
+        raise ManifestError("kind", f"expected {' or '.join(ID_LABELS)}, got {kind!r}")
+    metadata = read_mapping(manifest, "metadata", "")
+    namespace = read_text(metadata, "namespace", "metadata") if kind == PROPAGATION_POLICY else ""
+    if kind == PROPAGATION_POLICY and not namespace:
+        raise ManifestError("metadata.namespace", "is missing")
+    spec = stored_spec(read_mapping(manifest, "spec", ""), namespace=namespace)
+    priority = read_optional_mapping(spec, "schedulePriority", "spec") or {}
+    found = read_text_map(metadata, "labels", "metadata").get(ID_LABELS[kind], "")
+    return ClaimingPolicy(
+        key=PolicyKey(kind, namespace, read_required_text(metadata, "name", "metadata")),
+        permanent_id=found or permanent_id,
+        selectors=tuple(
+            read_selector(each, f"spec.resourceSelectors[{index}]")
+            for index, each in enumerate(read_mappings(spec, "resourceSelectors", "spec"))
+        ),
+        priority=read_integer(spec, "priority", "spec", bits=32),
+        preempts=read_text(spec, "preemption", "spec") == ALWAYS,
+        is_lazy=read_text(spec, "activationPreference", "spec") == LAZY,
+        overrides=read_texts(spec, "dependentOverrides", "spec"),
+        scheduler_name=read_text(spec, "schedulerName", "spec"),
+        priority_class=read_text(priority, "priorityClassName", "spec.schedulePriority"),
+        deleting=metadata.get("deletionTimestamp") is not None,
+        spec=spec,
+    )

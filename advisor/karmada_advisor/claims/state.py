@@ -1,0 +1,240 @@
+"""Templates, policies and bindings as the detector changes them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from karmada_advisor.claims.policy import ClaimingPolicy, highest
+from karmada_advisor.claims.template import Claim, Template, TemplateKey, read_claim
+from karmada_scheduler.api.binding_spec import BindingKey
+from karmada_scheduler.api.manifest import Manifest, read_mapping, read_mappings, read_text
+from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, PROPAGATION_POLICY, PolicyKey
+
+
+class How(Enum):
+    """By which step of the detector a template was claimed or released."""
+
+    MATCH = "match"
+    PREEMPTION = "preemption"
+    SELECTORS = "selectors"
+    DELETION = "deletion"
+    ABSENCE = "absence"
+
+
+@dataclass(frozen=True, slots=True)
+class BindingState:
+    """A binding.
+
+    Attributes:
+        key: Its name.
+        claim: The policy in its metadata, which may differ from that of its template.
+        spec: Its spec.
+        template: The template that it names.
+        owner: The uid of the template that it was made for; empty if it is not known.
+    """
+
+    key: BindingKey
+    claim: Claim
+    spec: Mapping[str, Any]
+    template: TemplateKey
+    owner: str = ""
+
+
+def read_binding(manifest: Manifest) -> BindingState:
+    """Read what the detector needs of a binding.
+
+    Raises:
+        ManifestError: A field is missing or of the wrong type.
+    """
+    metadata, spec = read_mapping(manifest, "metadata", ""), read_mapping(manifest, "spec", "")
+    resource = read_mapping(spec, "resource", "spec")
+    key = TemplateKey(
+        *(read_text(resource, name, "spec.resource") for name in ("apiVersion", "kind", "namespace", "name"))
+    )
+    owners = read_mappings(metadata, "ownerReferences", "metadata")
+    return BindingState(
+        key=BindingKey(
+            read_text(manifest, "kind", ""),
+            read_text(metadata, "namespace", "metadata"),
+            read_text(metadata, "name", "metadata"),
+        ),
+        claim=read_claim(metadata),
+        spec=spec,
+        template=key,
+        owner=next((str(each.get("uid") or "") for each in owners if each.get("controller")), ""),
+    )
+
+
+class State:
+    """All objects that the detector reads, with the lists by which it finds them.
+
+    Attributes:
+        policies: By name.
+        templates: By type and name.
+        bindings: By name.
+        steps: How each template was claimed or released, oldest first.
+        version: Grows with every change.
+    """
+
+    def __init__(
+        self,
+        templates: Iterable[Template],
+        policies: Iterable[ClaimingPolicy],
+        bindings: Iterable[BindingState],
+    ) -> None:
+        self.policies = {each.key: each for each in policies}
+        self.templates = {each.key: each for each in templates}
+        self.bindings = {each.key: each for each in bindings}
+        self.steps: dict[TemplateKey, list[How]] = {}
+        self.version = 0
+        self._by_namespace: dict[tuple[str, str], list[ClaimingPolicy]] | None = None
+        self._candidates: dict[tuple[str, str, str, str], list[ClaimingPolicy]] = {}
+        self._highest: dict[Hashable, ClaimingPolicy | None] = {}
+        self._bindings_by_id: dict[tuple[str, str], dict[BindingKey, None]] = defaultdict(dict)
+        self._templates_by_id: dict[tuple[str, str], dict[TemplateKey, None]] = defaultdict(dict)
+        for binding in self.bindings.values():
+            self._index(self._bindings_by_id, binding.key, binding.claim)
+        for template in self.templates.values():
+            self._index(self._templates_by_id, template.key, template.claim)
+
+    def copy(self) -> State:
+        """Return an independent copy, without the steps so far."""
+        return State(self.templates.values(), self.policies.values(), self.bindings.values())
+
+    def policies_of(self, kind: str, namespace: str) -> Sequence[ClaimingPolicy]:
+        """Return the policies of a kind in a namespace, in the order of their names; cluster-wide ones are in none."""
+        if self._by_namespace is None:
+            self._by_namespace = defaultdict(list)
+            for key in sorted(self.policies):
+                self._by_namespace[key.kind, key.namespace].append(self.policies[key])
+        return self._by_namespace.get((kind, namespace), ())
+
+    def candidates(self, kind: str, template: Template) -> Sequence[ClaimingPolicy]:
+        """Return the policies of a kind with a selector for a template's type, by priority, the highest first."""
+        namespace = template.namespace if kind == PROPAGATION_POLICY else ""
+        place = (kind, namespace, template.api_version, template.kind)
+        found = self._candidates.get(place)
+        if found is None:
+            matching = [
+                each
+                for each in self.policies_of(kind, namespace)
+                if (template.api_version, template.kind) in each.by_type
+            ]
+            found = self._candidates[place] = sorted(matching, key=lambda each: -each.priority)
+        return found
+
+    def highest(self, kind: str, template: Template) -> ClaimingPolicy | None:
+        """Return the policy of a kind that claims a template first, None if none matches it."""
+        key = (kind, template.namespace, template.selectable)
+        if key in self._highest:
+            return self._highest[key]
+        candidates = self.candidates(kind, template)
+        found = highest(candidates, template)
+        if all(each.is_broad for each in candidates):
+            self._highest[key] = found
+        return found
+
+    def selectable_groups(self) -> list[list[Template]]:
+        """Return the templates in groups with equal ``selectable``."""
+        groups: dict[Hashable, list[Template]] = defaultdict(list)
+        for each in self.templates.values():
+            groups[each.selectable].append(each)
+        return list(groups.values())
+
+    def write_policy(self, policy: ClaimingPolicy) -> None:
+        """Create or replace a policy."""
+        self.policies[policy.key] = policy
+        self._by_namespace = None
+        self._candidates.clear()
+        self._highest.clear()
+
+    def delete_policy(self, key: PolicyKey) -> None:
+        """Delete a policy; the claims in its name stay."""
+        del self.policies[key]
+        self._by_namespace = None
+        self._candidates.clear()
+        self._highest.clear()
+
+    def bindings_of(self, policy: ClaimingPolicy) -> list[BindingState]:
+        """Return the bindings whose labels have the id of a policy; of a PropagationPolicy in its namespace only."""
+        keys = self._bindings_by_id.get((policy.key.kind, policy.permanent_id), {})
+        return [
+            self.bindings[key]
+            for key in keys
+            if not policy.is_namespaced or key.namespace == policy.key.namespace
+        ]
+
+    def templates_of(self, policy: ClaimingPolicy) -> list[Template]:
+        """Return the templates whose labels have the id of a policy."""
+        return [
+            self.templates[key]
+            for key in self._templates_by_id.get((policy.key.kind, policy.permanent_id), {})
+        ]
+
+    def claim_template(self, template: Template, claim: Claim, how: How) -> Template:
+        """Write the claim of a template; return the template as it is now."""
+        if claim == template.claim:
+            return template
+        self._unindex(self._templates_by_id, template.key, template.claim)
+        self._index(self._templates_by_id, template.key, claim)
+        self.steps.setdefault(template.key, []).append(how)
+        changed = template.with_claim(claim)
+        self.templates[template.key] = changed
+        self.version += 1
+        return changed
+
+    def write_template(self, template: Template) -> None:
+        """Create or replace a template; an existing one keeps its claim."""
+        before = self.templates.get(template.key)
+        if before is not None:
+            template = template.with_claim(before.claim)
+        else:
+            self._index(self._templates_by_id, template.key, template.claim)
+        self.templates[template.key] = template
+        self.version += 1
+
+    def delete_template(self, key: TemplateKey) -> None:
+        """Delete a template and its binding."""
+        template, binding = self.templates.pop(key, None), self.bindings.pop(key.binding, None)
+        if template is not None:
+            self._unindex(self._templates_by_id, key, template.claim)
+        if binding is not None:
+            self._unindex(self._bindings_by_id, binding.key, binding.claim)
+        self.version += 1
+
+    def write_binding(self, binding: BindingState) -> None:
+        """Create or replace a binding."""
+        before = self.bindings.get(binding.key)
+        if before is not None:
+            if before.claim == binding.claim and before.spec == binding.spec:
+                return
+            self._unindex(self._bindings_by_id, binding.key, before.claim)
+        self._index(self._bindings_by_id, binding.key, binding.claim)
+        self.bindings[binding.key] = binding
+        self.version += 1
+
+    def release_binding(self, key: BindingKey, kind: str) -> None:
+        """Remove the metadata of policies of a kind from a binding."""
+        binding = self.bindings.get(key)
+        if binding is not None:
+            self.write_binding(replace(binding, claim=binding.claim.without(kind)))
+
+    @staticmethod
+    def _index(index: dict[tuple[str, str], dict[Any, None]], key: object, claim: Claim) -> None:
+        for kind in (PROPAGATION_POLICY, CLUSTER_PROPAGATION_POLICY):
+            if found := claim.id_of(kind):
+                index[kind, found][key] = None
+
+    @staticmethod
+    def _unindex(index: dict[tuple[str, str], dict[Any, None]], key: object, claim: Claim) -> None:
+        for kind in (PROPAGATION_POLICY, CLUSTER_PROPAGATION_POLICY):
+            if found := claim.id_of(kind):
+                index[kind, found].pop(key, None)
+
+    def policy_of(self, key: PolicyKey | None) -> ClaimingPolicy | None:
+        """Return a policy, None if there is none."""
+        return None if key is None else self.policies.get(key)

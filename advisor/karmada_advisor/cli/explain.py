@@ -1,0 +1,412 @@
+"""``karmada-pyscheduler explain``: why a binding is where it is, or nowhere.
+
+Reads the objects of a control plane, or files as ``simulate`` reads them, and decides again by the same rules. Nothing is
+written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from karmada_advisor.cli import explain_all
+from karmada_advisor.cli.explain_watch import watched
+from karmada_advisor.explain.amounts import counted
+from karmada_advisor.explain.causes_capacity import may_be_overcommitted
+from karmada_advisor.explain.explain import explain
+from karmada_advisor.explain.model import BindingHead, Explanation, Provenance, Tense
+from karmada_advisor.explain.process_view import ProcessView
+from karmada_advisor.explain.unclaimed import explain_unclaimed
+from karmada_advisor.sources import capture, rules
+from karmada_advisor.sources import objects as objects_source
+from karmada_advisor.sources.anonymous import anonymous
+from karmada_advisor.sources.bindings import possible_keys
+from karmada_advisor.sources.inputs import explaining
+from karmada_advisor.sources.objects import NoAnswerError, Objects, add_other_bindings, captured, gather
+from karmada_advisor.sources.process import read_process, use_rules
+from karmada_advisor.sources.remedies import with_claiming_remedies, with_remedies
+from karmada_advisor.sources.times import seconds
+from karmada_advisor.state.reading import unreadable
+from karmada_advisor.views.fields import as_json, as_yaml, explanation_fields, summary_fields
+from karmada_advisor.views.html import explanation_html
+from karmada_advisor.views.layout import Style
+from karmada_advisor.views.markdown import explanation_markdown
+from karmada_advisor.views.overview_text import overview_text
+from karmada_advisor.views.printable import printable, with_printable_texts
+from karmada_advisor.views.text import explanation_text
+from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.config import features
+from karmada_scheduler.framework.profile.factory import Registration
+
+GOOD: Final = 0
+NOT_GOOD: Final = 1
+NO_ANSWER: Final = 2
+
+_REMEDY_SECONDS: Final = 2.0
+_WATCH_SECONDS: Final = 600.0
+_DEFAULT_WIDTH: Final = 100
+_LEAST_WIDTH: Final = 40
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command to the command line."""
+    parser = subparsers.add_parser(
+        "explain",
+        help="why a binding is where it is, or nowhere",
+        description="Explain the placement of a binding: the answer, the step that decided it, and the evidence. "
+        "(karmadactl explain is another command: it documents the fields of an object.)",
+        epilog="Exit status: 0 it is placed, or has nothing to place; 1 it is not placed; 2 there is no answer "
+        "(bad input, unknown binding, forbidden).",
+    )
+    parser.add_argument(
+        "name",
+        nargs="?",
+        default="",
+        metavar="[KIND/]NAME",
+        help="the binding (rb/NAME, crb/NAME), or the workload that it propagates (deployment/NAME)",
+    )
+    parser.add_argument(
+        "-n",
+        "--namespace",
+        default="",
+        help="namespace of the binding (default default); without a name, all bindings in it",
+    )
+    explain_all.add_arguments(parser)
+    objects_source.add_arguments(parser)
+    objects_source.add_quota_argument(parser)
+    rules.add_arguments(parser)
+    parser.add_argument(
+        "--from",
+        dest="process",
+        default="",
+        metavar="URL",
+        help="the running scheduler, for its record and its queue: http://localhost:10353 after kubectl port-forward "
+        "(it needs --explain-bind-address); its profiles, plugins, arguments and feature gates are used",
+    )
+    parser.add_argument(
+        "--capture",
+        default="",
+        metavar="FILE",
+        help="also write all that the answer is made of into a file, for --replay and for bug reports",
+    )
+    parser.add_argument(
+        "--anonymise",
+        action="store_true",
+        help="with --capture: replace names by numbers, so that the reasons stay the same",
+    )
+    parser.add_argument(
+        "--no-remedies",
+        dest="remedies",
+        action="store_false",
+        help="do not search for changes that place a binding which is not placed",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        default=_REMEDY_SECONDS,
+        metavar="TIME",
+        help=f"of that search (default {_REMEDY_SECONDS:g}s); why-not searches on",
+    )
+    add_output_arguments(parser, "markdown", "html")
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", help="only the answer, the steps, and what is wrong"
+    )
+    parser.add_argument(
+        "-w",
+        "--watch",
+        nargs="?",
+        type=seconds,
+        const=_WATCH_SECONDS,
+        metavar="TIME",
+        help=f"print each change of the state until the binding is placed, for this time at most (default {_WATCH_SECONDS:g}s)",
+    )
+
+
+def add_output_arguments(parser: argparse.ArgumentParser, *documents: str) -> None:
+    """Add the flags for the output; ``documents`` are further formats."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("json", "text", "yaml", *documents),
+        default="text",
+        help="what to print (default text)",
+    )
+    parser.add_argument(
+        "--width",
+        type=_width,
+        metavar="N",
+        help=f"columns of the text (default: the terminal, or {_DEFAULT_WIDTH})",
+    )
+    parser.add_argument(
+        "--color",
+        choices=("always", "auto", "never"),
+        default="auto",
+        help="colours; they only repeat what words say (default auto, and never with NO_COLOR)",
+    )
+    parser.add_argument("--all", action="store_true", help="do not fold long lists")
+
+
+def _width(written: str) -> int:
+    width = int(written)
+    if width < _LEAST_WIDTH:
+        raise argparse.ArgumentTypeError(f"at least {_LEAST_WIDTH} columns are needed, got {width}")
+    return width
+
+
+def style_of(arguments: argparse.Namespace) -> Style:
+    """Return how to write text, from the flags and the terminal."""
+    terminal = sys.stdout.isatty()
+    colour = arguments.color == "always" or (
+        arguments.color == "auto" and terminal and not os.environ.get("NO_COLOR")
+    )
+    width = arguments.width
+    if width is None:
+        width = shutil.get_terminal_size((_DEFAULT_WIDTH, 24)).columns if terminal else _DEFAULT_WIDTH
+    return Style(max(_LEAST_WIDTH, width), colour, arguments.all)
+
+
+def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
+    """Run the command; return its exit status.
+
+    Args:
+        arguments: As parsed.
+        own: The plugins of a main program of the user's own.
+    """
+    try:
+        with redirect_stdout(sys.stderr):  # keeps the output of plugins out of the result
+            text, status = _answer(arguments, own)
+    except NoAnswerError as error:
+        for line in str(error).splitlines():
+            _print_error(f"Error: {line}")
+        return NO_ANSWER
+    sys.stdout.write(text)
+    sys.stdout.flush()
+    return status
+
+
+def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple[str, int]:
+    """Return what to print, and the exit status.
+
+    Raises:
+        NoAnswerError: There is no answer.
+    """
+    if explain_all.is_asked(arguments):
+        if not arguments.replay:
+            return _of_all(arguments, own)
+        with capture.replayed(arguments) as found:
+            return _of_all(found.arguments, own)
+    arguments.namespace = arguments.namespace or "default"
+    if arguments.watch is not None:
+        _watch(arguments, own)
+    explanation, problems = _explanation(arguments, own)
+    return _written(explanation, arguments), _status(explanation.is_good, problems)
+
+
+def _status(is_good: bool, problems: Sequence[str]) -> int:  # noqa: FBT001 (as the field)
+    if problems:
+        return NO_ANSWER
+    return GOOD if is_good else NOT_GOOD
+
+
+def _of_all(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple[str, int]:
+    """Return all bindings by state and cause, and the exit status.
+
+    Raises:
+        NoAnswerError: There is no answer.
+    """
+    if arguments.watch is not None or arguments.capture or arguments.output in {"markdown", "html"}:
+        raise NoAnswerError("--watch, --capture, -o markdown and -o html are about one binding")
+    if arguments.process:
+        use_rules(arguments)
+    found, problems, warnings = explain_all.summary(arguments, own)
+    for problem in (*problems, *warnings):
+        _print_error(problem)
+    match arguments.output:
+        case "json":
+            text = as_json(summary_fields(found))
+        case "yaml":
+            text = as_yaml(summary_fields(found))
+        case _:
+            text = overview_text(with_printable_texts(found), style_of(arguments))
+    return text, _status(found.is_good, problems)
+
+
+def _watch(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
+    """Print each change of the state of a binding until it is placed.
+
+    Raises:
+        NoAnswerError: The binding cannot be read.
+    """
+    if arguments.clusters or arguments.bindings or arguments.replay:
+        raise NoAnswerError("--watch needs a control plane: files and captures do not change")
+    quiet = argparse.Namespace(**{**vars(arguments), "remedies": False, "capture": ""})
+    watched(lambda: _explanation(quiet, own)[0], _print_error, seconds=arguments.watch)
+
+
+def _explanation(
+    arguments: argparse.Namespace, own: Sequence[Registration]
+) -> tuple[Explanation, Sequence[str]]:
+    """Return the explanation, and what could not be read.
+
+    Raises:
+        NoAnswerError: There is no explanation.
+    """
+    if arguments.replay:
+        with capture.replayed(arguments) as found:
+            return _of_objects(found.arguments, own, found.view, found.scheduler_names)
+    if not arguments.name:
+        raise NoAnswerError("name a binding")
+    if not arguments.process:
+        return _of_objects(arguments, own, None, frozenset())
+    is_named = bool(arguments.scheduler_name or arguments.config)
+    configuration = use_rules(arguments)
+    names = frozenset() if is_named else configuration.scheduler_names
+    return _of_objects(arguments, own, None, names)
+
+
+def _of_objects(
+    arguments: argparse.Namespace,
+    own: Sequence[Registration],
+    view: ProcessView | None,
+    names: frozenset[str],
+) -> tuple[Explanation, Sequence[str]]:
+    """Read the objects and explain.
+
+    Args:
+        arguments: As parsed, with the rules of a process or a capture.
+        own: The plugins of a main program of the user's own.
+        view: What a process said; None if it has to be asked, or none is named.
+        names: The scheduler names of the process.
+    """
+    keys = possible_keys(arguments.name, arguments.namespace)
+    objects = _read(arguments, keys)
+    for problem in (*objects.problems, *objects.warnings):
+        _print_error(problem)
+    now = objects.at or datetime.now(UTC)
+    if (unknown := _unreadable(objects, keys)) is not None:
+        return unknown, objects.problems
+    unclaimed = _unclaimed(arguments, objects, keys)
+    if view is None and arguments.process and unclaimed is None:
+        view = read_process(arguments.process, objects.find(keys).key)
+    if arguments.capture:
+        _capture(arguments, objects, view, names, now)
+    if unclaimed is not None:
+        return unclaimed, objects.problems
+    with explaining(arguments, objects, own) as using, _without_collection():
+        inputs = using.inputs_of(objects.find(keys))
+        inputs = replace(inputs, process=view, scheduler_names=names or inputs.scheduler_names, now=now)
+        tense = Tense.RECOMPUTED if objects.at is None else Tense.REPLAYED
+        explanation = explain(inputs, source=objects.source, tense=tense)
+        if arguments.remedies and not (arguments.quiet and arguments.output == "text"):
+            explanation = with_remedies(explanation, inputs, using, arguments.timeout)
+        return explanation, objects.problems
+
+
+def _read(arguments: argparse.Namespace, keys: Sequence[BindingKey]) -> Objects:
+    """Read the objects, with the other bindings where they matter."""
+    reads_all = _reads_peers(arguments.feature_gates)
+    objects = gather(arguments, keys, all_bindings=reads_all)
+    if objects.is_live and not reads_all:
+        mine = [each for each in objects.bindings if each.key in keys]
+        if any(may_be_overcommitted(each, objects.clusters) for each in mine):
+            add_other_bindings(arguments, objects)
+    return objects
+
+
+def _capture(
+    arguments: argparse.Namespace,
+    objects: Objects,
+    view: ProcessView | None,
+    names: frozenset[str],
+    now: datetime,
+) -> None:
+    """Write what the answer is made of into a file.
+
+    Raises:
+        NoAnswerError: It cannot be written.
+    """
+    fields = {
+        "at": now.isoformat(),
+        "asked": {"name": arguments.name, "namespace": arguments.namespace},
+        "rules": capture.rules_of(arguments) | {"scheduler_names": sorted(names)},
+        "process": capture.process_of(view),
+        "processConfiguration": None if arguments.anonymise else capture.configuration_of(arguments),
+        **captured(objects),
+    }
+    capture.write(arguments.capture, anonymous(fields) if arguments.anonymise else fields)
+    _print_error(
+        f"wrote {counted(len(objects.clusters), 'cluster')} and {counted(len(objects.bindings), 'binding')} to "
+        f"{arguments.capture}"
+    )
+
+
+def _reads_peers(gates: Sequence[str]) -> bool:
+    """Return whether decisions read other bindings: those of the same workload groups."""
+    try:
+        return features.parse(gates).enabled("WorkloadAffinity")
+    except ValueError:
+        return False  # reported where the gates are used
+
+
+def _unreadable(objects: Objects, keys: Sequence[BindingKey]) -> Explanation | None:
+    """Return that the state of the binding is unknown, because it cannot be read; None if it can."""
+    for key in keys:
+        if key in objects.unreadable:
+            state = unreadable(f"the object cannot be read: {objects.unreadable[key]}")
+            head = BindingHead(key.kind, key.namespace, key.name, 0, 0, {})
+            return Explanation(head, state, Provenance(Tense.RECOMPUTED, objects.source))
+    return None
+
+
+def _unclaimed(
+    arguments: argparse.Namespace, objects: Objects, keys: Sequence[BindingKey]
+) -> Explanation | None:
+    """Return why a workload has no binding; None if it has one, or was not read.
+
+    Raises:
+        NoAnswerError: The policies cannot be read.
+    """
+    template = objects.unclaimed_template(arguments.name, arguments.namespace, keys)
+    if template is None:
+        return None
+    explanation = explain_unclaimed(template, objects.policies or (), source=objects.source)
+    return with_claiming_remedies(explanation, template, objects.policies or ())
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Do not collect garbage: the objects of a large fleet would be traversed again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _written(explanation: Explanation, arguments: argparse.Namespace) -> str:
+    match arguments.output:
+        case "json":
+            return as_json(explanation_fields(explanation))
+        case "yaml":
+            return as_yaml(explanation_fields(explanation))
+    shown = with_printable_texts(explanation)
+    match arguments.output:
+        case "markdown":
+            return explanation_markdown(shown, unfolded=arguments.all)
+        case "html":
+            return explanation_html(shown, unfolded=arguments.all)
+    return explanation_text(shown, style_of(arguments), quiet=arguments.quiet)
+
+
+def _print_error(text: str) -> None:
+    print(printable(text), file=sys.stderr)  # noqa: T201 (a command, not a server)

@@ -1,0 +1,109 @@
+"""``explain -A``, and ``explain`` of a namespace, a policy or a cluster: all bindings by state and cause."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from karmada_advisor.explain.explain import policy_of
+from karmada_advisor.explain.model import Cause, Provenance, Tense
+from karmada_advisor.explain.names import nearest
+from karmada_advisor.explain.overview import ExplanationSummary, causes_of_state, summary_of
+from karmada_advisor.explain.situation import Situation
+from karmada_advisor.explain.trace_trigger import at
+from karmada_advisor.sources.inputs import Explaining, explaining
+from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
+from karmada_advisor.state.model import BindingState
+from karmada_advisor.state.reading import state_of
+from karmada_advisor.views.state import headline
+from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding
+from karmada_scheduler.framework.profile.factory import Registration
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that name many bindings."""
+    group = parser.add_argument_group("all bindings by state and cause, instead of one binding")
+    group.add_argument(
+        "-A", "--all-namespaces", action="store_true", help="of all namespaces, and those without one"
+    )
+    group.add_argument(
+        "--policy", default="", metavar="[NS/]NAME", help="those that this policy claims, of all namespaces"
+    )
+    group.add_argument("--on", default="", metavar="CLUSTER", help="those that are on this cluster")
+
+
+def is_asked(arguments: argparse.Namespace) -> bool:
+    """Return whether the flags name many bindings; a namespace alone does, too."""
+    many = bool(arguments.all_namespaces or arguments.policy or arguments.on)
+    if many and arguments.name:
+        raise NoAnswerError("give the name of one binding, or -A, --policy or --on, not both")
+    return many or bool(arguments.namespace and not arguments.name and not arguments.replay)
+
+
+def summary(
+    arguments: argparse.Namespace, own: Sequence[Registration]
+) -> tuple[ExplanationSummary, Sequence[str], Sequence[str]]:
+    """Return the summary, what could not be read, and warnings.
+
+    Raises:
+        NoAnswerError: Nothing can be read, or a name is unknown.
+    """
+    objects = gather(arguments, [], all_bindings=True)
+    chosen, scope = _chosen(arguments, objects)
+    with explaining(arguments, objects, own) as using:
+        states = [(each, _state(using, each)) for each in chosen]
+        provenance = Provenance(
+            Tense.RECOMPUTED if objects.at is None else Tense.REPLAYED,
+            objects.source,
+            at(objects.at or datetime.now(UTC)),
+            rules=using.rules,
+        )
+        found = summary_of(
+            states,
+            _causes(using),
+            headline,
+            scope=scope,
+            clusters=len(objects.clusters),
+            provenance=provenance,
+        )
+    return found, objects.problems, objects.warnings
+
+
+def _chosen(arguments: argparse.Namespace, objects: Objects) -> tuple[list[Binding], str]:
+    """Return the bindings that the flags name, and which these are for people."""
+    chosen = list(objects.bindings)
+    if arguments.on:
+        names = [each.name for each in objects.clusters]
+        if arguments.on not in names:
+            near = nearest(arguments.on, names)
+            raise NoAnswerError(
+                f"cluster {arguments.on} does not exist" + (f". Nearest: {near}" if near else "")
+            )
+        return [each for each in chosen if arguments.on in each.spec.target_names], f"with {arguments.on}"
+    if arguments.policy:
+        namespace, _, name = arguments.policy.rpartition("/")
+        found = [
+            each
+            for each in chosen
+            if (policy := policy_of(each.annotations)) is not None
+            and policy.name == name
+            and (not namespace or policy.namespace == namespace)
+        ]
+        return found, f"of the policy {arguments.policy}"
+    if arguments.all_namespaces:
+        return chosen, ""
+    return [
+        each
+        for each in chosen
+        if (each.key.kind, each.key.namespace) == (RESOURCE_BINDING, arguments.namespace)
+    ], f"in the namespace {arguments.namespace}"
+
+
+def _state(using: Explaining, binding: Binding) -> BindingState:
+    manifest = using.objects.manifests.get(binding.key) or {}
+    return state_of(binding, manifest, using.facts)
+
+
+def _causes(using: Explaining) -> Callable[[Binding], list[Cause]]:
+    return lambda binding: causes_of_state(Situation(using.inputs_of(binding)))

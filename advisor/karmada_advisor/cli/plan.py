@@ -1,0 +1,439 @@
+"""``karmada-pyscheduler plan``: what a change would move, before it is made.
+
+Reads the objects of a control plane, or files as ``simulate`` reads them. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from karmada_advisor.claims.quota import Quota, read_quota
+from karmada_advisor.cli.explain import add_output_arguments, style_of
+from karmada_advisor.explain.names import nearest
+from karmada_advisor.explain.trace_trigger import at
+from karmada_advisor.plan.change import ChangeError, Draft, with_defaults
+from karmada_advisor.plan.derive import selected_kinds
+from karmada_advisor.plan.fingerprint import SHOWN
+from karmada_advisor.plan.inputs import PlanInputs
+from karmada_advisor.plan.lint_selectors import TemplatesKnown
+from karmada_advisor.plan.model import CLASSES, Plan
+from karmada_advisor.plan.objects import Objects, policy_key, template_key
+from karmada_advisor.plan.parsed import Known
+from karmada_advisor.plan.planner import make_plan
+from karmada_advisor.sources import objects as objects_source
+from karmada_advisor.sources import planned
+from karmada_advisor.sources.change_files import read_changes
+from karmada_advisor.sources.files import as_workload, read
+from karmada_advisor.sources.live import ControlPlane, LiveError, read_quotas, read_templates
+from karmada_advisor.sources.objects import NoAnswerError, gather
+from karmada_advisor.sources.objects import Objects as Sources
+from karmada_advisor.sources.process import gates_of, read_configuration
+from karmada_advisor.sources.process_rules import running, use
+from karmada_advisor.views.fields import as_json, as_yaml, plan_fields
+from karmada_advisor.views.plan_markdown import plan_markdown
+from karmada_advisor.views.plan_text import plan_text
+from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.quantity import MAX_INT32
+from karmada_scheduler.client.metadata import KindName
+from karmada_scheduler.framework.profile.factory import Registration
+
+GOOD: Final = 0
+NOT_GOOD: Final = 1
+NO_ANSWER: Final = 2
+
+_FAIL_ON: Final = (*CLASSES, "overcommit", "blocked", "warnings", "drift", "none")
+DEFAULT_FAIL_ON: Final = "unplaced,stuck,undecided,blocked,warnings"
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command to the command line."""
+    parser = subparsers.add_parser(
+        "plan",
+        help="what a change would move, before it is made",
+        description="Compare the decisions of the scheduler before and after a change, and classify the bindings. "
+        "Nothing is written.",
+        epilog=f"Exit status: 0 there is nothing of --fail-on (default {DEFAULT_FAIL_ON}); 1 there is; 2 there "
+        "is no answer, some input cannot be used, or --expect names another fleet.",
+    )
+    _add_changes(parser)
+    parser.add_argument(
+        "-n",
+        "--namespace",
+        default="default",
+        help="namespace of objects of -f that name none (default default)",
+    )
+    objects_source.add_arguments(parser)
+    objects_source.add_quota_argument(parser)
+    planned.add_arguments(parser)
+    parser.add_argument(
+        "--from",
+        dest="process",
+        default="",
+        metavar="URL",
+        help="the running scheduler, whose rules are the current ones: http://localhost:10353 after kubectl "
+        "port-forward (it needs --explain-bind-address)",
+    )
+    parser.add_argument(
+        "--enable-no-execute-taint-eviction",
+        action="store_true",
+        help="karmada-controller-manager runs with this flag: it evicts from clusters with NoExecute taints",
+    )
+    parser.add_argument("--no-drift", action="store_true", help="do not compute what would change anyway")
+    parser.add_argument(
+        "--expect",
+        default="",
+        metavar="FLEET",
+        help="exit with 2 if the fleet is not that of an earlier plan",
+    )
+    parser.add_argument(
+        "--fail-on",
+        default=DEFAULT_FAIL_ON,
+        metavar="LIST",
+        help=f"exit with 1 if there is any of these: {', '.join(_FAIL_ON)} (default {DEFAULT_FAIL_ON})",
+    )
+    add_output_arguments(parser, "markdown")
+
+
+def _add_changes(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "the change: any of these, combined; --feature-gates, --plugins, --config too"
+    )
+
+    def add(flag: str, metavar: str, text: str, *short: str) -> None:
+        group.add_argument(*short, flag, action="append", default=[], metavar=metavar, help=text)
+
+    add(
+        "--filename",
+        "FILE",
+        "policies, clusters, bindings, templates; a directory is read whole, - is standard input",
+        "-f",
+    )
+    add("--delete", "KIND/[NS/]NAME", "delete an object: PropagationPolicy/shop/web, Cluster/eu-west-3")
+    add("--without", "C", "delete a cluster, as karmadactl unjoin")
+    add("--cordon", "C", "cordon a cluster, as karmadactl cordon")
+    add("--uncordon", "C", "uncordon a cluster")
+    add("--taint", "C=key=value:Effect", "add a taint, or remove it: C=key-")
+    add("--label", "C=key=value", "set a label of a cluster, or remove it: C=key-")
+    add("--room", "C=cpu=+20,memory=-64Gi", "change what is free in a cluster; without a sign, set it")
+    add("--add", "NAME=LIKE|FILE", "add an empty cluster that is like another one, or the Clusters of a file")
+    add("--scale", "NS/NAME=30", "set the replicas of a workload (NS/KIND/NAME if several have the name)")
+
+
+def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
+    """Run the command; return its exit status.
+
+    Args:
+        arguments: As parsed.
+        own: The plugins of a main program of the user's own.
+    """
+    try:
+        with redirect_stdout(sys.stderr), _without_collection():  # the output of plugins is no plan
+            plan, problems = plan_of(arguments, own)
+            _check_fleet(arguments.expect, plan)
+    except (NoAnswerError, ChangeError) as error:
+        for line in str(error).splitlines():
+            _print_error(f"Error: {line}")
+        return NO_ANSWER
+    sys.stdout.write(_written(plan, arguments))
+    sys.stdout.flush()
+    return status_of(plan, problems, arguments.fail_on)
+
+
+def status_of(plan: Plan, problems: Sequence[str], fail_on: str) -> int:
+    """Return the exit status of a plan.
+
+    Args:
+        plan: The plan.
+        problems: What could not be read.
+        fail_on: The classes of ``--fail-on``.
+
+    Raises:
+        NoAnswerError: There is no such class.
+    """
+    if problems:
+        return NO_ANSWER
+    return NOT_GOOD if plan.violates(_fail_on(fail_on)) else GOOD
+
+
+def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> tuple[Plan, Sequence[str]]:
+    """Return the plan, and what could not be read.
+
+    Raises:
+        NoAnswerError: There is no answer.
+        ChangeError: The change cannot be applied.
+    """
+    _fail_on(arguments.fail_on)
+    if arguments.process:
+        _use_process(arguments)
+    changes = read_changes(arguments.filename, arguments.namespace)
+    sources, before = _gathered(arguments)
+    problems = [*map(str, changes.problems), *sources.problems]
+    for problem in (*problems, *sources.warnings):
+        _print_error(problem)
+    if not before.clusters:
+        raise NoAnswerError("There is no cluster, so nothing is decided.")
+    plan, unread = made(arguments, sources, before, changes.objects, own)
+    for problem in unread:
+        _print_error(problem)
+    return plan, problems
+
+
+def _use_process(arguments: argparse.Namespace) -> None:
+    """Let the rules before the change be those of the process of ``--from``, unless flags name others.
+
+    Raises:
+        NoAnswerError: The URL is not one of a process, or a flag contradicts it.
+    """
+    found = read_configuration(arguments.process)
+    arguments.current_feature_gates = gates_of(
+        arguments.process, found.gates, arguments.current_feature_gates
+    )
+    is_named = bool(arguments.current_config or arguments.current_plugins or arguments.scheduler_name)
+    use(arguments, found, is_named=is_named)
+
+
+def made(
+    arguments: argparse.Namespace,
+    sources: Sources,
+    before: Objects,
+    changes: Sequence[Mapping[str, Any]],
+    own: Sequence[Registration] = (),
+) -> tuple[Plan, Sequence[str]]:
+    """Return the plan of a change, and which templates could not be read.
+
+    Args:
+        arguments: With all flags of the command; they are a part of the change.
+        sources: What was read.
+        before: The same as manifests.
+        changes: Further objects of the change.
+        own: The plugins of a main program of the user's own.
+
+    Raises:
+        NoAnswerError: There is no answer.
+        ChangeError: The change cannot be applied.
+    """
+    unread: Sequence[str] = ()
+    known = TemplatesKnown(all=bool(arguments.workloads))
+    draft = Draft(before)
+    for manifest in changes:
+        draft.put(manifest)
+    _apply(draft, arguments)
+    if sources.source.startswith(("http://", "https://")) and not arguments.workloads:
+        known, unread = _read_templates(arguments, draft, before)
+    quotas, no_quotas = _quotas(arguments, sources)
+    with planned.configurations_of(arguments, sources.workloads, own) as configurations:
+        rule_changes = configurations.shown()
+        if not draft.shown and not rule_changes:
+            raise NoAnswerError("there is no change: use -f, --delete, --without, --cordon, ... (see --help)")
+        rules = configurations.rules(configurations.current)
+        plan = make_plan(
+            PlanInputs(
+                before,
+                draft,
+                rules,
+                configurations.rules(configurations.changed) if rule_changes else rules,
+                other_mode=lambda: configurations.rules(configurations.other_mode),
+                rules_text=configurations.text(),
+                rule_changes=rule_changes,
+                evicts=arguments.enable_no_execute_taint_eviction,
+                with_drift=not arguments.no_drift,
+                schedulers=sources.schedulers(running(arguments)),
+                quotas=quotas,
+                no_quotas=no_quotas,
+                is_live=sources.is_live,
+                templates_known=known,
+                source=sources.source,
+                at=at(now()),
+                known=Known(
+                    {each.name: each for each in sources.clusters},
+                    {each.key: each for each in sources.bindings},
+                ),
+                progress=_progress(),
+            )
+        )
+    return plan, unread
+
+
+def _gathered(arguments: argparse.Namespace) -> tuple[Sources, Objects]:
+    """Read the objects as they are, with the templates of ``--workloads``."""
+    sources = gather(arguments, (), all_bindings=True)
+    found = as_manifests(sources)
+    if arguments.workloads and "-" not in arguments.workloads:
+        templates = read(arguments.workloads, lambda manifest: (as_workload(manifest), manifest)[1])
+        found.templates = {template_key(each): each for each in templates.objects}
+    return sources, found
+
+
+def as_manifests(sources: Sources) -> Objects:
+    """Return what was read as a plan reads it."""
+    return Objects(
+        {each.name: sources.manifests[each.name] for each in sources.clusters},
+        {each.key: sources.manifests[each.key] for each in sources.bindings},
+        None
+        if sources.policies is None
+        else {policy_key(each): with_defaults(each) for each in sources.policies},
+    )
+
+
+def _quotas(arguments: argparse.Namespace, sources: Sources) -> tuple[list[Quota] | None, str]:
+    """Return the quotas, and why they are not known; None if they are not.
+
+    Raises:
+        NoAnswerError: The control plane does not answer any more.
+    """
+    manifests: Sequence[Mapping[str, Any]] | None = sources.quotas
+    problems = ["no --quotas were given"]
+    if manifests is None and sources.is_live:
+        plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+        try:
+            manifests, problems = read_quotas(plane, timeout=arguments.request_timeout)
+        except LiveError as error:
+            raise NoAnswerError(str(error)) from error
+    if manifests is None:
+        return None, "; ".join(problems)
+    quotas = []
+    for each in manifests:
+        try:
+            quotas.append(read_quota(each))
+        except ManifestError as problem:
+            name = (each.get("metadata") or {}).get("name", "")
+            return None, f"{each.get('kind')} {name}: {problem}"
+    return quotas, ""
+
+
+def _read_templates(
+    arguments: argparse.Namespace, draft: Draft, before: Objects
+) -> tuple[TemplatesKnown, Sequence[str]]:
+    """Read the metadata of the templates that changed policies select; return what could not be read, too."""
+    kinds = [KindName(*each) for each in selected_kinds(before, draft.after)]
+    if not kinds:
+        return TemplatesKnown(), ()
+    plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+    try:
+        found = read_templates(plane, kinds)
+    except LiveError as error:
+        raise NoAnswerError(str(error)) from error
+    for each in found.objects:
+        key = template_key(each)
+        for objects in (before, draft.after):
+            if objects.templates.setdefault(key, each) is each:
+                objects.metadata_only.add(key)
+    return TemplatesKnown(kinds=found.kinds, not_served=found.not_served), found.problems
+
+
+def _apply(draft: Draft, arguments: argparse.Namespace) -> None:
+    """Apply the flags; new clusters come first, so that others can name them."""
+    for written in arguments.add:
+        _add(draft, written, arguments.namespace)
+    for written in arguments.delete:
+        draft.delete(*_object(written))
+    for flag in ("without", "uncordon", "cordon"):
+        for name in _names(getattr(arguments, flag)):
+            getattr(draft, flag)(name)
+    for flag in ("taint", "label", "room"):
+        for written in getattr(arguments, flag):
+            name, _, rest = written.partition("=")
+            if not name or not rest:
+                raise ChangeError(f"--{flag}: expected CLUSTER=..., got {written}")
+            getattr(draft, flag)(name, rest)
+    for written in arguments.scale:
+        name, _, count = written.rpartition("=")
+        if not name or not count.isdecimal() or int(count) > MAX_INT32:
+            raise ChangeError(f"--scale: expected NS/NAME=REPLICAS, got {written}")
+        draft.scale(name, int(count))
+
+
+def _add(draft: Draft, written: str, namespace: str) -> None:
+    """Add a cluster like another one, or those of a file."""
+    name, separator, like = written.partition("=")
+    if separator and not Path(written).exists():
+        draft.add(name, like)
+        return
+    found = read_changes([written], namespace)
+    if found.problems:
+        raise ChangeError("\n".join(f"--add: {problem}" for problem in found.problems))
+    for each in found.objects:
+        draft.add_cluster(each)
+
+
+def _names(given: Sequence[str]) -> list[str]:
+    return [name for written in given for name in written.split(",") if name]
+
+
+def _object(written: str) -> tuple[str, str, str]:
+    parts = written.split("/")
+    if len(parts) == 2:
+        return parts[0], "", parts[1]
+    if len(parts) == 3:
+        return parts[0], parts[1], parts[2]
+    raise ChangeError(f"--delete: expected KIND/NAME or KIND/NAMESPACE/NAME, got {written}")
+
+
+def now() -> datetime:
+    """Return the time that the plan shows."""
+    return datetime.now(UTC)
+
+
+def _fail_on(written: str) -> frozenset[str]:
+    names = [each.strip() for each in written.split(",") if each.strip()]
+    for name in names:
+        if name not in _FAIL_ON:
+            near = nearest(name, _FAIL_ON)
+            hint = f"; nearest: {near}" if near else ""
+            raise NoAnswerError(f"--fail-on: {name} is none of {', '.join(_FAIL_ON)}{hint}")
+    return frozenset(names) - {"none"}
+
+
+def _check_fleet(expected: str, plan: Plan) -> None:
+    if expected and (len(expected) < SHOWN or not plan.fingerprint.startswith(expected)):
+        raise NoAnswerError(f"--expect {expected}: the fleet is {plan.provenance.fleet} by now; plan again")
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Do not collect garbage: the objects of a large fleet would be traversed again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _progress() -> Callable[[str, int, int], None]:
+    """Return what draws a progress bar on standard error, nothing if that is no terminal."""
+    if not sys.stderr.isatty():
+        return lambda _phase, _done, _total: None
+
+    def draw(phase: str, done: int, total: int) -> None:
+        if done % max(1, total // 100) and done != total:
+            return
+        sys.stderr.write(f"\r[{'#' * (40 * done // total):<40}] {done}/{total} {phase}\x1b[K")
+        if done == total:
+            sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
+
+    return draw
+
+
+def _written(plan: Plan, arguments: argparse.Namespace) -> str:
+    match arguments.output:
+        case "json":
+            return as_json(plan_fields(plan))
+        case "yaml":
+            return as_yaml(plan_fields(plan))
+        case "markdown":
+            return plan_markdown(plan)
+    return plan_text(plan, style_of(arguments))
+
+
+def _print_error(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)

@@ -1,0 +1,195 @@
+"""``karmada-pyscheduler plugins``: lists all plugins, their origin, and where they are enabled."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+from karmada_advisor.cli.table import table
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
+from karmada_scheduler.config import features
+from karmada_scheduler.config.flags import plugin_tokens
+from karmada_scheduler.config.options import Options
+from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.config.profiles import SchedulerConfiguration, load
+from karmada_scheduler.framework.extension_points import Point, points_of
+from karmada_scheduler.framework.handle import DetachedHandle
+from karmada_scheduler.framework.profile.factory import Registration, make
+from karmada_scheduler.framework.profile.inputs import BuiltProfiles
+from karmada_scheduler.plugin_loader import PluginSetup
+from karmada_scheduler_plugins.registry import IN_TREE, in_tree
+
+LISTED: Final = 0
+UNUSABLE: Final = 1
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command to the command line."""
+    parser = subparsers.add_parser(
+        "plugins",
+        help="list all plugins and which of them are on",
+        description="List all plugins, with the same flags as the scheduler.",
+        epilog="Exit status: 0; 1 if the scheduler would not start like this. Only the problems are printed then.",
+    )
+    parser.add_argument("--plugins", action="append", metavar="LIST", help="as for the scheduler (default *)")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file")
+    parser.add_argument(
+        "--plugin-dir",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="directory of plugin files; may be repeated",
+    )
+    parser.add_argument("--scheduler-name", default=DEFAULT_SCHEDULER_NAME, help="name of the profile")
+    parser.add_argument("--feature-gates", action="append", default=[], metavar="LIST", help="A=true,B=false")
+    parser.add_argument("-o", "--output", choices=sorted(_WRITERS), default="table", help="default table")
+
+
+def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
+    """Run the command; return its exit status.
+
+    Args:
+        arguments: As parsed.
+        own: The plugins of a main program of the user's own.
+    """
+    problems: list[object] = []
+    configuration, has_configuration = SchedulerConfiguration(), True
+    try:
+        gates = features.parse(arguments.feature_gates)
+    except ValueError as error:
+        problems.append(f"--feature-gates: {error}")
+        gates = features.FeatureGates()
+    try:
+        if arguments.config is not None:
+            configuration = load(arguments.config, scheduler_name=arguments.scheduler_name)
+    except ConfigError as error:
+        problems.extend(error.problems)
+        has_configuration = False
+    chosen = Options(
+        plugins=plugin_tokens(arguments.plugins),
+        plugin_dirs=tuple(arguments.plugin_dir),
+        scheduler_name=arguments.scheduler_name,
+    )
+    setup = PluginSetup.of(
+        chosen,
+        in_tree(gates),
+        handle_for=DetachedHandle,
+        own=own,
+        configuration=configuration,
+        disabled_by_gates=IN_TREE,
+    )
+    try:
+        if has_configuration:
+            setup.start()
+        else:  # which plugins it enables, and with which args, is not known
+            setup.load()
+    except ConfigError as error:
+        problems.extend(error.problems)
+    for problem in problems:
+        _print_error(f"Error: {problem}")
+    if problems:
+        return UNUSABLE
+    _WRITERS[arguments.output](_listed(setup), sys.stdout)
+    for warning in (*configuration.warnings, *setup.built.warnings):
+        _print_error(f"Warning: {warning}")
+    for message in setup.messages:
+        if message.warning:
+            _print_error(f"Warning: {message.text}")
+    return LISTED
+
+
+def _print_error(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPlugin:
+    """A line of the list.
+
+    Attributes:
+        plugin: The plugin.
+        points: Its extension points; empty if they cannot be determined.
+        enabled: The extension points at which it runs, by profile.
+    """
+
+    plugin: Registration
+    points: Sequence[Point]
+    enabled: Mapping[str, Sequence[Point]]
+
+    def as_fields(self) -> dict[str, Any]:
+        """Return the fields of the JSON output."""
+        return {
+            "name": self.plugin.name,
+            "points": [point.value for point in self.points],
+            "origin": self.plugin.origin,
+            "enabled": {name: [point.value for point in points] for name, points in self.enabled.items()},
+            "doc": self.plugin.doc,
+        }
+
+    def as_row(self) -> tuple[str, ...]:
+        """Return the cells of the table."""
+        on = {name: points for name, points in self.enabled.items() if points}
+        if not on:
+            enabled = "no"
+        elif len(self.enabled) == 1:
+            [points] = on.values()
+            enabled = "yes" if set(points) == set(self.points) else f"at {_labels(points)}"
+        else:
+            enabled = ", ".join(
+                name if set(points) == set(self.points) else f"{name} (at {_labels(points)})"
+                for name, points in on.items()
+            )
+        return (
+            self.plugin.name,
+            _labels(self.points) or "?",
+            self.plugin.origin or "-",
+            enabled,
+            self.plugin.doc,
+        )
+
+
+def _labels(points: Sequence[Point]) -> str:
+    return ",".join(point.label for point in points)
+
+
+def _listed(setup: PluginSetup) -> list[ListedPlugin]:
+    return [
+        ListedPlugin(plugin, _points_of(plugin, setup.built), _enabled(plugin.name, setup.built))
+        for plugin in setup.registry().values()
+    ]
+
+
+def _points_of(plugin: Registration, built: BuiltProfiles) -> Sequence[Point]:
+    if isinstance(plugin.factory, type):
+        return points_of(plugin.factory)
+    made = [each.plugin for (_, name), each in built.made.items() if name == plugin.name]
+    try:
+        return points_of(made[0] if made else make(plugin, None, DetachedHandle()))
+    except ConfigError:
+        return ()
+
+
+def _enabled(name: str, built: BuiltProfiles) -> dict[str, list[Point]]:
+    return {
+        profile: [point for point in Point if any(each.name == name for each in plugins.at(point))]
+        for profile, plugins in built.by_name.items()
+    }
+
+
+def _write_table(listed: Sequence[ListedPlugin], out: IO[str]) -> None:
+    heading = ("NAME", "POINTS", "ORIGIN", "ENABLED", "DESCRIPTION")
+    out.write(table(heading, [each.as_row() for each in listed]) + "\n")
+
+
+def _write_json(listed: Sequence[ListedPlugin], out: IO[str]) -> None:
+    json.dump([each.as_fields() for each in listed], out, indent=2, ensure_ascii=False)
+    out.write("\n")
+
+
+_WRITERS: Final = {"table": _write_table, "json": _write_json}

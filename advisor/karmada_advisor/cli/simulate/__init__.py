@@ -1,0 +1,180 @@
+"""``karmada-pyscheduler simulate``: schedules the bindings of files, without a control plane.
+
+Reads the output of ``kubectl get -o yaml`` (or ``-o json``) and prints the stable decision about each binding. Bindings
+are scheduled in the order of the files, each as if the previous decisions had been written: ``handle.bindings()`` has
+them. The clusters stay as in their files. Capacity of earlier decisions counts as taken only with
+SchedulingOvercommitProtection, as in the scheduler until members report.
+
+Plugins run as in the scheduler and have the same timeout; a plugin that timed out is called again for the next binding.
+PreEnqueue, Reserve and Permit run. A binding that waits at Permit continues when a plugin allows it during a later
+decision; Permit timeouts do not expire. PreBind, Bind and PostBind do not run, and Unreserve runs only for rejected
+decisions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from typing import Any, Final, NamedTuple
+
+from karmada_advisor.cli.simulate.output import WRITERS, with_progress
+from karmada_advisor.explain.amounts import counted
+from karmada_advisor.sources import rules
+from karmada_advisor.sources.files import Contents, Problem, as_binding, as_cluster, as_workload, read
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.workload import Workload
+from karmada_scheduler.config import features
+from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.dryrun.forecast import as_new, simulate
+from karmada_scheduler.dryrun.result import Outcome, SimulationResult
+from karmada_scheduler.dryrun.state import SimulatedBindings, handles
+from karmada_scheduler.dryrun.workloads import StoredWorkloads, Workloads
+from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.framework.profile.factory import Registration
+
+__all__ = ["Contents", "Problem", "SimulationResult", "add_parser", "read", "run", "simulate"]
+
+ALL_PLACED: Final = 0
+SOME_NOT_PLACED: Final = 1
+BAD_INPUT: Final = 2
+
+
+class _Input(NamedTuple):
+    """The contents of the files; ``workloads`` is None without files."""
+
+    clusters: Contents[Cluster]
+    bindings: Contents[Binding]
+    workloads: Contents[Workload] | None
+
+    @property
+    def problems(self) -> list[Problem]:
+        return [problem for each in self if each is not None for problem in each.problems]
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command to the command line."""
+    parser = subparsers.add_parser(
+        "simulate",
+        help="decide over files: no control plane needed",
+        description="Decide where the bindings of a file would go on the clusters of another.",
+        epilog="Bindings are decided in the order of the files, each as if the decisions before it had been written. "
+        "PreEnqueue, Reserve and Permit plugins are called, PreBind, Bind and PostBind plugins are not. "
+        "Exit status: 0 every binding is placed; 1 some are not, are gated at PreEnqueue, wait at Permit, or name "
+        "a scheduler that no profile has; 2 some input cannot be used (the rest was still decided, unless there is no cluster).",
+    )
+    files = "YAML or JSON as kubectl writes it, also gzipped, - for standard input; may be repeated"
+    for name, what in (("--clusters", "Clusters"), ("--bindings", "bindings of both kinds")):
+        parser.add_argument(name, required=True, action="append", metavar="FILE", help=f"{what}: {files}")
+    parser.add_argument(
+        "--workloads",
+        action="append",
+        metavar="FILE",
+        help=f"objects of any kind, for plugins that read the workload's labels and annotations: {files}",
+    )
+    parser.add_argument(
+        "--anew", dest="as_new", action="store_true", help="decide placed bindings as if they were new"
+    )
+    parser.add_argument(
+        "--ignore-other-schedulers",
+        action="store_true",
+        help="exit with 0 although some bindings have a schedulerName that no profile of --config, and not "
+        "--scheduler-name, has",
+    )
+    parser.add_argument(
+        "-o", "--output", choices=sorted(WRITERS), default="table", help="what to print (default table)"
+    )
+    rules.add_arguments(parser)
+
+
+def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
+    """Run the command; return its exit status.
+
+    Args:
+        arguments: As parsed.
+        own: The plugins of a main program of the user's own.
+    """
+    try:
+        gates = features.parse(arguments.feature_gates)
+    except ValueError as error:
+        _print_error(f"--feature-gates: {error}")
+        return BAD_INPUT
+    if [*arguments.clusters, *arguments.bindings, *(arguments.workloads or ())].count("-") > 1:
+        _print_error("Error: standard input (-) can be read once only")
+        return BAD_INPUT
+    given = _Input(
+        read(arguments.clusters, as_cluster),
+        read(arguments.bindings, as_binding),
+        read(arguments.workloads, as_workload) if arguments.workloads else None,
+    )
+    clusters = given.clusters
+    if clusters.problems and not clusters.objects:
+        for problem in given.problems:
+            _print_error(str(problem))
+        _print_error("No cluster could be read, so nothing is decided.")
+        return BAD_INPUT
+    with redirect_stdout(sys.stderr):  # keeps the output of plugins out of the result
+        results = _schedule_all(arguments, gates, own, given)
+    if results is None:
+        return BAD_INPUT
+    WRITERS[arguments.output](results, sys.stdout)
+    sys.stdout.flush()
+    counts = Counter(each.outcome for each in results)
+    problems = len(given.problems)
+    others = "".join(
+        f", {counts[outcome]} {outcome.value}"
+        for outcome in (Outcome.GATED, Outcome.WAITING, Outcome.LEFT_ALONE, Outcome.OTHER_SCHEDULER)
+        if counts[outcome]
+    )
+    _print_error(
+        f"{counted(len(results), 'binding')} on {counted(len(clusters.objects), 'cluster')}: "
+        f"{counts[Outcome.PLACED]} placed, {counts[Outcome.NOT_PLACED]} not{others}, "
+        f"{counted(problems, 'problem')} in the input"
+    )
+    if problems:
+        return BAD_INPUT
+    others_fail = counts[Outcome.OTHER_SCHEDULER] > 0 and not arguments.ignore_other_schedulers
+    not_placed = sum(counts[each] for each in (Outcome.NOT_PLACED, Outcome.GATED, Outcome.WAITING))
+    return SOME_NOT_PLACED if not_placed or others_fail else ALL_PLACED
+
+
+def _schedule_all(
+    arguments: argparse.Namespace,
+    gates: features.FeatureGates,
+    own: Sequence[Registration],
+    given: _Input,
+) -> list[SimulationResult] | None:
+    """Schedule all bindings; None, after printing why, if the configuration or a plugin cannot be used."""
+    wanted = [as_new(each) for each in given.bindings.objects] if arguments.as_new else given.bindings.objects
+    known = SimulatedBindings(wanted)
+    snapshot = Snapshot.of(given.clusters.objects)
+    workloads = Workloads(None if given.workloads is None else given.workloads.objects)
+    stored_workloads = StoredWorkloads(workloads, known.get)
+    try:
+        with rules.configured(
+            arguments, gates, own, handle_for=handles(snapshot, known, stored_workloads.for_profile)
+        ) as frameworks:
+            stored_workloads.framework_of, stored_workloads.declaring = frameworks.of, frameworks.declaring
+            for problem in given.problems:
+                _print_error(str(problem))
+            return simulate(
+                with_progress(wanted, total=len(wanted)),
+                given.clusters.objects,
+                framework_of=frameworks.of,
+                gates=gates,
+                known=known,
+                empty_workload_propagation=arguments.enable_empty_workload_propagation == "true",
+                workload_of=workloads.of,
+                stored_workload=stored_workloads.of,
+            )
+    except ConfigError as unusable:
+        for each in unusable.problems:
+            _print_error(f"Error: {each}")
+        return None
+
+
+def _print_error(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)

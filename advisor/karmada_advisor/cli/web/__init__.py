@@ -1,0 +1,234 @@
+"""``karmada-pyscheduler web``: a page in the browser about a control plane, or about files. Nothing is written."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, redirect_stdout, suppress
+from typing import Any, Final
+
+import uvloop
+
+from karmada_advisor.cli.web.answers import CommandAnswers
+from karmada_advisor.cli.web.reading import Reader
+from karmada_advisor.explain.amounts import counted
+from karmada_advisor.sources import objects as objects_source
+from karmada_advisor.sources import rules
+from karmada_advisor.sources.objects import NoAnswerError
+from karmada_advisor.sources.times import seconds
+from karmada_advisor.web.computing import Computer
+from karmada_advisor.web.handlers import Handlers
+from karmada_advisor.web.pages import Pages
+from karmada_scheduler.config import validation
+from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
+from karmada_scheduler.http_server.request_guard import Access, Limits
+from karmada_scheduler.http_server.server import ListenError
+from karmada_scheduler.process.gc_tuning import freeze
+
+log = logging.getLogger(__name__)
+
+ENDED: Final = 0
+FAILED: Final = 1
+NOT_STARTED: Final = 2
+
+_DEFAULT_ADDRESS: Final = "127.0.0.1:10354"
+_REFRESH_SECONDS: Final = 10.0
+_LIMITS: Final = Limits(rate=100.0, burst=300.0)
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command to the command line."""
+    parser = subparsers.add_parser(
+        "web",
+        help="a page in the browser: the fleet, decisions, why a binding is where it is, and why not elsewhere",
+        description="Serve a page on this machine that shows what 'explain' and 'why-not' print. Nothing is written.",
+        epilog="It runs until Ctrl-C. Exit status: 0 it was ended, 1 its server has failed, 2 it could not be started.",
+    )
+    parser.add_argument(
+        "--bind-address",
+        type=_address,
+        default=_DEFAULT_ADDRESS,
+        metavar="HOST:PORT",
+        help=f"loopback address and port (default {_DEFAULT_ADDRESS}); kubectl port-forward reaches it in a Pod",
+    )
+    parser.add_argument(
+        "--allowed-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name in the Host header besides those of this machine; may be repeated",
+    )
+    parser.add_argument(
+        "--refresh",
+        type=_refresh,
+        default=_REFRESH_SECONDS,
+        metavar="TIME",
+        help=f"how often the objects are read again while somebody looks at the page (default {_REFRESH_SECONDS:g}s)",
+    )
+    parser.add_argument(
+        "--timeout", type=seconds, metavar="TIME", help="of a search for changes (default 2s)"
+    )
+    objects_source.add_arguments(parser)
+    rules.add_arguments(parser)
+    parser.add_argument(
+        "--from",
+        dest="process",
+        default="",
+        metavar="URL",
+        help="the running scheduler, for its records and its queue: http://localhost:10353 after kubectl port-forward "
+        "(it needs --explain-bind-address); its feature gates are used",
+    )
+
+
+def _address(text: str) -> str:
+    try:
+        found = validation.loopback_address(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    if not found:
+        raise argparse.ArgumentTypeError(f"expected an address such as {_DEFAULT_ADDRESS}, got {text!r}")
+    return found
+
+
+def _refresh(text: str) -> float:
+    found = seconds(text)
+    if not 1 <= found <= 3600:
+        raise argparse.ArgumentTypeError(f"expected 1s to 60m, got {text!r}")
+    return found
+
+
+def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
+    """Run the command until a signal; return its exit status.
+
+    Args:
+        arguments: As parsed.
+        own: The plugins of a main program of the user's own.
+    """
+    try:
+        with redirect_stdout(sys.stderr):  # plugins may print
+            _serve(arguments, own)
+    except (NoAnswerError, ListenError) as error:
+        for line in str(error).splitlines():
+            _print_error(f"Error: {line}")
+        return NOT_STARTED
+    except ServerEndedError as error:
+        _print_error(f"Error: {error}")
+        return FAILED
+    return ENDED
+
+
+class ServerEndedError(Exception):
+    """The thread of the server has ended by itself."""
+
+
+def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
+    reader = Reader(arguments)
+    answers = CommandAnswers(arguments, reader, own)
+    reader.read()
+    freeze()
+    computer, pages = Computer(), Pages()
+    handlers = Handlers(answers, computer, pages)
+    server = ReadOnlyServer(
+        arguments.bind_address,
+        handlers.routes(),
+        posts=handlers.posts(),
+        always=frozenset({"/healthz", "/readyz"}),
+        access=Access(
+            hosts=frozenset(name.lower() for name in arguments.allowed_host), flag="--allowed-host"
+        ),
+        limits=_LIMITS,
+        name="web",
+        problem_page=handlers.problem_page,
+    )
+    with _stopped_by_signals(computer), _running(server, reader, computer.stop), answers:
+        state = reader.state
+        _print_error(
+            f"{counted(len(state.contents.clusters), 'cluster')} and "
+            f"{counted(len(state.contents.bindings), 'binding')} from {state.source}"
+        )
+        _print_error(f"The page is on http://{arguments.bind_address}/ until Ctrl-C.")
+        computer.serve(answers.look_for_causes, ended=answers.start_again)
+
+
+@contextmanager
+def _stopped_by_signals(computer: Computer) -> Iterator[None]:
+    before = {
+        number: signal.signal(number, lambda *_: computer.stop())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _running(server: ReadOnlyServer, reader: Reader, stop: Callable[[], None]) -> Iterator[None]:
+    """Run the server and the reader in a thread with an event loop of their own.
+
+    Args:
+        server: The server.
+        reader: Reads while the server runs.
+        stop: Called when the thread ends, whatever the reason, so that the block ends as well.
+
+    Raises:
+        ListenError: The address is in use.
+        ServerEndedError: The thread has ended before the block.
+    """
+    started: Future[None] = Future()
+    is_wanted = True
+    failures: list[BaseException] = []
+    loop = uvloop.new_event_loop()
+
+    async def start() -> None:
+        try:
+            await server.start()
+        except BaseException as error:
+            started.set_exception(error)
+            raise
+        started.set_result(None)
+        try:
+            await reader.keep_reading()
+        finally:
+            await server.stop()
+
+    task = loop.create_task(start())
+
+    def run_loop() -> None:
+        try:
+            loop.run_until_complete(task)
+        except BaseException as error:
+            failures.append(error)
+            if started.done() and is_wanted:
+                log.critical("The server of the page has ended", exc_info=error)
+        finally:
+            stop()
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+
+    thread = threading.Thread(target=run_loop, name="web server", daemon=True)
+    thread.start()
+    started.result()
+    try:
+        yield
+    finally:
+        has_ended, is_wanted = not thread.is_alive() or bool(failures), False
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(task.cancel)
+        thread.join(5)
+    if has_ended:
+        raise ServerEndedError(
+            f"the server of the page has ended: {failures[0] if failures else 'for no reason'!r}"
+        )
+
+
+def _print_error(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)

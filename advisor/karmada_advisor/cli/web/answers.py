@@ -1,0 +1,361 @@
+"""The answers of the page, by the code of the commands ``explain`` and ``why-not``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import copy
+import io
+import logging
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, redirect_stderr
+from dataclasses import replace
+from typing import Any, Final, Self
+
+from karmada_advisor.cli import plan
+from karmada_advisor.cli.web.reading import Reader
+from karmada_advisor.cli.whynot import asking
+from karmada_advisor.explain.explain import explain
+from karmada_advisor.explain.inputs import ExplainInputs
+from karmada_advisor.explain.model import Cause, Explanation
+from karmada_advisor.explain.overview import EXPLAINED, causes_of_state
+from karmada_advisor.explain.process_view import ProcessView
+from karmada_advisor.explain.situation import Situation
+from karmada_advisor.plan.change import ChangeError
+from karmada_advisor.plan.model import Plan
+from karmada_advisor.sources.change_files import read_change_text
+from karmada_advisor.sources.inputs import Explaining, explaining
+from karmada_advisor.sources.objects import NoAnswerError as CommandError
+from karmada_advisor.sources.process import read_decisions, read_process, read_state, use_rules
+from karmada_advisor.sources.remedies import with_remedies
+from karmada_advisor.web.answers import CauseScan, Change, FoundCause, NoAnswerError, Question
+from karmada_advisor.web.attention import summary
+from karmada_advisor.web.decisions import (
+    OBJECTS,
+    RECORDS,
+    SHOWN,
+    Decisions,
+    ProcessState,
+    of_objects,
+    of_records,
+    process_state,
+)
+from karmada_advisor.web.metrics import WebMetrics
+from karmada_advisor.web.state import State
+from karmada_advisor.whynot.model import WhyNot
+from karmada_advisor.whynot.reverse import WhyNotCluster
+from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.config import features
+from karmada_scheduler.framework.profile.factory import Registration
+
+log = logging.getLogger(__name__)
+
+_SCAN_SECONDS: Final = 1.0
+"""CPU time for the causes of states, per reading of the objects."""
+
+_REMEDY_SECONDS: Final = 1.0
+"""The time of the search for changes that place a binding, as in ``explain``."""
+
+_CLUSTER_SECONDS: Final = 5.0
+"""The time for the question which bindings a cluster does not have."""
+
+_DECISIONS_SECONDS: Final = 1.0
+_AWAY_SECONDS: Final = 10.0
+"""How long a running scheduler that could not be read is not asked again, because each request would wait for it."""
+
+
+class CommandAnswers:
+    """Implements ``web.answers.Answers`` over the objects of a reader. ``explain`` and ``why_not`` run in the main thread."""
+
+    def __init__(self, arguments: argparse.Namespace, reader: Reader, own: Sequence[Registration]) -> None:
+        """Take the flags, and ask the running scheduler for its gates if it is named.
+
+        Raises:
+            NoAnswerError: The flags cannot be used.
+        """
+        self._arguments = arguments
+        self._reader = reader
+        self._own = own
+        self._names: frozenset[str] = frozenset()
+        if arguments.process:
+            is_named = bool(arguments.scheduler_name or arguments.config)
+            configuration = use_rules(arguments)
+            if not is_named:
+                self._names = configuration.scheduler_names
+        try:
+            self._gates = features.parse(arguments.feature_gates)
+        except ValueError as error:
+            raise CommandError(f"--feature-gates: {error}") from error
+        self._inputs: _Inputs | None = None
+        self._scan = _Scan()
+        self._causes = self._scan.result
+        self._decisions: tuple[float, int, Decisions] | None = None
+        self._metrics = WebMetrics()
+        self._is_first = True
+        self._unexplained: dict[BindingKey, str] = {}
+        self._asking = asyncio.Lock()
+
+    def __enter__(self) -> Self:
+        """Build the plugins once, so that their warnings are printed and their errors end the command."""
+        self._using(self.state)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the plugins."""
+        if self._inputs is not None:
+            self._inputs.close()
+
+    @property
+    def state(self) -> State:
+        """The objects as they were read last."""
+        return self._reader.state
+
+    @property
+    def causes(self) -> CauseScan:
+        """Why bindings are not placed, as far as there was time; those of the last reading until the next are found."""
+        return self._causes
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Bindings of the last reading whose causes could not be found because of an error."""
+        return tuple(
+            f"{key.display}: the cause of its state could not be found: {problem}"
+            for key, problem in list(self._unexplained.items())
+        )
+
+    @property
+    def metrics(self) -> bytes:
+        """What was computed, in the text format of Prometheus."""
+        return self._metrics.text()
+
+    def seen(self) -> None:
+        """Note that somebody reads."""
+        self._reader.seen()
+
+    def start_again(self) -> None:
+        """Drop plugins and caches: an answer was ended half-way."""
+        if self._inputs is not None:
+            self._inputs.close()
+            self._inputs = None
+
+    def _using(self, state: State) -> Explaining:
+        """Return what explains; plugins and caches are shared as long as the objects are the same."""
+        if self._inputs is None or self._inputs.number != state.number:
+            if self._inputs is not None:
+                self._inputs.close()
+            self._inputs = _Inputs(self._arguments, state, self._own, quiet=not self._is_first)
+            self._is_first = False
+        return self._inputs.using
+
+    def _explain_inputs(self, state: State, key: BindingKey, view: ProcessView | None) -> ExplainInputs:
+        inputs = self._using(state).inputs_of(state.contents.binding_by_key[key])
+        return replace(inputs, process=view, scheduler_names=self._names or inputs.scheduler_names)
+
+    def explain(self, state: State, key: BindingKey, view: ProcessView | None) -> Explanation:
+        """Explain a binding."""
+        try:
+            inputs = self._explain_inputs(state, key, view)
+            found = explain(inputs, source=state.source)
+            self._metrics.explained(each.trace for each in found.mismatches)
+            seconds = self._arguments.timeout or _REMEDY_SECONDS
+            return with_remedies(found, inputs, self._using(state), seconds)
+        except CommandError as problem:
+            raise NoAnswerError(str(problem)) from problem
+
+    def why_not(self, state: State, key: BindingKey, question: Question) -> WhyNot:
+        """Answer a question about a binding."""
+        arguments = self._question(
+            cluster=question.cluster,
+            placed=not question.cluster,
+            off=question.off,
+            replicas=question.replicas,
+            as_new=question.as_new,
+        )
+        try:
+            with (
+                redirect_stderr(io.StringIO()),
+                asking(arguments, state.contents.objects, self._gates, self._own) as session,
+            ):
+                return session.ask(self._gates, key)
+        except CommandError as problem:
+            raise NoAnswerError(str(problem)) from problem
+
+    def why_not_cluster(self, state: State, cluster: str) -> WhyNotCluster:
+        """Return which bindings a cluster does not have."""
+        arguments = self._question(of_cluster=cluster, timeout=_CLUSTER_SECONDS)
+        try:
+            with (
+                redirect_stderr(io.StringIO()),
+                asking(arguments, state.contents.objects, self._gates, self._own) as session,
+            ):
+                return session.ask_cluster(self._gates)
+        except CommandError as problem:
+            raise NoAnswerError(str(problem)) from problem
+
+    def plan(self, state: State, change: Change) -> Plan:
+        """Return what a change would do."""
+        parser = argparse.ArgumentParser(exit_on_error=False)
+        plan.add_parser(parser.add_subparsers())
+        given = self._arguments
+        arguments = parser.parse_args(["plan", *change.flags])
+        arguments.kubeconfig, arguments.context = given.kubeconfig, given.context
+        arguments.current_feature_gates = list(given.feature_gates)
+        arguments.current_plugins = list(given.plugins or ())
+        arguments.current_config = [str(given.config)] if given.config else []
+        arguments.current_plugin_dir = [str(each) for each in given.plugin_dir]
+        arguments.scheduler_name = given.scheduler_name
+        arguments.enable_empty_workload_propagation = given.enable_empty_workload_propagation
+        objects = state.contents.objects
+        try:
+            changes = read_change_text(change.text, "default") if change.text.strip() else None
+            if changes is not None and changes.problems:
+                raise NoAnswerError("; ".join(map(str, changes.problems)))
+            with redirect_stderr(io.StringIO()):
+                found, unread = plan.made(
+                    arguments,
+                    objects,
+                    plan.as_manifests(objects),
+                    changes.objects if changes is not None else (),
+                    self._own,
+                )
+            notes = [
+                f"Not read, so bindings that a policy would add may be missing: {each}" for each in unread
+            ]
+            return replace(found, notes=(*found.notes, *notes))
+        except (CommandError, ChangeError) as problem:
+            raise NoAnswerError(str(problem)) from problem
+
+    def _question(self, **given: Any) -> argparse.Namespace:
+        """Return the flags of ``why-not`` with its defaults."""
+        arguments = copy.copy(self._arguments)
+        defaults = {
+            "cluster": "",
+            "of_cluster": "",
+            "placed": False,
+            "off": False,
+            "replicas": 1,
+            "allow": [],
+            "as_new": False,
+            "max_runs": 96,
+        }
+        for name, value in (defaults | given).items():
+            setattr(arguments, name, value)
+        return arguments
+
+    async def process_view(self, key: BindingKey) -> ProcessView | None:
+        """Return what the running scheduler says about a binding; None if none was named."""
+        if not self._arguments.process:
+            return None
+        if (kept := self._kept_decisions()) is not None and kept.problem:
+            return ProcessView(problem=kept.problem)
+        return await asyncio.to_thread(read_process, self._arguments.process, key)
+
+    async def decisions(self, state: State) -> Decisions:
+        """Return the last decisions; the running scheduler is asked once a second at most, and less often if it is away."""
+        if not self._arguments.process:
+            if self._decisions is None or self._decisions[1] != state.number:
+                self._decisions = (0.0, state.number, Decisions(OBJECTS, of_objects(state.contents.rows)))
+            return self._decisions[2]
+        async with self._asking:
+            kept = self._kept_decisions()
+            if kept is None:
+                kept = await asyncio.to_thread(self._read_decisions, state)
+                self._decisions = (time.monotonic(), state.number, kept)
+            return kept
+
+    def _kept_decisions(self) -> Decisions | None:
+        """Return what the running scheduler has said; None if it is to be asked again."""
+        if self._decisions is None:
+            return None
+        at, number, kept = self._decisions
+        if kept.problem:
+            return kept if time.monotonic() - at < _AWAY_SECONDS else None
+        return kept if number == self.state.number and time.monotonic() - at < _DECISIONS_SECONDS else None
+
+    def _read_decisions(self, state: State) -> Decisions:
+        url = self._arguments.process
+        try:
+            process = process_state(read_state(url))
+            records = read_decisions(url, 2 * SHOWN)
+        except CommandError as problem:
+            text = str(problem)
+            return Decisions(OBJECTS, of_objects(state.contents.rows), text, ProcessState(problem=text))
+        return Decisions(RECORDS, of_records(records), "", process)
+
+    def look_for_causes(self) -> bool:
+        """Find the causes of one more group of bindings, in the main thread; return whether there are more."""
+        state = self.state
+        if self._scan.number != state.number:
+            groups = summary(state, CauseScan()).groups[:EXPLAINED]
+            keys = [
+                BindingKey(each.kind, each.namespace, each.name) for each in (g.bindings[0] for g in groups)
+            ]
+            self._unexplained = {}
+            self._scan = _Scan(state.number, keys, self._using(state).rules)
+        if not self._scan.keys_left():
+            self._causes = self._scan.result
+            return False
+        key = self._scan.take()
+        began = time.thread_time()
+        cause: Cause | None = None
+        try:
+            cause = next(iter(causes_of_state(Situation(self._explain_inputs(state, key, None)))), None)
+        except CommandError:
+            pass  # the page about the binding says it
+        except Exception as error:
+            log.exception("Cannot find the cause of the state of %s", key.display)
+            self._unexplained[key] = f"{type(error).__name__}: {error}"
+        finally:
+            self._scan.add(key, cause, time.thread_time() - began)
+        is_more = bool(self._scan.keys_left())
+        if not is_more or not self._causes.found:
+            self._causes = self._scan.result
+        return is_more
+
+
+class _Inputs:
+    """The inputs of explanations about one state."""
+
+    def __init__(
+        self, arguments: argparse.Namespace, state: State, own: Sequence[Registration], *, quiet: bool
+    ) -> None:
+        self.number = state.number
+        self._stack = ExitStack()
+        with ExitStack() as silence:
+            if quiet:  # the same warnings as at the start
+                silence.enter_context(redirect_stderr(io.StringIO()))
+            self.using = self._stack.enter_context(explaining(arguments, state.contents.objects, own))
+
+    def close(self) -> None:
+        """Close the plugins."""
+        self._stack.close()
+
+
+class _Scan:
+    """The causes of groups, one after the other until the time is over."""
+
+    def __init__(self, number: int = 0, keys: Sequence[BindingKey] = (), rules: str = "") -> None:
+        self.number = number
+        self._keys = keys
+        self._taken = 0
+        self._seconds = 0.0
+        self._found: list[FoundCause] = []
+        self._rules = rules
+        self.result = CauseScan(0, len(keys), (), rules)
+
+    def keys_left(self) -> int:
+        """Return how many groups are looked at after this one; 0 if the time is over."""
+        return 0 if self._seconds >= _SCAN_SECONDS else len(self._keys) - self._taken
+
+    def take(self) -> BindingKey:
+        """Return the first binding of the next group."""
+        self._taken += 1
+        return self._keys[self._taken - 1]
+
+    def add(self, key: BindingKey, cause: Cause | None, seconds: float) -> None:
+        """Take the cause of a binding, None without one, and the time that it took."""
+        self._seconds += seconds
+        if cause is not None:
+            self._found.append(FoundCause(key, cause.code, cause))
+        self.result = CauseScan(self._taken, len(self._keys), tuple(self._found), self._rules)

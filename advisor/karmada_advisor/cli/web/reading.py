@@ -1,0 +1,141 @@
+"""Reads the objects of the page, again and again while somebody looks at it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Hashable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Final
+
+from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
+from karmada_advisor.sources.process_rules import running
+from karmada_advisor.web.fleet import clusters_of
+from karmada_advisor.web.state import Contents, State
+
+log = logging.getLogger(__name__)
+
+_READING_SECONDS: Final = 60.0
+"""Time of a reading, after which the page says that it takes too long: a file may be one that never ends."""
+
+_UNSEEN_SECONDS: Final = 60.0
+"""Without a request for this long, nothing is read."""
+
+
+class Reader:
+    """The objects as they were read last."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        """Take the flags; ``read`` reads for the first time."""
+        self._arguments = arguments
+        self._files = [
+            *(arguments.clusters or ()),
+            *(arguments.bindings or ()),
+            *(arguments.policies or ()),
+            *(arguments.workloads or ()),
+        ]
+        self._state: State | None = None
+        self._stamp: Hashable = None
+        self._seen = 0.0
+        self._read = 0.0
+        self._wake: asyncio.Event | None = None
+        self._seconds = max(_READING_SECONDS, 2 * arguments.request_timeout)
+
+    @property
+    def state(self) -> State:
+        """The objects."""
+        assert self._state is not None  # read at the start
+        return self._state
+
+    def seen(self) -> None:
+        """Note a request, from the thread of the server; objects that are old are read at once."""
+        self._seen = time.monotonic()
+        if self._wake is not None and self._seen - self._read > self._arguments.refresh:
+            self._wake.set()
+
+    def read(self) -> None:
+        """Read everything.
+
+        Raises:
+            NoAnswerError: Nothing can be read.
+        """
+        stamp = self._stamp_of_files()
+        if self._files and stamp == self._stamp and self._state is not None:
+            self._state = replace(self._state, failure="") if self._state.failure else self._state
+            return
+        objects = gather(self._arguments, [], all_bindings=True)
+        self._stamp = stamp
+        self._use(objects)
+
+    def _use(self, objects: Objects) -> None:
+        before = self._state
+        problems = (*objects.problems, *objects.warnings)
+        now = datetime.now(UTC)
+        if before is not None and _fingerprint(objects) == _fingerprint(before.contents.objects):
+            self._state = replace(before, read_at=now, problems=problems, failure="")
+            return
+        contents = Contents(
+            tuple(objects.clusters),
+            tuple(objects.bindings),
+            objects,
+            objects.facts(running(self._arguments)),
+            objects.manifests,
+        )
+        clusters_of(contents)  # so that no request waits for it
+        number = 1 if before is None else before.number + 1
+        self._state = State(number, objects.source, now, contents, problems)
+
+    def _stamp_of_files(self) -> Hashable:
+        found = []
+        for path in self._files:
+            try:
+                status = os.stat(path)  # noqa: PTH116 (a time and a size)
+            except OSError:
+                found.append((path, 0, 0))
+            else:
+                found.append((path, status.st_mtime_ns, status.st_size))
+        return tuple(found)
+
+    async def keep_reading(self) -> None:
+        """Read again while somebody looks, and after a failure, which is shown; the objects of before are kept."""
+        self._wake = asyncio.Event()
+        while True:
+            try:
+                async with asyncio.timeout(self._arguments.refresh):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+            self._wake.clear()
+            is_seen = time.monotonic() - self._seen <= _UNSEEN_SECONDS
+            if "-" in self._files or not (is_seen or self.state.failure):
+                continue
+            self._read = time.monotonic()
+            await self._read_again()
+
+    async def _read_again(self) -> None:
+        reading = asyncio.create_task(asyncio.to_thread(self.read))
+        while not (await asyncio.wait({reading}, timeout=self._seconds))[0]:
+            self._failed(f"reading takes more than {self._seconds:g} s")
+        error = reading.exception()
+        if isinstance(error, NoAnswerError):
+            self._failed(str(error))
+        elif error is not None:
+            log.error("Cannot read the objects again", exc_info=error)
+            self._failed(f"{type(error).__name__}: {error}")
+
+    def _failed(self, problem: str) -> None:
+        self._state = replace(self.state, failure=f"The objects could not be read again: {problem}")
+
+
+def _fingerprint(objects: Objects) -> int:
+    clusters = frozenset((each.name, each.uid, each.resource_version) for each in objects.clusters)
+    bindings = frozenset((each.key, each.uid, each.resource_version) for each in objects.bindings)
+    if all(not each.resource_version for each in objects.clusters):
+        return id(objects)  # files without versions
+    schedulers = objects.schedulers()
+    names = {each.spec.responsible_scheduler for each in objects.bindings}
+    return hash((clusters, bindings, frozenset((name, schedulers.of(name).status) for name in names)))

@@ -1,0 +1,464 @@
+"""``karmada-pyscheduler why-not``: why a cluster has no replicas of a binding, and what would change that.
+
+Reads the objects of a control plane, or files as ``simulate`` reads them. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Final
+
+from karmada_advisor.cli.explain import add_output_arguments, style_of
+from karmada_advisor.explain.amounts import counted
+from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster
+from karmada_advisor.explain.explain import fleet_of
+from karmada_advisor.explain.inputs import ExplainInputs, as_new
+from karmada_advisor.explain.model import Cause, Provenance, Stage, Tense
+from karmada_advisor.explain.names import nearest
+from karmada_advisor.explain.policies import Template
+from karmada_advisor.explain.situation import Situation
+from karmada_advisor.explain.trace_trigger import at
+from karmada_advisor.explain.unclaimed import explain_unclaimed
+from karmada_advisor.sources import capture, rules
+from karmada_advisor.sources import objects as objects_source
+from karmada_advisor.sources.bindings import possible_keys
+from karmada_advisor.sources.configurations import alternatives
+from karmada_advisor.sources.objects import NoAnswerError, Objects, gather, workload_reader
+from karmada_advisor.sources.remedies import editable
+from karmada_advisor.sources.rules import Frameworks
+from karmada_advisor.sources.simulated import SimulatedScheduler
+from karmada_advisor.sources.times import seconds
+from karmada_advisor.state.reading import state_of
+from karmada_advisor.state.schedulers import Schedulers
+from karmada_advisor.views.fields import as_json, as_yaml, why_not_cluster_fields, why_not_fields
+from karmada_advisor.views.layout import Style
+from karmada_advisor.views.printable import printable, with_printable_texts
+from karmada_advisor.views.why_not import why_not_cluster_text, why_not_text
+from karmada_advisor.whynot.answer import Question, answer, goal_shown, remedy_of_configuration
+from karmada_advisor.whynot.blockers import Step, blocker_of
+from karmada_advisor.whynot.goals import Goal, IsPlaced, OffCluster, OnCluster, is_placed
+from karmada_advisor.whynot.model import Remedy, WhyNot
+from karmada_advisor.whynot.objects import ObjectSet, Outcome
+from karmada_advisor.whynot.reverse import WhyNotCluster, why_not_cluster
+from karmada_advisor.whynot.search import Bounds
+from karmada_advisor.whynot.unclaimed import answer_unclaimed
+from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
+from karmada_scheduler.api.quantity import MAX_INT32
+from karmada_scheduler.config import features
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.core.available_replicas import Estimators
+from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.framework.snapshot import Snapshot
+
+ANSWERED: Final = 0
+NONE_FOUND: Final = 1
+NO_ANSWER: Final = 2
+
+_SEARCH_SECONDS: Final = 2.0
+_CLUSTER_SECONDS: Final = 30.0
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command to the command line."""
+    parser = subparsers.add_parser(
+        "why-not",
+        help="why a cluster has no replicas of a binding, and verified changes that give it some",
+        description="Explain why a cluster has no replicas of a binding, and find changes after which the scheduler, "
+        "run again, puts replicas there.",
+        epilog="Exit status: 0 the cluster has replicas, or a change was found; 1 no change was found; 2 there is no "
+        "answer, or some input cannot be used.",
+    )
+    parser.add_argument(
+        "name",
+        nargs="?",
+        default="",
+        metavar="[KIND/]NAME",
+        help="the binding (rb/NAME, crb/NAME), or the workload that it propagates (deployment/NAME)",
+    )
+    parser.add_argument("cluster", nargs="?", default="", metavar="CLUSTER", help="the cluster")
+    parser.add_argument(
+        "-n", "--namespace", default="default", help="namespace of the binding (default default)"
+    )
+    goals = parser.add_mutually_exclusive_group()
+    goals.add_argument("--placed", action="store_true", help="find changes that place the binding anywhere")
+    goals.add_argument("--off", action="store_true", help="find changes after which the cluster has none")
+    goals.add_argument(
+        "--cluster",
+        dest="of_cluster",
+        default="",
+        metavar="CLUSTER",
+        help="without a binding: which bindings this cluster does not have, by primary cause (30s, or --timeout)",
+    )
+    goals.add_argument("--replicas", type=_replicas, default=1, metavar="N", help="at least N (default 1)")
+    parser.add_argument(
+        "--allow",
+        action="append",
+        choices=("configuration",),
+        default=[],
+        help="also try single changes of gates and plugins of the scheduler",
+    )
+    parser.add_argument("--as-new", action="store_true", help="as if nothing had ever been scheduled")
+    parser.add_argument("--timeout", type=seconds, metavar="TIME", help="of the search (default 2s)")
+    parser.add_argument(
+        "--max-runs", type=_positive, default=96, metavar="N", help="sets of changes to try (default 96)"
+    )
+    objects_source.add_arguments(parser)
+    objects_source.add_quota_argument(parser)
+    rules.add_arguments(parser)
+    add_output_arguments(parser)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected 1 or more, got {number}")
+    return number
+
+
+def _replicas(text: str) -> int:
+    number = _positive(text)
+    if number > MAX_INT32:
+        raise argparse.ArgumentTypeError(f"a workload has at most {MAX_INT32} replicas, got {number}")
+    return number
+
+
+def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
+    """Run the command; return its exit status.
+
+    Args:
+        arguments: As parsed.
+        own: The plugins of a main program of the user's own.
+    """
+    try:
+        with redirect_stdout(sys.stderr):  # keeps the output of plugins out of the answer
+            if arguments.replay:
+                with capture.replayed(arguments) as found:
+                    written, status = _answer(found.arguments, own)
+            else:
+                written, status = _answer(arguments, own)
+    except NoAnswerError as error:
+        for line in str(error).splitlines():
+            _print_error(f"Error: {line}")
+        return NO_ANSWER
+    sys.stdout.write(written)
+    sys.stdout.flush()
+    return status
+
+
+def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple[str, int]:
+    """Return what to print, and the exit status.
+
+    Raises:
+        NoAnswerError: There is no answer.
+    """
+    _check_question(arguments)
+    try:
+        gates = features.parse(arguments.feature_gates)
+    except ValueError as error:
+        raise NoAnswerError(f"--feature-gates: {error}") from error
+    keys = possible_keys(arguments.name, arguments.namespace) if arguments.name else []
+    objects = gather(arguments, keys, all_bindings=True, others_needed=not keys)
+    for problem in [*objects.problems, *objects.unlisted]:
+        _print_error(problem)
+    cluster = arguments.of_cluster or arguments.cluster
+    _check_cluster(cluster, objects)
+    template = objects.unclaimed_template(arguments.name, arguments.namespace, keys) if keys else None
+    if template is not None:
+        return _unclaimed(arguments, objects, template)
+    with asking(arguments, objects, gates, own) as session, _without_collection():
+        if arguments.of_cluster:
+            text, is_good = session.of_cluster(gates)
+        else:
+            text, is_good = session.of_binding(gates, objects.find(keys).key)
+    if objects.problems:
+        return text, NO_ANSWER
+    return text, ANSWERED if is_good else NONE_FOUND
+
+
+def _unclaimed(arguments: argparse.Namespace, objects: Objects, template: Template) -> tuple[str, int]:
+    """Return the answer about a workload without a binding, and the exit status."""
+    policies = objects.policies or ()
+    explanation = explain_unclaimed(template, policies, source=objects.source)
+    goal = goal_shown(_goal(arguments), as_new=arguments.as_new)
+    found = answer_unclaimed(explanation, policies, template, goal, arguments.cluster)
+    text = _written(
+        arguments, why_not_fields(found), lambda style: why_not_text(with_printable_texts(found), style)
+    )
+    return text, NO_ANSWER if objects.problems else ANSWERED if found.remedies else NONE_FOUND
+
+
+@contextmanager
+def asking(
+    arguments: argparse.Namespace, objects: Objects, gates: FeatureGates, own: Sequence[Registration]
+) -> Iterator[Session]:
+    """Provide what answers questions about objects.
+
+    Args:
+        arguments: With all flags of the command.
+        objects: What was read.
+        gates: The feature gates of the flags.
+        own: The plugins of a main program of the user's own.
+
+    Raises:
+        NoAnswerError: The configuration or a plugin cannot be used.
+    """
+    scheduler = SimulatedScheduler(
+        gates, arguments, objects.workloads, read_workloads=workload_reader(arguments, objects)
+    )
+    try:
+        with rules.configured(arguments, gates, own, handle_for=scheduler.handle_for) as frameworks:
+            scheduler.use(frameworks)
+            yield Session(arguments, objects, scheduler, frameworks, own)
+    except ConfigError as unusable:
+        raise NoAnswerError("\n".join(str(each) for each in unusable.problems)) from unusable
+
+
+def _check_question(arguments: argparse.Namespace) -> None:
+    if arguments.of_cluster:
+        if arguments.name:
+            raise NoAnswerError(
+                "--cluster asks about all bindings: give a binding and a cluster, or only --cluster"
+            )
+    elif not arguments.name:
+        raise NoAnswerError("name a binding and a cluster, or use --cluster")
+    elif not arguments.cluster and not arguments.placed:
+        raise NoAnswerError("name a cluster, or use --placed")
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Leave what was read out of garbage collections, which take longer than a decision."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def _check_cluster(cluster: str, objects: Objects) -> None:
+    names = [each.name for each in objects.clusters]
+    if cluster and cluster not in names:
+        near = nearest(cluster, names)
+        raise NoAnswerError(f"cluster {cluster} does not exist" + (f". Nearest: {near}" if near else ""))
+
+
+@dataclass(frozen=True)
+class Session:
+    """The objects and rules of one call of the command."""
+
+    arguments: argparse.Namespace
+    objects: Objects
+    scheduler: SimulatedScheduler
+    frameworks: Frameworks
+    own: Sequence[Registration]
+
+    @cached_property
+    def schedulers(self) -> Schedulers:
+        """Which schedulers exist, as far as the objects tell."""
+        return self.objects.schedulers()
+
+    def of_binding(self, gates: FeatureGates, key: BindingKey) -> tuple[str, bool]:
+        """Return the answer about one binding, and whether it is good."""
+        found = self.ask(gates, key)
+        text = _written(
+            self.arguments,
+            why_not_fields(found),
+            lambda style: why_not_text(with_printable_texts(found), style),
+        )
+        return text, found.holds or bool(found.remedies)
+
+    def ask(self, gates: FeatureGates, key: BindingKey) -> WhyNot:
+        """Return the answer about one binding."""
+        arguments, objects = self.arguments, self.objects
+        edited = self._editable(gates, key, self.scheduler)
+        binding = edited.bindings[edited.ref][1]
+
+        def causes(root: Outcome) -> list[Cause]:
+            snapshot = edited.snapshot
+            self.scheduler.show(snapshot, objects.bindings)
+            inputs = self._inputs(binding, snapshot, gates)
+            situation = Situation(inputs, None if arguments.as_new else root.scheduled.decision)
+            return _causes(
+                situation,
+                arguments.cluster,
+                _goal(arguments),
+                of_binding=arguments.off or not arguments.cluster,
+            )
+
+        inputs = self._inputs(binding, edited.snapshot, gates)
+        return answer(
+            edited,
+            Question(arguments.cluster, _goal(arguments)),
+            Bounds(arguments.timeout or _SEARCH_SECONDS, arguments.max_runs),
+            state=state_of(binding, edited.manifests[edited.ref], inputs.facts),
+            provenance=self._provenance(inputs),
+            causes=causes,
+            notes=self._notes(),
+            more=lambda root: self._by_configuration(edited, root) if arguments.allow else (),
+        )
+
+    def _notes(self) -> list[str]:
+        """Return what limits the answer.
+
+        Raises:
+            NoAnswerError: The decision reads other bindings, which may not be listed.
+        """
+        if not self.objects.unlisted:
+            return []
+        if self.scheduler.is_coupled:
+            raise NoAnswerError(
+                "without the permission to list bindings there is no answer: decisions read other bindings because "
+                "of a feature gate or a plugin"
+            )
+        return ["Bindings may not be listed, so it is not known how many others the changes concern."]
+
+    def _editable(self, gates: FeatureGates, key: BindingKey, scheduler: SimulatedScheduler) -> ObjectSet:
+        return editable(
+            self.objects,
+            key,
+            gates,
+            scheduler,
+            bindings=self.objects.bindings,
+            as_new=self.arguments.as_new,
+            schedulers=self.schedulers,
+        )
+
+    def _by_configuration(self, edited: ObjectSet, root: Outcome) -> list[Remedy]:
+        """Return the single changes of the configuration that reach the goal, each decided by a scheduler with it."""
+        arguments, found = self.arguments, []
+        blocker = blocker_of(root, arguments.cluster) if arguments.cluster else None
+        refusing = blocker.code if blocker is not None and blocker.step is Step.FILTER else ""
+        for each in alternatives(arguments, edited.gates, refusing):
+            changed = each.applied(arguments)
+            gates = features.parse(changed.feature_gates)
+            scheduler = SimulatedScheduler(
+                gates,
+                changed,
+                self.objects.workloads,
+                read_workloads=workload_reader(arguments, self.objects),
+            )
+            try:
+                with rules.configured(
+                    changed, gates, self.own, handle_for=scheduler.handle_for, say=_ignored
+                ) as frameworks:
+                    scheduler.use(frameworks)
+                    outcome = self._editable(gates, edited.key, scheduler).outcome(())
+            except ConfigError:
+                continue  # for example the last plugin cannot be disabled
+            # A decision that fails leaves the placement, which may look like the goal.
+            if outcome is not None and is_placed(outcome) and _goal(arguments).holds(outcome):
+                found.append(
+                    remedy_of_configuration(
+                        edited, arguments.cluster, outcome, op=each.op, text=each.text, flags=each.flags
+                    )
+                )
+        return found
+
+    def of_cluster(self, gates: FeatureGates) -> tuple[str, bool]:
+        """Return the answer about all bindings that a cluster does not have; it is always good."""
+        found = self.ask_cluster(gates)
+        fields = why_not_cluster_fields(found)
+        return _written(
+            self.arguments, fields, lambda style: why_not_cluster_text(with_printable_texts(found), style)
+        ), True
+
+    def ask_cluster(self, gates: FeatureGates) -> WhyNotCluster:
+        """Return which bindings a cluster does not have."""
+        snapshot, bindings = Snapshot.of(self.objects.clusters), self.objects.bindings
+        self.scheduler.show(snapshot, bindings)
+        end = time.monotonic() + (self.arguments.timeout or _CLUSTER_SECONDS)
+        return why_not_cluster(
+            self.arguments.of_cluster,
+            bindings,
+            lambda binding: Situation(self._inputs(binding, snapshot, gates)),
+            causes_of_cluster,
+            provenance=self._provenance(self._inputs(None, snapshot, gates)),
+            may_go_on=lambda: time.monotonic() < end,
+        )
+
+    def _provenance(self, inputs: ExplainInputs) -> Provenance:
+        now = at(inputs.now) if inputs.now is not None else ""
+        return Provenance(Tense.RECOMPUTED, self.objects.source, now, fleet_of(inputs))
+
+    def _inputs(self, binding: Binding | None, snapshot: Snapshot, gates: FeatureGates) -> ExplainInputs:
+        """Return what a decision about a binding reads; None if only the clusters matter."""
+        scheduler, frameworks = self.scheduler, self.frameworks
+        given = binding or Binding(BindingKey(RESOURCE_BINDING, "", ""))
+        framework = frameworks.of(given) or frameworks.any
+        return ExplainInputs(
+            as_new(given) if self.arguments.as_new else given,
+            snapshot,
+            framework,
+            gates,
+            scheduler.core,
+            Estimators((scheduler.estimator,)),
+            peers=scheduler.peers,
+            empty_workload_propagation=scheduler.empty_workload_propagation,
+            workload=scheduler.workloads.of(given) if framework.needs_workload else None,
+            scheduler_names=frameworks.names,
+            binding_manifest=self.objects.manifests.get(given.key),
+            cluster_manifest=self.objects.manifests.get,
+            policies=self.objects.policies,
+            template_labels=self.objects.template_labels(given.spec.resource),
+            others=self.objects.bindings,
+            now=self.objects.at or datetime.now(UTC),
+            schedulers=self.schedulers,
+            events=self.objects.warning_events(),
+        )
+
+
+def _causes(situation: Situation, cluster: str, goal: Goal, *, of_binding: bool) -> list[Cause]:
+    """Return why the cluster has no replicas.
+
+    If no cluster has any and this one passes the filters, what fails for all of them comes first.
+    """
+    if of_binding:
+        return causes_of_binding(situation)
+    found = causes_of_cluster(situation, cluster)
+    is_refused = bool(found) and found[0].stage in {Stage.TRIGGER, Stage.POLICY, Stage.FILTER}
+    if not is_refused and situation.is_decided and situation.now.decision.error is not None:
+        found = [*causes_of_binding(situation), *found]
+    by_code = {each.code: each for each in reversed(found)}
+    ranked = [by_code[code] for code in dict.fromkeys(each.code for each in found)]
+    if not ranked:
+        replicas = situation.placement.get(cluster, 0)
+        wanted = goal.replicas if isinstance(goal, OnCluster) else 1
+        text = (
+            f"{cluster} gets {replicas} of the {counted(situation.inputs.binding.spec.replicas, 'replica')}"
+        )
+        ranked = [Cause("FewerReplicas", Stage.DIVIDE, {"replicas": replicas, "wanted": wanted}, text)]
+    return [replace(each, primary=index == 0) for index, each in enumerate(ranked)]
+
+
+def _goal(arguments: argparse.Namespace) -> Goal:
+    if arguments.placed:
+        return IsPlaced()
+    if arguments.off:
+        return OffCluster(arguments.cluster)
+    return OnCluster(arguments.cluster, arguments.replicas)
+
+
+def _written(arguments: argparse.Namespace, fields: dict[str, Any], text: Callable[[Style], str]) -> str:
+    match arguments.output:
+        case "json":
+            return as_json(fields)
+        case "yaml":
+            return as_yaml(fields)
+    return text(style_of(arguments))
+
+
+def _ignored(_warning: str) -> None:
+    """Print nothing: the warning was printed for the given configuration."""
+
+
+def _print_error(text: str) -> None:
+    print(printable(text), file=sys.stderr)  # noqa: T201 (a command, not a server)

@@ -1,0 +1,147 @@
+"""Why a binding is where it is, or a cluster does not have it: codes in a written order of precedence.
+
+docs/explain.md lists the codes and the order. The first cause of a list is the primary one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from karmada_advisor.explain import (
+    causes_binding,
+    causes_capacity,
+    causes_divide,
+    causes_failure,
+    causes_filter,
+    causes_guard,
+    causes_objects,
+    causes_record,
+    causes_select,
+    causes_state,
+    causes_trigger,
+)
+from karmada_advisor.explain.inputs import ExplainInputs
+from karmada_advisor.explain.model import Cause, NextState, Stage
+from karmada_advisor.explain.names import nearest
+from karmada_advisor.explain.situation import Basis, Situation
+from karmada_scheduler.core.decision import Decision
+
+__all__ = ["Cause", "Stage", "causes_of", "causes_of_binding", "causes_of_cluster"]
+
+_FAILED: Final = (NextState.NOT_PLACED, NextState.STUCK)
+
+
+def causes_of(inputs: ExplainInputs, decision: Decision, cluster: str | None = None) -> list[Cause]:
+    """Return the causes, the primary one first; none if there is nothing to explain.
+
+    Args:
+        inputs: What the decision read.
+        decision: The decision of the core on the binding as it is.
+        cluster: Why this cluster has none of the replicas; without it, why the binding is where it is or nowhere.
+    """
+    situation = Situation(inputs, decision)
+    return causes_of_binding(situation) if cluster is None else causes_of_cluster(situation, cluster)
+
+
+def causes_of_binding(situation: Situation) -> list[Cause]:
+    """Return why a binding is where it is, or nowhere."""
+    if not situation.is_decided:
+        return _ranked([*causes_binding.of_state(situation), *causes_state.reported_by_events(situation)])
+    stored = list(causes_state.of_state(situation))
+    if situation.inputs.missing:
+        return _ranked([*stored, *causes_record.of_record(situation)])
+    if situation.state in _FAILED:
+        return _ranked(
+            [
+                *stored,
+                *causes_guard.of_refusal(situation),
+                *causes_guard.of_unreadable_annotation(situation),
+                *causes_binding.before_failure(situation),
+                *causes_failure.of_failure(situation),
+            ]
+        )
+    if situation.state is NextState.NO_REPLICAS:
+        return _ranked(causes_binding.of_no_replicas(situation))
+    return _ranked(
+        [
+            *causes_guard.of_graceful_move(situation),
+            *stored,
+            *causes_objects.waiting(situation),
+            *causes_objects.of_placed(situation),
+            *causes_capacity.burst(situation),
+            *causes_trigger.of_placed(situation),
+            *causes_select.of_placed(situation),
+            *causes_divide.of_placed(situation),
+            *causes_capacity.own_replicas(situation),
+            *causes_binding.after_placement(situation),
+            *causes_guard.of_unreadable_annotation(situation),
+            *causes_objects.summary_counts(situation),
+            *causes_objects.propagation(situation),
+            *causes_state.reported_by_events(situation),
+            *causes_objects.policy_chosen(situation),
+        ]
+    ) or _ranked(causes_state.of_waiting(situation))
+
+
+def causes_of_cluster(situation: Situation, cluster: str) -> list[Cause]:
+    """Return why a cluster has none of the replicas; none if it has some."""
+    if situation.placement.get(cluster) or (
+        cluster in situation.placement and not situation.inputs.binding.spec.replicas
+    ):
+        return []
+    if situation.inputs.snapshot.get(cluster) is None:
+        names = [each.name for each in situation.inputs.snapshot]
+        near = nearest(cluster, names)
+        text = f"{cluster} does not exist" + (f"; nearest: {near}" if near else "")
+        evidence = {"cluster": cluster, "nearest": near}
+        return _ranked([Cause("ClusterUnknown", Stage.POLICY, evidence, text)])
+    if not situation.is_decided:
+        return _ranked(causes_binding.of_state(situation))
+    found = _ranked(_of_known(situation, cluster))
+    if not found and situation.state is NextState.NO_REPLICAS:
+        return _ranked(causes_binding.of_no_replicas(situation))
+    return found
+
+
+def _of_known(situation: Situation, cluster: str) -> Iterable[Cause]:
+    """Yield the causes about a known cluster.
+
+    A cause of the trigger comes first only if a new decision puts replicas on the cluster; otherwise it comes last,
+    because asking for a decision changes nothing.
+    """
+    yield from causes_objects.lazy_policy(situation)
+    yield from causes_objects.claim_held(situation)
+    trigger = causes_trigger.of_cluster(situation, cluster)
+    if situation.is_shown_as_new or situation.now.decision.error is not None:
+        yield from _stages(situation, situation.shown, cluster)
+        yield from trigger.secondary
+        return
+    yield from trigger.primary
+    basis = situation.now if not situation.present else situation.rebalanced
+    yield from _stages(situation, basis, cluster)
+    yield from trigger.secondary
+
+
+def _stages(situation: Situation, basis: Basis, cluster: str) -> Iterable[Cause]:
+    """Yield the causes of the steps of one decision, in their order."""
+    traces = basis.traces
+    if traces is None:
+        return
+    refused = causes_filter.of_cluster(situation, traces, cluster)
+    yield from refused
+    if refused:
+        return
+    yield from causes_select.of_cluster(situation, basis, cluster)
+    yield from causes_divide.of_cluster(basis, cluster)
+    if basis.decision.error is not None:
+        yield from causes_failure.of_failure(situation)
+
+
+def _ranked(causes: Iterable[Cause]) -> list[Cause]:
+    """Return each code once, the first one as the primary cause."""
+    found: dict[str, Cause] = {}
+    for each in causes:
+        found.setdefault(each.code, each)
+    return [replace(each, primary=index == 0) for index, each in enumerate(found.values())]

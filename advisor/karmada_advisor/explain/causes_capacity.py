@@ -1,0 +1,262 @@
+"""Causes in the capacity that a decision counted on: who counted it, and what was not counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final, NamedTuple
+
+from karmada_advisor.explain.amounts import counted, shown
+from karmada_advisor.explain.inputs import Manifest
+from karmada_advisor.explain.model import Cause, Stage
+from karmada_advisor.explain.situation import Situation
+from karmada_advisor.explain.trace_trigger import at
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.placement import AGGREGATED
+from karmada_scheduler.api.quantity import ZERO, Quantity
+from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT
+
+GATE: Final = "SchedulingOvercommitProtection"
+_BURST: Final = timedelta(seconds=10)
+"""How often clusters report by default (--cluster-status-update-frequency): decisions within it see the same summary."""
+_NANO: Final = 9
+_NAMED: Final = 5
+
+
+class _Overcommit(NamedTuple):
+    """A resource of a cluster of which more is requested than there is; amounts are billionths of the unit.
+
+    Attributes:
+        own: What the replicas of the binding request there.
+        free: What was left for ``bindings``.
+        asked: What all of ``bindings`` request there.
+        bindings: The binding, and those that were scheduled within the same seconds.
+        is_burst: Whether each of ``bindings`` fits alone.
+    """
+
+    cluster: str
+    resource: str
+    capacity: Quantity
+    own: int
+    free: int
+    asked: int
+    bindings: Sequence[Binding]
+    is_burst: bool
+
+    def shown(self, nanos: int) -> str:
+        """Return an amount as people write it."""
+        return shown(self.resource, Quantity(nanos, -_NANO, self.capacity.format, slow=True))
+
+
+def may_be_overcommitted(binding: Binding, clusters: Sequence[Cluster]) -> bool:
+    """Return whether a cluster of the binding reports more requests than it has capacity.
+
+    If so, the other bindings tell whether several decisions counted on the same capacity.
+    """
+    names = {each.name for each in binding.spec.clusters}
+    return any(
+        _nanos(each.resource_summary.left(resource)) < 0
+        for each in clusters
+        if each.name in names and each.resource_summary is not None
+        for resource in _request(binding)
+    )
+
+
+def burst(situation: Situation) -> Iterator[Cause]:
+    """Yield that several decisions within seconds counted on the same capacity, and together need more."""
+    if situation.inputs.gates.enabled(GATE):
+        return
+    for found in _overcommitted(situation):
+        if found.is_burst:
+            yield _burst(found)
+            return
+
+
+def own_replicas(situation: Situation) -> Iterator[Cause]:
+    """Yield that placed replicas count as capacity, although they do not fit with what they request now."""
+    for found in _overcommitted(situation):
+        if not found.is_burst:
+            yield _own_replicas(situation, found)
+            return
+
+
+def _overcommitted(situation: Situation) -> Iterator[_Overcommit]:
+    """Yield the resources of present clusters that do not suffice, although decisions counted on it."""
+    traces = situation.shown.traces
+    divide = traces.divide if traces is not None else None
+    if divide is None or divide.strategy not in {DYNAMIC_WEIGHT, AGGREGATED}:
+        return  # the others do not count capacity
+    for name in situation.present:
+        cluster = situation.inputs.snapshot.get(name)
+        if cluster is not None:
+            every = (_overcommit(situation, cluster, each) for each in _request(situation.inputs.binding))
+            yield from (found for found in every if found is not None)
+
+
+def _overcommit(situation: Situation, cluster: Cluster, resource: str) -> _Overcommit | None:
+    """Return the overcommitment of one resource of a cluster, None if its capacity suffices.
+
+    What a cluster reports includes the requests of its pending Pods, so a negative rest is certain. Before a report that
+    includes the bindings, it is certain if they request more than the whole capacity, or if the report is older.
+    """
+    binding, summary = situation.inputs.binding, cluster.resource_summary
+    capacity = summary.allocatable.get(resource) if summary is not None else None
+    if summary is None or capacity is None:
+        return None
+    together = [binding, *_scheduled_with(binding, situation.inputs.others, cluster.name)]
+    own = _requested(binding, cluster.name, resource)
+    asked = sum(_requested(each, cluster.name, resource) for each in together)
+    left, whole = _nanos(summary.left(resource)), _nanos(capacity)
+    if not own:
+        return None
+    if left < 0:
+        free = left + asked
+    elif own > whole:
+        free = whole
+    elif asked > whole or (
+        asked > left and _is_older(situation.inputs.cluster_manifest(cluster.name), together)
+    ):
+        free = left
+    else:
+        return None
+    is_burst = len(together) > 1 and own <= (free if left < 0 else whole)
+    return _Overcommit(cluster.name, resource, capacity, own, free, asked, together, is_burst)
+
+
+def _is_older(manifest: Manifest | None, bindings: Sequence[Binding]) -> bool:
+    """Return whether the status of a cluster changed last before all of the bindings were scheduled.
+
+    The API server notes this time in ``metadata.managedFields``; False if it is unknown.
+    """
+    fields = ((manifest or {}).get("metadata") or {}).get("managedFields") or ()
+    times = [each.get("time") for each in fields if each.get("subresource") == "status"]
+    scheduled = [each.status.last_scheduled_time for each in bindings]
+    return bool(times) and all(
+        moment is not None and str(time) < at(moment) for time in times for moment in scheduled
+    )
+
+
+def _scheduled_with(binding: Binding, others: Sequence[Binding], cluster: str) -> list[Binding]:
+    """Return the other bindings on a cluster that were scheduled within the same seconds."""
+    moment = binding.status.last_scheduled_time
+    if moment is None:
+        return []
+    return [
+        each
+        for each in others
+        if each.key != binding.key
+        and each.status.last_scheduled_time is not None
+        and abs(each.status.last_scheduled_time - moment) <= _BURST
+        and any(target.name == cluster for target in each.spec.clusters)
+    ]
+
+
+def _request(binding: Binding) -> Mapping[str, Quantity]:
+    requirements = binding.spec.replica_requirements
+    return requirements.resource_request if requirements is not None else {}
+
+
+def _requested(binding: Binding, cluster: str, resource: str) -> int:
+    replicas = sum(each.replicas for each in binding.spec.clusters if each.name == cluster)
+    return replicas * _nanos(_request(binding).get(resource, ZERO))
+
+
+def _nanos(amount: Quantity) -> int:
+    return int(amount.unscaled * 10 ** (amount.exponent + _NANO))
+
+
+def _evidence(found: _Overcommit) -> dict[str, Any]:
+    return {
+        "cluster": found.cluster,
+        "resource": found.resource,
+        "asked": found.shown(found.asked),
+        "free": found.shown(found.free),
+        "capacity": found.shown(_nanos(found.capacity)),
+    }
+
+
+def _burst(found: _Overcommit) -> Cause:
+    names = [str(each.key) for each in found.bindings]
+    evidence = _evidence(found) | {
+        "bindings": len(names),
+        "names": names[:_NAMED],
+        "withinSeconds": int(_BURST.total_seconds()),
+        "gate": GATE,
+    }
+    text = (
+        f"{len(names)} bindings were scheduled on {found.cluster} within {evidence['withinSeconds']} s, and each decision "
+        f"saw the same capacity: together they request {evidence['asked']} {found.resource}, and {evidence['free']} were "
+        f"free; the gate {GATE} counts decisions that clusters have not reported yet"
+    )
+    return Cause("BurstOvercommit", Stage.CAPACITY, evidence, text)
+
+
+def _own_replicas(situation: Situation, found: _Overcommit) -> Cause:
+    replicas = situation.present[found.cluster]
+    evidence = _evidence(found) | {
+        "replicas": replicas,
+        "request": shown(found.resource, _request(situation.inputs.binding)[found.resource]),
+        "asked": found.shown(found.own),
+    }
+    text = (
+        f"{replicas} placed replicas count as capacity of {found.cluster} whatever they request now: they need "
+        f"{evidence['asked']} {found.resource}, and {evidence['free']} are free without them; a WorkloadRebalancer counts "
+        "them in the same way"
+    )
+    return Cause("OwnReplicasCount", Stage.CAPACITY, evidence, text)
+
+
+def estimators_failed(situation: Situation) -> Iterator[Cause]:
+    """Yield that resource summaries counted instead of estimators, now or in the recorded decision."""
+    fallbacks = situation.now.decision.fallbacks
+    record = situation.inputs.process.record if situation.inputs.process is not None else None
+    if fallbacks:
+        attempts = situation.now.decision.attempts
+        candidates = {each.name for attempt in attempts for each in attempt.candidates}
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in fallbacks.items():
+            by_reason.setdefault(reason, []).append(name)
+        failed = [
+            {"why": reason, "count": len(names), "names": names[:_NAMED]}
+            for reason, names in by_reason.items()
+        ]
+        yield _estimator_failed(failed, counting=len(candidates - set(fallbacks)), oldest=None, recorded="")
+    elif record is not None and record.get("fallbacks"):
+        capacity = record.get("capacity") or {}
+        yield _estimator_failed(
+            list(record["fallbacks"]),
+            counting=int((capacity.get("accurate") or {}).get("clusters") or 0),
+            oldest=(capacity.get("general") or {}).get("oldestSeconds"),
+            recorded=str(record.get("at") or ""),
+        )
+
+
+def _estimator_failed(
+    failed: Sequence[Mapping[str, Any]], *, counting: int, oldest: float | None, recorded: str
+) -> Cause:
+    """Return the cause.
+
+    Args:
+        failed: Clusters by reason: ``why``, ``count``, ``names``.
+        counting: Clusters whose estimator counted. It is 0 if the policy ``upstream`` made all of them invalid.
+        oldest: The age of the oldest summary of a chosen cluster at the time of the decision, None if it is unknown.
+        recorded: The time of the decision; "" if it was made now.
+    """
+    count = sum(int(each["count"]) for each in failed)
+    names = [name for each in failed for name in each["names"]]
+    shown_ = ", ".join(names[:_NAMED]) + (f" and {count - _NAMED} more" if count > _NAMED else "")
+    evidence: dict[str, Any] = {
+        "failed": [dict(each) for each in failed],
+        "countedInstead": "resource summaries (general estimator)",
+        "estimatorsThatCounted": counting,
+        "oldestSummarySeconds": oldest,
+        "decidedAt": recorded,
+    }
+    others = f"; the estimators of {counted(counting, 'other cluster')} counted" if counting else ""
+    age = "" if oldest is None else f", the oldest {oldest:g} s old"
+    text = (
+        f"the estimator{'s' if count > 1 else ''} of {shown_} failed ({failed[0]['why']}), so resource summaries counted "
+        f"there{age}{others}"
+    )
+    return Cause("EstimatorFailed", Stage.CAPACITY, evidence, text)

@@ -1,0 +1,264 @@
+"""Causes for which a decision fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from karmada_advisor.explain.amounts import counted, shown_times
+from karmada_advisor.explain.causes_filter import code_of, sentence
+from karmada_advisor.explain.causes_models import not_in_models
+from karmada_advisor.explain.causes_values import unknown_values
+from karmada_advisor.explain.model import Cause, FilterCell, Stage
+from karmada_advisor.explain.names import nearest
+from karmada_advisor.explain.situation import Situation
+from karmada_advisor.explain.traces import Traces
+from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.core.available_replicas import counts_component_sets
+from karmada_scheduler.core.cluster_groups import last_constraint
+from karmada_scheduler.core.decision import TermAttempt
+from karmada_scheduler.framework.diagnosis import FitError, HeldError, PluginError, UnschedulableError
+
+
+def of_failure(situation: Situation) -> Iterator[Cause]:
+    """Yield why the decision on the binding as it is fails, at the step where the last candidate disappeared."""
+    error, traces = situation.now.decision.error, situation.now.traces
+    if error is None:
+        return
+    if isinstance(error, HeldError):
+        return  # the decision itself succeeded; causes_guard names the plugin
+    if isinstance(error, PluginError):
+        yield Cause("PluginFailed", Stage.FILTER, {"error": str(error)}, str(error))
+        return
+    if traces is None:
+        yield Cause("Refused", Stage.POLICY, {"error": str(error)}, str(error))
+        return
+    yield from _terms(situation)
+    if isinstance(error, FitError):
+        yield from unknown_names(situation)
+        yield from unknown_values(situation.inputs)
+        if not len(situation.inputs.snapshot):
+            yield Cause("NoClusters", Stage.FILTER, {}, "no cluster exists")
+        yield from _refusals(situation, traces)
+    elif traces.select is not None and traces.select.error:
+        yield from _of_select(situation, traces)
+    elif traces.divide is not None and traces.divide.error:
+        yield from _of_divide(situation, traces)
+    else:
+        yield Cause("Refused", Stage.POLICY, {"error": str(error)}, str(error))
+
+
+def unknown_names(situation: Situation) -> Iterator[Cause]:
+    """Yield the names in the placement's affinities that no cluster has."""
+    placement, snapshot = situation.inputs.binding.spec.placement, situation.inputs.snapshot
+    if placement is None:
+        return
+    names = [each.name for each in snapshot]
+    unknown = {name: nearest(name, names) for name in _named(placement) if snapshot.get(name) is None}
+    if unknown:
+        shown = "; ".join(
+            f"{name} does not exist" + (f", nearest: {found}" if found else "")
+            for name, found in unknown.items()
+        )
+        yield Cause("ClusterUnknown", Stage.POLICY, {"unknown": unknown}, f"clusterNames: {shown}")
+
+
+def _named(placement: Placement) -> list[str]:
+    affinities = [placement.cluster_affinity] if placement.cluster_affinity is not None else []
+    for term in placement.cluster_affinities:
+        affinities += [term.affinity, *(each.affinity for each in term.overflow_affinities)]
+    return list(dict.fromkeys(name for each in affinities for name in each.cluster_names))
+
+
+def _refusals(situation: Situation, traces: Traces) -> Iterator[Cause]:
+    """Yield a cause for each first refusal.
+
+    Clusters that the affinity selects come first: that it does not select others is what the user wrote. Then the most
+    frequent refusal comes first.
+    """
+    rows = traces.filter.rows
+    wanted = _wanted(situation, traces)
+    for each in sorted(traces.filter.refusals(), key=lambda found: wanted.isdisjoint(found.names)):
+        chosen = next((name for name in each.names if name in wanted), each.names[0])
+        cell = rows[chosen].refusals[0]
+        evidence: dict[str, Any] = {
+            "plugin": each.plugin,
+            "count": each.count,
+            "of": len(rows),
+            "clusters": list(each.names),
+            **cell.evidence,
+        }
+        are = "is" if each.count == 1 else "are"
+        text = f"{each.count:,} of {counted(len(rows), 'cluster')} {are} refused: {_shared(cell, each.count)}"
+        yield Cause(code_of(cell), Stage.FILTER, evidence, text)
+
+
+def _wanted(situation: Situation, traces: Traces) -> frozenset[str]:
+    """Return the clusters that the affinity selects; if it selects none, those that it names and excludes."""
+    cycle = traces.attempt.cycle
+    affinities = cycle.affinities if cycle is not None else ()
+    selected = frozenset(
+        each.name
+        for each in situation.inputs.snapshot
+        if not affinities or any(affinity.matches(each) for affinity in affinities)
+    )
+    excluded = frozenset(name for each in affinities for name in each.exclude if name in each.cluster_names)
+    return selected or excluded
+
+
+def _shared(cell: FilterCell, count: int) -> str:
+    return sentence(cell) if count == 1 or "value" not in cell.evidence else cell.reason
+
+
+def _terms(situation: Situation) -> Iterator[Cause]:
+    """Yield the cause that no single affinity term suffices, although all of them together would."""
+    attempts = [each for each in situation.now.decision.attempts if each.affinity_name]
+    needed = situation.inputs.binding.spec.replicas
+    holds = {each.affinity_name: _held(each) for each in attempts}
+    if not all(isinstance(each.error, UnschedulableError | FitError) for each in attempts):
+        return
+    if len(holds) > 1 and 0 < max(holds.values()) < needed <= sum(holds.values()):
+        shown = ", ".join(f"{name} {count}" for name, count in holds.items())
+        text = (
+            f"each affinity term has to take all {needed} replicas alone ({shown}); "
+            "the condition shows the first only"
+        )
+        evidence = {"terms": holds, "replicas": needed, "condition": str(situation.now.decision.error)}
+        yield Cause("TermsDoNotAdd", Stage.POLICY, evidence, text)
+
+
+def _held(attempt: TermAttempt) -> int:
+    return sum(each.available for each in attempt.candidates)
+
+
+def _of_select(situation: Situation, traces: Traces) -> Iterator[Cause]:
+    assert traces.select is not None
+    assert traces.attempt.cycle is not None
+    placement, error = traces.attempt.cycle.placement, traces.select.error
+    limits = {field: list(pair) for field, pair in traces.select.limits.items()}
+    evidence: dict[str, Any] = {"error": error, "limits": limits, "feasible": len(traces.attempt.candidates)}
+    if zero := zero_maximum(placement):
+        yield _zero_maximum(zero, evidence)
+    if "MinGroups" in error:
+        yield from _minimum(situation, traces, evidence)
+    elif "no enough resource" in error:
+        yield from _too_little(situation, traces, evidence)
+    elif "just support" in error:
+        names = list(traces.select.ignored)
+        text = f"only cluster and region are supported as spread constraints, not {', '.join(names)}"
+        yield Cause("SpreadUnsupported", Stage.SELECT, evidence | {"unsupported": names}, text)
+    else:
+        yield Cause("SelectFailed", Stage.SELECT, evidence, error)
+
+
+def zero_maximum(placement: Placement) -> str:
+    """Return the field of a spread constraint whose maximum is 0; "" without one."""
+    for field in ("region", "cluster"):
+        constraint = last_constraint(placement, field)
+        if constraint is not None and constraint.max_groups == 0:
+            return field
+    return ""
+
+
+def _zero_maximum(field: str, evidence: dict[str, Any]) -> Cause:
+    text = f"maxGroups of {field} is not set, which means 0, not unlimited: no cluster is selected"
+    return Cause("MaxGroupsZero", Stage.SELECT, evidence | {"field": field}, text)
+
+
+def _minimum(situation: Situation, traces: Traces, evidence: dict[str, Any]) -> Iterator[Cause]:
+    """Yield that there are too few groups, and who refused the others."""
+    assert traces.select is not None
+    error = traces.select.error
+    if "feasible region" in error:
+        least = traces.select.limits["region"][0]
+        regions: dict[str, list[str]] = {}
+        for each in traces.attempt.candidates:
+            if each.cluster.region:
+                regions.setdefault(each.cluster.region, []).append(each.name)
+        counted = "1 region is" if len(regions) == 1 else f"{len(regions)} regions are"
+        text = f"{counted} feasible ({', '.join(regions) or 'none'}), and minGroups is {least}"
+        found = evidence | {"regions": regions, "required": least}
+        yield Cause("MinRegionsUnmet", Stage.SELECT, found, text)
+    else:
+        least = traces.select.limits.get("cluster", (0, 0))[0]
+        feasible = [each.name for each in traces.attempt.candidates]
+        counted = "1 cluster is" if len(feasible) == 1 else f"{len(feasible)} clusters are"
+        text = f"{counted} feasible, and minGroups is {least}"
+        found = evidence | {"clusters": feasible, "required": least}
+        yield Cause("MinGroupsUnmet", Stage.SELECT, found, text)
+    yield from _refusals(situation, traces)
+
+
+def _too_little(situation: Situation, traces: Traces, evidence: dict[str, Any]) -> Iterator[Cause]:
+    _, most = traces.select.limits.get("cluster", (0, 0)) if traces.select is not None else (0, 0)
+    by_capacity = sorted(traces.attempt.candidates, key=lambda each: -each.available)
+    best = {each.name: each.available for each in by_capacity[:most]}
+    needed = situation.inputs.binding.spec.replicas
+    if counts_component_sets(situation.inputs.binding.spec, situation.inputs.gates):
+        text = "no cluster can take one set of all components"
+        yield Cause("ComponentSets", Stage.CAPACITY, evidence | {"sets": best}, text)
+        return
+    total = sum(each.available for each in by_capacity)
+    found = evidence | {"best": best, "holds": sum(best.values()), "replicas": needed, "all": total}
+    if total < needed:
+        yield from not_in_models(situation, traces)
+        yield _not_enough(traces, needed, total, found)
+        return
+    text = (
+        f"the best {most} clusters can take {sum(best.values())} of {needed} replicas, all together {total}"
+    )
+    yield Cause("TooLittleSelected", Stage.SELECT, found, text)
+
+
+def _of_divide(situation: Situation, traces: Traces) -> Iterator[Cause]:
+    assert traces.divide is not None
+    assert traces.attempt.cycle is not None
+    placement, trace = traces.attempt.cycle.placement, traces.divide
+    evidence: dict[str, Any] = {"error": trace.error}
+    if not traces.attempt.selected:
+        zero = zero_maximum(placement)
+        if zero:
+            yield _zero_maximum(zero, evidence)
+        else:
+            yield Cause("NothingSelected", Stage.SELECT, evidence, "no cluster is selected")
+        return
+    if isinstance(situation.now.decision.error, UnschedulableError):
+        yield from not_in_models(situation, traces)
+        yield _not_enough(traces, trace.divided, trace.available, evidence)
+        return
+    yield Cause("StrategyUnsupported", Stage.DIVIDE, evidence, trace.error)
+
+
+def _not_enough(traces: Traces, wanted: int, available: int, evidence: dict[str, Any]) -> Cause:
+    cells = traces.capacity.cells if traces.capacity is not None else {}
+    clusters = {
+        each.name: {
+            "allocatable": each.allocatable,
+            **(
+                {"limitedBy": cell.limited_by, "free": cell.free, "requested": cell.requested}
+                if (cell := cells.get(each.name)) is not None
+                else {}
+            ),
+        }
+        for each in traces.attempt.candidates
+    }
+    missing = wanted - available
+    amounts = _amounts(traces, missing)
+    found = evidence | {
+        "available": available,
+        "wanted": wanted,
+        "missing": missing,
+        "clusters": clusters,
+        "missingAmounts": amounts,
+    }
+    shown = "".join(f", {amount} {name}" for name, amount in amounts.items())
+    text = f"{available} of {wanted} replicas fit ({missing} missing{shown}), and all are placed or none"
+    return Cause("NotEnoughRoom", Stage.CAPACITY, found, text)
+
+
+def _amounts(traces: Traces, missing: int) -> dict[str, str]:
+    """Return what the missing replicas request."""
+    assert traces.attempt.cycle is not None
+    requirements = traces.attempt.cycle.binding.spec.replica_requirements
+    request = requirements.resource_request if requirements is not None else {}
+    return {name: shown_times(name, amount, missing) for name, amount in request.items()}

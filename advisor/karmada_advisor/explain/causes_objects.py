@@ -1,0 +1,296 @@
+"""Causes in what objects say beyond the inputs of a decision: conditions, policies, and the status of clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from karmada_advisor.explain.amounts import shown
+from karmada_advisor.explain.inputs import Manifest
+from karmada_advisor.explain.model import Cause, Stage
+from karmada_advisor.explain.policies import Matching, Template, claims, held_claim, matching, name_of
+from karmada_advisor.explain.process_view import ProcessView
+from karmada_advisor.explain.situation import Situation
+from karmada_advisor.state.model import Applied, StateName
+from karmada_advisor.state.refusals import foreign_refusals
+from karmada_advisor.state.stored import short
+from karmada_scheduler.api.cluster import READY
+from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.api.quantity import Quantity
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
+from karmada_scheduler.core.condition import NO_CLUSTER_FIT, SCHEDULER_ERROR
+
+_API_REASON: Final = "did not have the API resource"
+_NO_EXECUTE: Final = "NoExecute"
+
+
+def of_placed(situation: Situation) -> Iterator[Cause]:
+    """Yield the causes that come before those of the decision."""
+    yield from _not_tried_again(situation)
+    yield from lazy_policy(situation)
+    yield from claim_held(situation)
+    yield from _term_behind(situation)
+    yield from _no_eviction(situation)
+
+
+def waiting(situation: Situation) -> Iterator[Cause]:
+    """Yield that a decision which would change the placement is in the queue of the running scheduler."""
+    view = situation.inputs.process
+    if view is None or not situation.asks or situation.placement == situation.present:
+        return
+    evidence: dict[str, Any] = {
+        "queue": view.queue_state,
+        "dueInSeconds": view.due_in,
+        "process": view.process,
+    }
+    if view.queue_state in {"active", "processing"}:
+        evidence |= {"before": view.before, "waitedSeconds": view.waited, "priority": view.priority}
+        yield Cause("WaitingInQueue", Stage.TRIGGER, evidence, _queued_text(view))
+    elif view.due_in is not None and situation.stored.name is not StateName.HELD:
+        text = f"it would be placed now; the last decision failed, and the next one is made in {view.due_in:.0f} s"
+        yield Cause("BackingOff", Stage.TRIGGER, evidence, text)
+
+
+def _queued_text(view: ProcessView) -> str:
+    if view.queue_state == "processing":
+        return f"{view.process} is scheduling it now"
+    first = "other bindings come first"
+    if view.before is not None:
+        first = f"{view.before:,} {'binding comes' if view.before == 1 else 'bindings come'} first"
+    text = f"it is in the queue of {view.process}, and {first}"
+    if view.priority is not None:
+        text += f"; its priority is {view.priority}"
+    return text if view.waited is None else f"{text}; it has waited for {view.waited:.0f} s"
+
+
+def _not_tried_again(situation: Situation) -> Iterator[Cause]:
+    """Yield why a binding that would be placed now has the condition of a failed decision."""
+    condition = situation.inputs.binding.status.condition(SCHEDULED_CONDITION)
+    if condition is None or condition.get("status") != "False" or situation.present or not situation.asks:
+        return
+    reason, message = str(condition.get("reason") or ""), str(condition.get("message") or "")
+    foreign = _foreign_reasons(situation, message)
+    evidence: dict[str, Any] = {
+        "condition": reason,
+        "message": message,
+        "since": str(condition.get("lastTransitionTime") or ""),
+    }
+    if reason == NO_CLUSTER_FIT:
+        if foreign:
+            shown_ = "; ".join(foreign)
+            text = (
+                f"the scheduler has refused {shown_}; no plugin that is known here gives that reason: --from shows the "
+                "plugins of the process, --plugin-dir brings their code"
+            )
+            yield Cause("PluginRefused", Stage.FILTER, evidence | {"reasons": foreign}, text)
+        elif _API_REASON in message:
+            text = (
+                "it would be placed now; NoClusterFit has no timer, and a list of APIs is status, whose changes "
+                "enqueue nothing in karmada-scheduler"
+            )
+            yield Cause("NotRetried", Stage.TRIGGER, evidence, text)
+        return
+    if situation.stored.name is StateName.HELD:
+        return
+    if reason == SCHEDULER_ERROR:
+        text = (
+            f"the last decision failed: {short(message)}; one by the rules of this command would succeed, so the scheduler "
+            "has other gates or plugins (--from takes them from its process), or the error has gone"
+        )
+        yield Cause("DecidedOtherwise", Stage.WRITE, evidence, text)
+        return
+    text = f"the last decision failed ({reason}: {short(message)}); one now would succeed, and the next one is made by timer"
+    yield Cause("BackingOff", Stage.TRIGGER, evidence, text)
+
+
+def _foreign_reasons(situation: Situation, message: str) -> list[str]:
+    """Return the reasons in the message of a FitError that no in-tree plugin and no plugin of this command gives."""
+    traces = situation.now.traces
+    here = set() if traces is None else {each.reason for each in traces.filter.refusals()}
+    return [
+        f"{each.number} {'cluster' if each.number == '1' else 'clusters'}: {each.reason}"
+        for each in foreign_refusals(message)
+        if each.reason not in here
+    ]
+
+
+def lazy_policy(situation: Situation) -> Iterator[Cause]:
+    """Yield that the policy was edited and waits for the next change of the template."""
+    placement = situation.inputs.binding.spec.placement
+    for policy in situation.inputs.policies or ():
+        if (
+            not claims(policy, situation.inputs.binding.labels)
+            or _at(policy, "spec", "activationPreference") != "Lazy"
+        ):
+            continue
+        try:
+            wanted = Placement.from_manifest(_at(policy, "spec", "placement") or {})
+        except ManifestError:
+            continue
+        if wanted != placement:
+            text = f"{name_of(policy)} is Lazy: its edit waits for the next change of the template"
+            yield Cause("PolicyLazy", Stage.POLICY, {"policy": name_of(policy)}, text)
+
+
+def template_of(situation: Situation) -> Template:
+    """Return the template of the binding."""
+    resource, labels = situation.inputs.binding.spec.resource, situation.inputs.template_labels
+    return Template(resource.api_version, resource.kind, resource.namespace, resource.name, labels)
+
+
+def claim_held(situation: Situation) -> Iterator[Cause]:
+    """Yield that another policy comes first, but the template stays with the one that claims it."""
+    held = held_claim(
+        situation.inputs.policies or (), situation.inputs.binding.labels, template_of(situation)
+    )
+    if held is None:
+        return
+    preemption = str(_at(held.first.policy, "spec", "preemption") or "Never")
+    evidence = {"heldBy": held.holder_name, "first": held.first.name, "preemption": preemption}
+    text = (
+        f"{held.first.name} comes first, but the template stays with {held.holder_name} as long as that matches; preemption "
+        "needs preemption: Always, names in its selectors, and the gate PropagationPolicyPreemption"
+    )
+    yield Cause("ClaimHeld", Stage.POLICY, evidence, text)
+
+
+def policy_chosen(situation: Situation) -> Iterator[Cause]:
+    """Yield by which order one of several matching policies was chosen."""
+    found = matching((situation.inputs.policies or ()), template_of(situation))
+    if len(found) < 2 or not claims(found[0].policy, situation.inputs.binding.labels):
+        return
+    evidence = {
+        "chosen": found[0].name,
+        "others": [each.name for each in found[1:]],
+        "criterion": _criterion(found[0], found[1]),
+        "matches": {each.name: each.match.name.lower() for each in found},
+    }
+    text = (
+        f"{len(found)} policies match; {found[0].name} comes first by {evidence['criterion']} (namespaced before "
+        "cluster-wide, then priority, then by name, labels or all, then the smaller name)"
+    )
+    yield Cause("PolicyChosen", Stage.POLICY, evidence, text)
+
+
+def _criterion(first: Matching, second: Matching) -> str:
+    names = ("scope", "priority", "selector", "name")
+    return next(
+        name for name, one, other in zip(names, first.order, second.order, strict=True) if one != other
+    )
+
+
+def _term_behind(situation: Situation) -> Iterator[Cause]:
+    """Yield that an affinity term before the one in use would work again."""
+    binding = situation.inputs.binding
+    placement = binding.spec.placement
+    if placement is None or placement.cluster_affinity is not None:
+        return
+    names = [each.affinity_name for each in placement.cluster_affinities]
+    used = binding.status.scheduler_observing_affinity_name
+    if used not in names[1:] or situation.first.decision.error is not None:
+        return
+    works = situation.first.decision.affinity_name
+    if works is not None and names.index(works) < names.index(used):
+        text = (
+            f"the term {works} works again, but the term {used} is in use, and a binding never returns to a term that "
+            "it has left, not even with a WorkloadRebalancer"
+        )
+        plugin = situation.returned_by
+        if plugin:
+            yield _proposed(situation, plugin, {"term": works, "inUse": used, "proposedBy": plugin})
+            return
+        yield Cause("TermBehind", Stage.POLICY, {"term": works, "inUse": used}, text)
+
+
+def _proposed(situation: Situation, plugin: str, evidence: dict[str, Any]) -> Cause:
+    """Return that a plugin proposes to return, with what it waits for if the running scheduler was asked."""
+    view = situation.inputs.process
+    text = f"the term {evidence['term']} works again, and {plugin} proposes to return there"
+    found = view.proposal if view is not None else None
+    if found is None:
+        return Cause("TermBehind", Stage.POLICY, evidence, f"{text}; its Events say what it waits for")
+    due_in = found.get("dueInSeconds")
+    evidence |= {"waitsFor": str(found.get("reason") or ""), "dueInSeconds": due_in}
+    left = "" if due_in is None else f", in {due_in:.0f} s if nothing changes"
+    return Cause("TermBehind", Stage.POLICY, evidence, f"{text}: {evidence['waitsFor']}{left}")
+
+
+def _no_eviction(situation: Situation) -> Iterator[Cause]:
+    """Yield that a cluster of the binding is not ready, and nothing evicts the binding."""
+    if situation.asks:
+        return
+    leaving = {each.from_cluster for each in situation.inputs.binding.spec.graceful_eviction_tasks}
+    for name in situation.present:
+        cluster = situation.inputs.snapshot.get(name)
+        ready = cluster.condition(READY) if cluster is not None else None
+        if cluster is None or ready is None or ready.status == "True" or name in leaving:
+            continue
+        if any(taint.effect == _NO_EXECUTE for taint in cluster.taints):
+            continue
+        evidence = {
+            "cluster": name,
+            "ready": ready.status,
+            "taints": [str(each) for each in cluster.taints],
+            "needs": ["ClusterTaintPolicy with NoExecute", "feature gate Failover"],
+        }
+        text = (
+            f"{name} is not ready, which adds NoSchedule taints only; NoExecute comes from a ClusterTaintPolicy, and "
+            "the gate Failover of the controller manager evicts"
+        )
+        yield Cause("NoEviction", Stage.TRIGGER, evidence, text)
+        return
+
+
+def summary_counts(situation: Situation) -> Iterator[Cause]:
+    """Yield that a replica is larger than an average node of its cluster, which a sum over nodes does not show."""
+    traces, spec = situation.shown.traces, situation.inputs.binding.spec
+    requirements = spec.replica_requirements
+    if traces is None or traces.capacity is None or requirements is None:
+        return
+    for name in situation.placement:
+        cluster, cell = situation.inputs.snapshot.get(name), traces.capacity.cells.get(name)
+        manifest = situation.inputs.cluster_manifest(name) or {}
+        nodes = _at(manifest, "status", "nodeSummary", "totalNum")
+        summary = cluster.resource_summary if cluster is not None else None
+        if cell is None or summary is None or summary.modelings or not isinstance(nodes, int) or nodes < 1:
+            continue
+        for resource, amount in requirements.resource_request.items():
+            allocatable = summary.allocatable.get(resource)
+            if allocatable is None or amount.milli_value * nodes <= allocatable.milli_value:
+                continue
+            average = shown(resource, Quantity(allocatable.milli_value // nodes, -3, allocatable.format))
+            evidence = {
+                "cluster": name,
+                "resource": resource,
+                "nodes": nodes,
+                "averageNode": average,
+                "requested": shown(resource, amount),
+                "available": cell.available,
+            }
+            text = (
+                f"the general estimator adds up the {nodes} nodes of {name}, and an average node has {average} {resource} "
+                f"of the {shown(resource, amount)} that a replica requests; use resource models or an accurate estimator"
+            )
+            yield Cause("SummaryCounts", Stage.CAPACITY, evidence, text)
+            return
+
+
+def propagation(situation: Situation) -> Iterator[Cause]:
+    """Yield that some clusters have reported about their Work, and others have not."""
+    rows = [each for each in situation.stored.rows if each.wanted is not None]
+    missing = [each.name for each in rows if each.applied is Applied.NOT_REPORTED and not each.reason]
+    if missing and len(missing) < len(rows):
+        evidence = {"clusters": missing, "works": [f"karmada-es-{name}" for name in missing]}
+        text = (
+            f"scheduling is done; there is no report from {', '.join(missing)} that the Work is applied "
+            f"(namespace karmada-es-{missing[0]})"
+        )
+        yield Cause("NotOurs", Stage.PROPAGATE, evidence, text)
+
+
+def _at(manifest: Manifest, *path: str) -> Any:
+    found: Any = manifest
+    for name in path:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found

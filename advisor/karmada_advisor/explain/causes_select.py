@@ -1,0 +1,145 @@
+"""Causes of the selection of clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from karmada_advisor.explain.amounts import counted
+from karmada_advisor.explain.model import Cause, SelectTrace, Stage
+from karmada_advisor.explain.situation import Basis, Situation
+from karmada_advisor.explain.traces import Traces
+from karmada_scheduler.api.placement import AGGREGATED, Placement
+
+_REGION_CODES = {
+    "weight": ("RegionWeight", "its region has less weight"),
+    "clusters": ("RegionFewerClusters", "its region has the same weight and brings fewer clusters"),
+    "groupClusters": ("RegionTie", "its region tied, and upstream prefers regions with fewer clusters"),
+    "groupWeight": ("RegionTie", "its region tied, and lost by the weight of single regions"),
+    "name": ("RegionTie", "its region tied, and lost by the order of names"),
+}
+
+
+def is_aggregated(placement: Placement) -> bool:
+    """Return whether replicas are divided over the fewest clusters."""
+    strategy = placement.replica_scheduling
+    return strategy is not None and strategy.replica_division_preference == AGGREGATED
+
+
+def of_cluster(situation: Situation, basis: Basis, cluster: str) -> Iterator[Cause]:
+    """Yield why a cluster that passes the filters is not selected."""
+    traces = basis.traces
+    if traces is None or traces.select is None or traces.select.error:
+        return
+    loss = traces.select.losses.get(cluster)
+    if loss is None:
+        return
+    evidence = _evidence(traces, cluster, loss)
+    if _keeps_locality(situation, traces, cluster):
+        present = [each.name for each in traces.attempt.selected if each.name in situation.present]
+        text = (
+            f"present clusters score 100, so {', '.join(present)} are selected before {cluster}; "
+            "a WorkloadRebalancer does not change that"
+        )
+        yield Cause("LocalityKeeps", Stage.SELECT, evidence | {"present": present}, text)
+        return
+    yield from _loss(traces, traces.select, cluster, loss, evidence)
+
+
+def _keeps_locality(situation: Situation, traces: Traces, cluster: str) -> bool:
+    """Return whether a first decision puts replicas on a cluster that the scores of present clusters keep out."""
+    if not situation.present or situation.is_shown_as_new or traces.score is None:
+        return False
+    if not any(cell.plugin == "ClusterLocality" for cell in traces.score.cells.get(cluster, ())):
+        return False
+    placement = situation.first.placement or {}
+    return cluster in placement and bool(placement[cluster] or not situation.inputs.binding.spec.replicas)
+
+
+def _loss(
+    traces: Traces, trace: SelectTrace, cluster: str, loss: str, evidence: Mapping[str, Any]
+) -> Iterator[Cause]:
+    cycle = traces.attempt.cycle
+    assert cycle is not None
+    kind, _, criterion = loss.partition(":")
+    if kind == "region":
+        least, most = trace.limits.get("region", (0, 0))
+        taken = len(trace.combinations[0].names) if trace.combinations else 0
+        if most > taken >= least:
+            names = " + ".join(trace.combinations[0].names)
+            text = f"{names} suffices: no larger set is tried, although region maxGroups is {most}"
+            yield Cause("SetSuffices", Stage.SELECT, evidence, text)
+        code, text = _REGION_CODES.get(criterion, ("RegionNotNeeded", "no set with its region is sufficient"))
+        yield Cause(code, Stage.SELECT, evidence, f"{cluster} is not selected: {text}")
+        return
+    if loss == "plugin":
+        yield Cause("PluginSelected", Stage.SELECT, evidence, f"a Select plugin did not choose {cluster}")
+    elif loss == "swap" or (loss == "available" and not is_aggregated(cycle.placement)):
+        text = f"{cluster} can take fewer replicas than the selected clusters"
+        yield Cause("LessRoom", Stage.SELECT, evidence, text)
+    elif loss == "available":
+        text = f"as few clusters as possible are used, and {cluster} can take fewer replicas"
+        yield Cause("AggregatedFewest", Stage.SELECT, evidence, text)
+    elif loss == "name":
+        text = f"{cluster} has the same score and can take as many replicas; the order of names decided"
+        yield Cause("NameTie", Stage.SELECT, evidence, text)
+    elif loss == "score":
+        yield Cause("LowerScore", Stage.SELECT, evidence, f"{cluster} scores less than the selected clusters")
+    elif loss == "tier":
+        text = f"{cluster} belongs to an overflow affinity, and the clusters before it suffice"
+        yield Cause("TierAhead", Stage.SELECT, evidence, text)
+    else:
+        text = f"the maximum of clusters is reached before {cluster}"
+        yield Cause("MaxGroupsReached", Stage.SELECT, evidence, text)
+
+
+def _evidence(traces: Traces, cluster: str, loss: str) -> dict[str, Any]:
+    evidence: dict[str, Any] = {"cluster": cluster, "criterion": loss.rpartition(":")[2]}
+    assert traces.select is not None
+    if traces.select.combinations:
+        best = traces.select.combinations[0]
+        region = next((each.name for each in traces.select.groups if cluster in each.clusters), "")
+        own = next(
+            (each for each in traces.select.combinations if region in each.names and not each.taken), None
+        )
+        evidence |= {
+            "wonBy": list(best.names),
+            "weight": best.weight,
+            "clusters": best.clusters,
+            "region": region,
+        }
+        if own is not None:
+            evidence |= {"lost": list(own.names), "lostWeight": own.weight, "lostClusters": own.clusters}
+    if traces.capacity is not None:
+        shown = {cluster, *(each.name for each in traces.attempt.selected[:5])}
+        cells = traces.capacity.cells
+        evidence["available"] = {name: cells[name].available for name in sorted(shown) if name in cells}
+    return evidence
+
+
+def of_placed(situation: Situation) -> Iterator[Cause]:
+    """Yield what the selection did that a reader of the policy may not expect."""
+    traces = situation.shown.traces
+    if traces is None or traces.select is None:
+        return
+    trace, cycle = traces.select, traces.attempt.cycle
+    assert cycle is not None
+    if trace.ignored and trace.by == "all":
+        text = "static weights switch selection by spread constraints off: every cluster that passes the filters is used"
+        yield Cause("SpreadIgnored", Stage.SELECT, {"ignored": list(trace.ignored)}, text)
+    _, most = trace.limits.get("cluster", (0, 0))
+    if trace.by == "region" and most and len(traces.attempt.selected) > most:
+        regions = len({each.cluster.region for each in traces.attempt.selected})
+        evidence = {"regions": regions, "maxClusters": most, "selected": len(traces.attempt.selected)}
+        text = f"{counted(regions, 'region needs a cluster', 'regions need a cluster each')}, so the cluster maximum of {most} is exceeded"
+        yield Cause("RegionsFirst", Stage.SELECT, evidence, text)
+    cluster = _most_notable(traces)
+    if cluster is not None:
+        yield from of_cluster(situation, situation.shown, cluster)
+
+
+def _most_notable(traces: Traces) -> str | None:
+    """Return the first cluster that is not selected, in the order of capacity; None if all are selected."""
+    assert traces.select is not None
+    unused = [each for each in traces.attempt.candidates if each.name in traces.select.losses]
+    return max(unused, key=lambda each: each.available).name if unused else None

@@ -1,0 +1,121 @@
+"""Causes that are stored: in conditions, eviction tasks, suspensions, Leases, and what clusters have reported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from karmada_advisor.explain.model import Cause, Stage
+from karmada_advisor.explain.situation import Situation
+from karmada_advisor.state.model import BindingState, ClusterStatus, HeldBy, SchedulerStatus, StateName
+from karmada_advisor.state.reading import seconds_left
+from karmada_advisor.state.stored import mapping
+from karmada_scheduler.framework.diagnosis import AT_GUARD
+
+
+def of_state(situation: Situation) -> Iterator[Cause]:
+    """Yield why a binding is in its state, as far as that is stored; none for a failed decision, whose steps tell more."""
+    state = situation.stored
+    match state.name:
+        case StateName.HELD:
+            yield from _held(situation, state)
+        case StateName.NOBODY_DECIDES:
+            yield _nobody(state)
+        case StateName.MOVING:
+            yield _evicting(situation, state)
+        case StateName.NOT_RUNNING:
+            yield from _not_running(state)
+
+
+def of_waiting(situation: Situation) -> Iterator[Cause]:
+    """Yield that a decision is due; for a binding of which the steps of that decision tell nothing more."""
+    state = situation.stored
+    codes = {StateName.NOT_DECIDED_YET: "NotDecidedYet", StateName.OUT_OF_DATE: "OutOfDate"}
+    if state.name in codes:
+        evidence = {"scheduler": state.scheduler.name}
+        yield Cause(codes[state.name], Stage.TRIGGER, evidence, state.text)
+
+
+def _held(situation: Situation, state: BindingState) -> Iterator[Cause]:
+    evidence: dict[str, Any] = {"reason": state.reason, "message": state.message, "since": state.since}
+    match state.held_by:
+        case HeldBy.QUOTA:
+            yield Cause("QuotaRefused", Stage.WRITE, evidence, state.text)
+        case HeldBy.GUARD:
+            plugin, _, why = state.message.partition(AT_GUARD)[2].partition(": ")
+            view = situation.inputs.process
+            due = view.due_in if view is not None else None
+            again = "" if due is None else f"; decided again in {due:.0f} s"
+            evidence |= {"plugin": plugin, "reason": why, "retryAfterSeconds": due}
+            code = "KeptAtGuard" if f"Kept{AT_GUARD}" in state.message else "HeldAtGuard"
+            yield Cause(code, Stage.WRITE, evidence, f"{state.text}{again}")
+        case HeldBy.GATE:
+            yield Cause("Gated", Stage.TRIGGER, evidence, state.text)
+
+
+def _nobody(state: BindingState) -> Cause:
+    scheduler = state.scheduler
+    evidence = {
+        "schedulerName": scheduler.name,
+        "status": scheduler.status.value,
+        "nearest": scheduler.nearest,
+        "since": scheduler.since,
+        "source": scheduler.source,
+    }
+    code = "SchedulerMissing" if scheduler.status is SchedulerStatus.MISSING else "SchedulerDown"
+    return Cause(code, Stage.TRIGGER, evidence, f"nobody decides about it: {scheduler}")
+
+
+def _evicting(situation: Situation, state: BindingState) -> Cause:
+    tasks = situation.inputs.binding.spec.graceful_eviction_tasks
+    first = tasks[0]
+    evidence = {
+        "clusters": [each.from_cluster for each in tasks],
+        "producer": first.producer,
+        "reason": str(first.manifest.get("reason") or ""),
+        "message": str(first.manifest.get("message") or ""),
+        "purgeMode": str(first.manifest.get("purgeMode") or ""),
+        "secondsLeft": seconds_left(first, situation.inputs.now),
+    }
+    by = f"{first.producer} evicts it" if first.producer else "it is evicted"
+    why = f" ({evidence['reason']})" if evidence["reason"] else ""
+    return Cause("Evicting", Stage.PROPAGATE, evidence, f"{by}{why}: {state.text}")
+
+
+def _not_running(state: BindingState) -> Iterator[Cause]:
+    if state.reason == "DispatchingSuspended":
+        clusters = [each.name for each in state.rows if each.problem]
+        yield Cause("DispatchingSuspended", Stage.PROPAGATE, {"clusters": clusters}, state.text)
+    for code in ("NotApplied", "ClusterMissing", "ClusterNotReady", "Unhealthy"):
+        rows = [each for each in state.rows if each.reason == code]
+        if rows:
+            yield _of_rows(code, rows)
+
+
+def _of_rows(code: str, rows: list[ClusterStatus]) -> Cause:
+    messages = {each.name: each.message for each in rows if each.message}
+    evidence = {
+        "clusters": [each.name for each in rows],
+        "messages": messages,
+        "ready": {each.name: each.ready for each in rows if each.ready is not None},
+        "works": [f"karmada-es-{each.name}" for each in rows],
+    }
+    text = "; ".join(f"{each.problem}: {each.message}" if each.message else each.problem for each in rows)
+    if any(each.is_conflict for each in rows):
+        text += "; the object there is not Karmada's: spec.conflictResolution: Overwrite of the policy takes it over"
+    return Cause(code, Stage.PROPAGATE, evidence, text)
+
+
+def reported_by_events(situation: Situation) -> Iterator[Cause]:
+    """Yield what controllers have left in Warning Events of the binding and its template, the newest first."""
+    if situation.stored.is_good:
+        return
+    for each in situation.inputs.events:
+        if str(each.get("reason") or "").startswith("ScheduleBinding"):
+            continue  # the condition has the same
+        source = str(mapping(each.get("source")).get("component") or each.get("reportingComponent") or "")
+        reason, message = str(each.get("reason") or ""), " ".join(str(each.get("message") or "").split())
+        at = str(each.get("lastTimestamp") or each.get("eventTime") or "")
+        evidence = {"reason": reason, "message": message, "source": source, "at": at}
+        yield Cause("Reported", Stage.PROPAGATE, evidence, f"{source} at {at}: {reason}: {message}")
+        return

@@ -1,0 +1,294 @@
+"""Builds the explanation of one binding."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from karmada_advisor.explain.amounts import shown
+from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster
+from karmada_advisor.explain.funnel import funnel_of
+from karmada_advisor.explain.inputs import ExplainInputs
+from karmada_advisor.explain.model import (
+    BindingHead,
+    Cause,
+    ConditionShown,
+    Explanation,
+    Mismatch,
+    NextState,
+    PolicyRef,
+    Provenance,
+    RecordedDecision,
+    Target,
+    Tense,
+    TermRow,
+    TriggerTrace,
+    WouldBe,
+)
+from karmada_advisor.explain.notes import notes_of, warnings_of
+from karmada_advisor.explain.process_view import recorded_decision
+from karmada_advisor.explain.rows import capacity_note, rows_of
+from karmada_advisor.explain.situation import Situation
+from karmada_advisor.explain.trace_trigger import at
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
+from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.core.condition import condition_for, retryable
+from karmada_scheduler.framework.diagnosis import FitError
+
+MAX_ROWS_WITH_CAUSE: Final = 200
+"""Clusters with a cause of their own in one explanation; in larger fleets ``why-not`` answers for one cluster."""
+
+_POLICY_ANNOTATIONS: Final = (
+    ("PropagationPolicy", "propagationpolicy.karmada.io"),
+    ("ClusterPropagationPolicy", "clusterpropagationpolicy.karmada.io"),
+)
+
+
+def explain(inputs: ExplainInputs, *, source: str = "files", tense: Tense = Tense.RECOMPUTED) -> Explanation:
+    """Return the explanation of a binding.
+
+    Args:
+        inputs: The binding, the fleet and the rules.
+        source: Where the inputs come from, for people.
+        tense: Whether the inputs are those of the decision, or what there is now.
+    """
+    situation = Situation(inputs)
+    causes = tuple(causes_of_binding(situation))
+    provenance = _provenance(situation, source, tense)
+    if inputs.missing:
+        return Explanation(
+            head_of(inputs), situation.stored, provenance, causes=causes, condition=_condition(situation)
+        )
+    if not situation.is_decided:
+        return Explanation(
+            head_of(inputs),
+            situation.stored,
+            provenance,
+            _would_be(situation, causes),
+            causes=causes,
+            condition=_condition(situation),
+        )
+    return _decided(situation, causes, provenance)
+
+
+def _provenance(situation: Situation, source: str, tense: Tense) -> Provenance:
+    inputs = situation.inputs
+    view = inputs.process
+    is_first = situation.is_decided and situation.is_shown_as_new
+    found = Provenance(
+        tense,
+        source,
+        at(inputs.now) if inputs.now is not None else "",
+        fleet_of(inputs),
+        "first" if is_first else "as it is",
+        inputs.rules,
+    )
+    if view is None:
+        return found
+    return replace(
+        found,
+        record=_recorded(situation),
+        no_record=view.problem,
+        queue_state=view.queue_state,
+        due_in_seconds=view.due_in,
+    )
+
+
+def _recorded(situation: Situation) -> RecordedDecision | None:
+    """Return the record of the process, compared with the decision here if there is one."""
+    inputs = situation.inputs
+    assert inputs.process is not None
+    if inputs.missing or not situation.is_decided:
+        return recorded_decision(inputs.process, {}, None, inputs.now, compares=False)
+    error = situation.now.decision.error
+    return recorded_decision(inputs.process, situation.placement, error, inputs.now)
+
+
+def _decided(situation: Situation, causes: tuple[Cause, ...], provenance: Provenance) -> Explanation:
+    traces = situation.shown.traces
+    rows = rows_of(situation)
+    if len(rows) <= MAX_ROWS_WITH_CAUSE:
+        rows = tuple(each.with_cause(_primary(causes_of_cluster(situation, each.name))) for each in rows)
+    return Explanation(
+        binding=head_of(situation.inputs),
+        state=situation.stored,
+        provenance=provenance,
+        would_be=_would_be(situation, causes),
+        schedule=_schedule(situation),
+        trigger=_trigger(situation),
+        funnel=funnel_of(situation),
+        refusals=() if traces is None else traces.filter.refusals(),
+        clusters=rows,
+        capacity_note=capacity_note(situation),
+        selection=None if traces is None else traces.select,
+        division=None if traces is None else traces.divide,
+        terms=_terms(situation),
+        causes=causes,
+        warnings=warnings_of(situation),
+        notes=notes_of(situation),
+        condition=_condition(situation),
+        mismatches=_mismatches(situation),
+    )
+
+
+def head_of(inputs: ExplainInputs) -> BindingHead:
+    """Return what the binding asks for."""
+    binding = inputs.binding
+    requirements = binding.spec.replica_requirements
+    request = requirements.resource_request if requirements is not None else {}
+    key = binding.key
+    return BindingHead(
+        key.kind,
+        key.namespace,
+        key.name,
+        binding.generation,
+        binding.spec.replicas,
+        {name: shown(name, amount) for name, amount in request.items()},
+        policy_of(binding.annotations),
+    )
+
+
+def policy_of(annotations: Mapping[str, str]) -> PolicyRef | None:
+    """Return the policy that the annotations of a binding name, None without one."""
+    for kind, prefix in _POLICY_ANNOTATIONS:
+        if name := annotations.get(f"{prefix}/name"):
+            return PolicyRef(kind, annotations.get(f"{prefix}/namespace", ""), name)
+    return None
+
+
+def fleet_of(inputs: ExplainInputs) -> str:
+    """Return a short hash of the clusters; equal fleets have equal hashes."""
+    parts = "\n".join(
+        f"{each.name} {each.resource_version} {each.generation}" for each in inputs.snapshot.clusters
+    )
+    return hashlib.blake2b(parts.encode(), digest_size=3).hexdigest()
+
+
+def _targets(placement: Mapping[str, int]) -> tuple[Target, ...]:
+    return tuple(Target(name, replicas) for name, replicas in placement.items())
+
+
+def _primary(causes: list[Cause]) -> str:
+    return causes[0].code if causes else ""
+
+
+def _would_be(situation: Situation, causes: tuple[Cause, ...]) -> WouldBe | None:
+    """Return what a decision now would give; None if there would be none."""
+    if situation.state is NextState.SUSPENDED:
+        found = situation.now.placement or {}
+        text = "" if situation.now.decision.error is None else str(situation.now.decision.error)
+        outcome = NextState.PLACED if found else NextState.NOT_PLACED
+        return WouldBe(outcome, _targets(found), text, differs=found != situation.present)
+    if situation.state is NextState.GATED:
+        return WouldBe(situation.state, (), causes[0].text if causes else "", differs=True)
+    if not situation.is_decided:
+        return None
+    differs = situation.placement != situation.present or not situation.present
+    return WouldBe(
+        situation.state, _targets(situation.placement), _answer(situation, causes), differs=differs
+    )
+
+
+def _answer(situation: Situation, causes: tuple[Cause, ...]) -> str:
+    error = situation.now.decision.error
+    if situation.state in {NextState.NOT_PLACED, NextState.STUCK} and error is not None:
+        reason = condition_for(error).reason
+        what = "no cluster passes the filters" if isinstance(error, FitError) else ""
+        if not what:
+            failing = next((each for each in causes if each.code != "KeptOnFailure"), None)
+            what = failing.text if failing is not None else str(error)
+        return f"{what} ({reason}). {_retry(situation)}"
+    if situation.state is NextState.NO_REPLICAS:
+        return causes[0].text if causes else ""
+    return ""
+
+
+def _retry(situation: Situation) -> str:
+    decision = situation.now.decision
+    if not retryable(decision.error) and not decision.may_work_next_time:
+        return "Not retried by timer: a change of the binding, of a cluster's spec or labels, or a new API is needed."
+    view = situation.inputs.process
+    if view is not None and view.due_in is not None:
+        return f"Retried by timer, in {view.due_in:.0f} s."
+    if decision.retry_after:
+        return f"Retried after {decision.retry_after:g} s."
+    return "Retried by timer, after growing pauses."
+
+
+def _schedule(situation: Situation) -> str:
+    trigger = situation.trigger.trace
+    if trigger.asks:
+        rule = next((each for each in trigger.rules if each.holds), None)
+        why = f": {rule.name}" if rule is not None else ""
+        if trigger.schedule_class == ScheduleType.FIRST.value:
+            why = ": it has no clusters" if not situation.present else ": it was never scheduled"
+        return f"a decision is due{why} ({trigger.schedule_class})"
+    if situation.rebalanced.decision.error is not None:
+        return f"nothing asks for a new decision; one would fail: {situation.rebalanced.decision.error}"
+    if situation.rebalanced.placement == situation.present:
+        return "nothing asks for a new decision; one would give the same"
+    shown_ = ", ".join(f"{name} {count}" for name, count in (situation.rebalanced.placement or {}).items())
+    return f"nothing asks for a new decision; a WorkloadRebalancer would give {shown_ or 'nothing'}"
+
+
+def _trigger(situation: Situation) -> TriggerTrace:
+    trace = situation.trigger.trace
+    if not situation.present:
+        return trace
+    basis = situation.rebalanced
+    error = basis.decision.error
+    return TriggerTrace(
+        trace.schedule_class,
+        trace.reason,
+        trace.rules,
+        None if error is not None else _targets(basis.placement or {}),
+        "" if error is None else str(error),
+    )
+
+
+def _terms(situation: Situation) -> tuple[TermRow, ...]:
+    placement = situation.inputs.binding.spec.placement
+    if placement is None or not placement.cluster_affinities or placement.cluster_affinity is not None:
+        return ()
+    decision = situation.shown.decision
+    errors = {each.index: str(each.error) for each in decision.failed_terms}
+    tried = {each.affinity_name for each in decision.attempts}
+    rows, used = [], decision.affinity_name
+    for index, term in enumerate(placement.cluster_affinities):
+        name = term.affinity_name
+        if index in errors:
+            rows.append(TermRow(index, name, "failed", errors[index]))
+        elif name == used and decision.error is None:
+            rows.append(TermRow(index, name, "used"))
+        elif name not in tried:
+            before = any(row.outcome in {"used", "failed"} for row in rows)
+            rows.append(TermRow(index, name, "not tried" if before else "left"))
+    return tuple(rows)
+
+
+def _condition(situation: Situation) -> ConditionShown | None:
+    binding = situation.inputs.binding
+    found = binding.status.condition(SCHEDULED_CONDITION)
+    if found is None:
+        return None
+    agrees = True
+    if situation.is_decided and situation.asks and not situation.inputs.missing:
+        expected = condition_for(situation.now.decision.error)
+        agrees = (found.get("status"), found.get("reason")) == (expected.status, expected.reason)
+    return ConditionShown(
+        str(found.get("status") or ""),
+        str(found.get("reason") or ""),
+        str(found.get("message") or ""),
+        binding.status.scheduler_observed_generation == binding.generation,
+        agrees,
+        str(found.get("lastTransitionTime") or ""),
+    )
+
+
+def _mismatches(situation: Situation) -> tuple[Mismatch, ...]:
+    found = list(situation.trigger.mismatches)
+    if (traces := situation.shown.traces) is not None:
+        found += traces.mismatches
+    return tuple(found)

@@ -1,0 +1,176 @@
+"""The way from all clusters to the result, one line per step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from karmada_advisor.explain.model import Combination, DivideTrace, FunnelStage, Refusal, SelectTrace
+from karmada_advisor.explain.situation import Situation
+from karmada_advisor.explain.traces import Traces
+
+_NAMED: Final = 4
+_KINDS: Final = {
+    "ClusterAffinity": "cluster affinity",
+    "TaintToleration": "taint",
+    "APIEnablement": "API missing",
+    "": "being deleted",
+}
+LOST_BY: Final = {
+    "weight": "less weight",
+    "clusters": "same weight, fewer clusters",
+    "groupClusters": "same weight, same number of clusters; a region of it has more clusters",
+    "groupWeight": "same weight, same number of clusters; by the weight of single regions",
+    "name": "same weight, same number of clusters; later in order of names",
+    "superset": "a part of it suffices, and is taken",
+    "insufficient": "in no sufficient set",
+}
+
+
+def funnel_of(situation: Situation) -> tuple[FunnelStage, ...]:
+    """Return the steps that were reached, the decisive one marked."""
+    traces = situation.shown.traces
+    if traces is None or not traces.filter.rows:
+        return ()
+    total = len(traces.filter.rows)
+    passing = sum(1 for row in traces.filter.rows.values() if not row.refusals)
+    decisive = _decisive(traces)
+    stages = [FunnelStage("FILTER", total, passing, _filter_text(traces), decisive == "FILTER")]
+    if traces.score is None:
+        return tuple(stages)
+    stages.append(FunnelStage("SCORE", passing, None, _score_text(traces), decisive == "SCORE"))
+    if traces.select is not None:
+        selected = len(traces.attempt.selected)
+        text = select_text(traces.select)
+        stages.append(FunnelStage("SELECT", passing, selected, text, decisive == "SELECT"))
+    if traces.divide is not None:
+        replicas = traces.divide.replicas
+        stages.append(FunnelStage("DIVIDE", replicas, None, divide_text(traces.divide), decisive == "DIVIDE"))
+    return tuple(stages)
+
+
+def _decisive(traces: Traces) -> str:
+    """Return the step that determines the answer: where it fails, else the last one with a choice."""
+    if traces.select is None:
+        return "FILTER"
+    if traces.select.error or (traces.select.losses and not _has_error(traces.divide)):
+        return "SELECT"
+    divide = traces.divide
+    if divide is not None and (divide.error or divide.strategy not in {"Duplicated", "none"}):
+        return "DIVIDE"
+    return "FILTER" if any(row.refusals for row in traces.filter.rows.values()) else "DIVIDE"
+
+
+def _has_error(divide: DivideTrace | None) -> bool:
+    return divide is not None and bool(divide.error)
+
+
+def kind_of(refusal: Refusal) -> str:
+    """Return the kind of a refusal in two words."""
+    return _KINDS.get(refusal.plugin, refusal.short.removesuffix(" property"))
+
+
+def _filter_text(traces: Traces) -> str:
+    refusals = sorted(traces.filter.refusals(), key=lambda each: each.plugin)
+    if not refusals:
+        return "none refused"
+    if sum(each.count for each in refusals) <= _NAMED:
+        names = [f"{name} ({kind_of(each)})" for each in refusals for name in each.names]
+        return f"refused: {', '.join(names)}"
+    counts: dict[str, int] = {}
+    for each in sorted(refusals, key=lambda each: -each.count):
+        counts[kind_of(each)] = counts.get(kind_of(each), 0) + each.count
+    return f"refused: {', '.join(f'{count:,} {kind}' for kind, count in counts.items())}"
+
+
+def _score_text(traces: Traces) -> str:
+    scores = {each.name: each.score for each in traces.attempt.candidates}
+    if not scores:
+        return "no candidates"
+    if len(set(scores.values())) == 1:
+        same = next(iter(scores.values()))
+        if not same and not _held(traces):
+            return "all 0: no candidate held replicas before, so scores decide nothing"
+        return f"all {same}: scores decide nothing"
+    held = [name for name in scores if name in _held(traces)]
+    if set(scores.values()) == {0, 100} and all((scores[name] == 100) == (name in held) for name in scores):
+        return f"present clusters 100: {_names(held)}; all others 0"
+    best = max(scores.values())
+    return f"highest {best}: {_names([name for name, score in scores.items() if score == best])}"
+
+
+def _held(traces: Traces) -> frozenset[str]:
+    assert traces.attempt.cycle is not None
+    return traces.attempt.cycle.current_clusters
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + more
+
+
+def select_text(trace: SelectTrace) -> str:
+    """Return the selection in one line."""
+    if trace.error:
+        return trace.error
+    if trace.by == "all":
+        if trace.ignored:
+            return "all: static weights switch spread constraints off"
+        return "all: there is no spread constraint"
+    if trace.by == "plugin":
+        return "by a Select plugin"
+    if trace.by == "cluster":
+        least, most = trace.limits.get("cluster", (0, 0))
+        swapped = f"; {len(trace.swaps)} exchanged for more available replicas" if trace.swaps else ""
+        return f"{_range(least, most)} cluster{'' if most == 1 else 's'} by score, available replicas and name{swapped}"
+    if not trace.combinations:
+        return "by region"
+    text = f"regions {' + '.join(trace.combinations[0].names)}"
+    tied = next(
+        (each for each in trace.combinations[1:] if each.lost_by in {"name", "groupWeight", "groupClusters"}),
+        None,
+    )
+    return text if tied is None else f"{text}; tied with {' + '.join(tied.names)}, {_tie(tied)}"
+
+
+def _tie(tied: Combination) -> str:
+    return {
+        "name": "taken by order of names",
+        "groupWeight": "taken by the weight of single regions",
+        "groupClusters": "taken because it begins with fewer clusters",
+    }[tied.lost_by]
+
+
+def _range(least: int, most: int) -> str:
+    return str(most) if least == most else f"{least} to {most}"
+
+
+def divide_text(trace: DivideTrace) -> str:
+    """Return the division in one line."""
+    if trace.error:
+        return trace.error
+    if trace.strategy == "none":
+        return "no replicas to divide: every selected cluster gets the object"
+    if not trace.replicas:
+        return "nothing to divide"
+    if trace.strategy == "Duplicated":
+        return "every selected cluster gets all"
+    if trace.mode == "plugin":
+        return f"by the plugin {trace.strategy}"
+    weights = " : ".join(f"{row.weight:,}" for row in trace.rows[:8] if row.weight)
+    more = " : ..." if len(trace.rows) > 8 else ""
+    what = "by static weights" if trace.strategy == "StaticWeight" else "by room"
+    by = f"{what} {weights}{more}"
+    if trace.strategy == "Aggregated":
+        by = f"over the fewest clusters, {by}"
+    kept = sum(row.kept for row in trace.rows)
+    match trace.mode:
+        case "keep":
+            return "all kept where they are"
+        case "up":
+            return f"{kept:,} kept, {trace.divided:,} more {by}"
+        case "down":
+            return f"shrunk in proportion to what is there, {weights}{more}"
+        case "fresh":
+            return f"again from the start, {by}"
+    return by

@@ -1,0 +1,149 @@
+"""The inputs of an explanation: one binding, the fleet, and the rules; decisions on edits of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from karmada_advisor.explain.process_view import ProcessView
+from karmada_advisor.state.reading import Facts
+from karmada_advisor.state.schedulers import Schedulers
+from karmada_scheduler.api.binding import Binding, BindingStatus
+from karmada_scheduler.api.manifest import second_after
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.api.workload import WorkloadAnswer
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.available_replicas import Assumed, Estimators
+from karmada_scheduler.core.classify import Classification, classify
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.run_sync import run_sync
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
+from karmada_scheduler.estimator.session import EstimationSession
+from karmada_scheduler.framework.cycle import Peers
+from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.snapshot import Snapshot
+
+Manifest = Mapping[str, Any]
+
+_EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def _no_manifest(_: str) -> Manifest | None:
+    return None
+
+
+@dataclass(frozen=True)
+class ExplainInputs:
+    """Everything that a decision about one binding reads.
+
+    Attributes:
+        binding: As it is now.
+        snapshot: All clusters.
+        framework: The plugins of the binding's profile.
+        gates: Feature gates.
+        algorithm: The core, with these gates, ``estimators``, ``peers`` and ``empty_workload_propagation``; it has
+            caches, so inputs that differ only in the binding should share it.
+        estimators: The estimators of ``algorithm``, and those in the member clusters.
+        assumed: Placements that count as taken.
+        peers: The bindings of workload groups; None without the gate WorkloadAffinity.
+        workload: Metadata of the workload, for plugins that need it.
+        scheduler_names: Names of the profiles; None if every binding is scheduled here.
+        binding_manifest: The binding as it was read, for fields that decisions do not use; None if unknown.
+        cluster_manifest: Returns a cluster as it was read, None if unknown.
+        policies: All policies as they were read; None if they were not, so that a binding without a policy id counts as
+            claimed.
+        template_labels: Labels of the resource template, for selectors of policies; None if they are not known.
+        process: What a running scheduler says about the binding; None if none was asked.
+        now: The time for ages, None if there is no clock.
+        schedulers: Which schedulers exist.
+        events: Warning Events of the binding and its template, the newest first.
+        missing: Plugins of the process that decides whose code is not here, so that decisions here differ from its own.
+        plugin_dirs: Where that process has loaded plugins from.
+        rules: What ``framework`` and ``gates`` are, for people.
+        others: The other bindings, as far as they were read; to find decisions that counted on the same capacity.
+        waits: Whether a decision waits for estimators in member clusters, or for plugins.
+    """
+
+    binding: Binding
+    snapshot: Snapshot
+    framework: Framework
+    gates: FeatureGates
+    algorithm: SchedulingAlgorithm
+    estimators: Estimators
+    assumed: Assumed = field(default_factory=dict)
+    peers: Peers | None = None
+    empty_workload_propagation: bool = False
+    workload: WorkloadAnswer | None = None
+    scheduler_names: frozenset[str] | None = None
+    binding_manifest: Manifest | None = None
+    cluster_manifest: Callable[[str], Manifest | None] = _no_manifest
+    policies: Sequence[Manifest] | None = None
+    template_labels: Mapping[str, str] | None = None
+    process: ProcessView | None = None
+    now: datetime | None = None
+    schedulers: Schedulers = field(default_factory=Schedulers)
+    events: Sequence[Manifest] = ()
+    missing: Sequence[str] = ()
+    plugin_dirs: Sequence[str] = ()
+    rules: str = ""
+    others: Sequence[Binding] = ()
+    waits: bool = False
+
+    def with_binding(self, binding: Binding) -> ExplainInputs:
+        """Return the inputs with another version of the binding."""
+        return replace(self, binding=binding)
+
+    @property
+    def facts(self) -> Facts:
+        """What is stored besides the binding."""
+        return Facts(self.schedulers, self._cluster_of, self.policies, now=self.now)
+
+    def _cluster_of(self, name: str) -> Manifest | None:
+        manifest = self.cluster_manifest(name)
+        return {} if manifest is None and self.snapshot.get(name) is not None else manifest
+
+    def classify(self) -> Classification:
+        """Return whether anything asks for a decision.
+
+        Raises:
+            SchedulingError: The binding has no placement.
+        """
+        return classify(self.binding, terminating=self.snapshot.terminating, gates=self.gates)
+
+    def decide(self) -> Decision:
+        """Return the stable decision of the core, whether or not anything asks for it."""
+        session = self.estimators.session
+        deciding = self.algorithm.decide(
+            self.binding,
+            self.snapshot,
+            self.framework,
+            session=session,
+            assumed=self.assumed,
+            workload=self.workload if self.framework.needs_workload else None,
+        )
+        decision = asyncio.run(deciding) if self.waits else run_sync(deciding)
+        if isinstance(session, EstimationSession) and session.fallbacks:
+            return replace(decision, fallbacks=session.fallbacks)
+        return decision
+
+
+def as_new(binding: Binding) -> Binding:
+    """Return a binding as if it had never been scheduled: without clusters, status and evictions."""
+    annotations = {
+        name: value for name, value in binding.annotations.items() if name != APPLIED_PLACEMENT_ANNOTATION
+    }
+    spec = replace(binding.spec, clusters=(), graceful_eviction_tasks=())
+    return replace(binding, annotations=annotations, spec=spec, status=BindingStatus())
+
+
+def rebalanced(binding: Binding) -> Binding:
+    """Return a binding as a WorkloadRebalancer leaves it: a reschedule is requested after the last scheduling."""
+    last = binding.status.last_scheduled_time or _EPOCH
+    return replace(
+        binding,
+        spec=replace(binding.spec, reschedule_triggered_at=second_after(last)),
+        status=replace(binding.status, last_scheduled_time=last),
+    )

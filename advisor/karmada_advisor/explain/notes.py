@@ -1,0 +1,143 @@
+"""Warnings and notes: what a reader of an explanation should know besides the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from karmada_advisor.explain.causes_failure import unknown_names
+from karmada_advisor.explain.inputs import ExplainInputs
+from karmada_advisor.explain.situation import Situation
+from karmada_advisor.explain.traces import attempt_of
+from karmada_advisor.state.model import StateName
+from karmada_scheduler.api.placement import SPREAD_BY_REGION
+from karmada_scheduler.api.quantity import ZERO, Quantity
+from karmada_scheduler.core.requeue_rules import is_claimed
+from karmada_scheduler.estimator.resources import CPU
+from karmada_scheduler.framework.snapshot import Snapshot
+
+_MAX_CLUSTERS: Final = 1000
+_MAX_TRIED: Final = 3
+"""Decisions for one note."""
+
+
+def warnings_of(situation: Situation) -> tuple[str, ...]:
+    """Return what is wrong, or will be with the next decision."""
+    return tuple(_warnings(situation))
+
+
+def _warnings(situation: Situation) -> Iterator[str]:
+    for cause in unknown_names(situation):
+        for name, near in cause.evidence["unknown"].items():
+            end = f". Nearest: {near}." if near else "."
+            yield f"clusterNames contains {name}, which does not exist{end}"
+    state = situation.stored
+    if not state.scheduler.decides and state.name is not StateName.NOBODY_DECIDES:
+        yield f"{state.scheduler}: nobody decides about the next change"
+    yield from _tainted(situation)
+    yield from _leaving(situation)
+    if not is_claimed(situation.inputs.binding):
+        yield "no policy claims the binding (it has no policy id as a label): the scheduler leaves it alone"
+
+
+def _tainted(situation: Situation) -> Iterator[str]:
+    """Yield the present clusters that would refuse a new binding: taints are not checked for present clusters."""
+    placement = situation.inputs.binding.spec.placement
+    if placement is None:
+        return
+    for name in situation.present:
+        cluster = situation.inputs.snapshot.get(name)
+        if cluster is None or name not in situation.placement:
+            continue
+        taint = next(
+            (
+                each
+                for each in cluster.taints
+                if each.blocks_scheduling
+                and not any(t.tolerates(each) for t in placement.cluster_tolerations)
+            ),
+            None,
+        )
+        if taint is not None:
+            yield f"{name} has the taint {taint}, but taints are not checked for clusters that have the binding"
+
+
+def _leaving(situation: Situation) -> Iterator[str]:
+    """Yield the present clusters that lose the binding at the next decision."""
+    if situation.asks or not situation.present:
+        return
+    attempt = attempt_of(situation.now.decision)
+    if attempt is None:
+        return
+    refused = attempt.diagnosis.result_by_cluster
+    for name, replicas in situation.present.items():
+        end = f"at the next decision its {replicas} replicas leave it"
+        if situation.inputs.snapshot.get(name) is None:
+            yield f"{name} does not exist: {end}"
+        elif name in refused:
+            yield f"{name} is refused now ({refused[name].plugin}: {refused[name].message}): {end}"
+
+
+def notes_of(situation: Situation) -> tuple[str, ...]:
+    """Return what is worth knowing about a good result."""
+    return tuple(_notes(situation))
+
+
+def _notes(situation: Situation) -> Iterator[str]:
+    traces = situation.shown.traces
+    if traces is None or not situation.placement or situation.now.decision.error is not None:
+        return
+    candidates = [each for each in traces.attempt.candidates if each.allocatable > 0]
+    if not candidates or not situation.inputs.binding.spec.replicas:
+        return
+    most = max(candidates, key=lambda each: each.available)
+    rest = [each.available for each in candidates if each.name in situation.placement]
+    if most.name not in situation.placement and rest and most.available > max(rest):
+        yield (
+            f"the cluster with the most room, {most.name}, is not used. "
+            f"`why-not {most.name}` says what would change that."
+        )
+    yield from _fragile(situation)
+
+
+def _fragile(situation: Situation) -> Iterator[str]:
+    """Yield that a little less capacity on one cluster would choose other clusters; found by deciding again."""
+    basis = situation.shown
+    traces = basis.traces
+    if (
+        traces is None
+        or traces.select is None
+        or traces.select.by != SPREAD_BY_REGION
+        or not traces.select.losses
+        or traces.divide is None
+        or traces.divide.mode != "first"
+        or len(basis.inputs.snapshot) > _MAX_CLUSTERS
+    ):
+        return
+    placement = basis.placement or {}
+    cells = traces.capacity.cells if traces.capacity is not None else {}
+    weakest = sorted((name for name in placement if name in cells), key=lambda name: cells[name].available)
+    for name in weakest[:_MAX_TRIED]:
+        after = _with_less_cpu(basis.inputs, name)
+        if after is None:
+            continue
+        decision = after.decide()
+        if decision.targets is None or {each.name for each in decision.targets} != set(placement):
+            result = str(decision.error).rstrip(".")
+            if decision.error is None:
+                result = ", ".join(f"{each.name} {each.replicas}" for each in sorted(decision.targets or ()))
+            yield f"fragile. With 1 cpu more in use on {name}, this decision would have been {result}."
+            return
+
+
+def _with_less_cpu(inputs: ExplainInputs, name: str) -> ExplainInputs | None:
+    """Return the inputs with one cpu more in use on a cluster, None if it has no such resource."""
+    cluster = inputs.snapshot.get(name)
+    summary = cluster.resource_summary if cluster is not None else None
+    if cluster is None or summary is None or CPU not in summary.allocatable:
+        return None
+    used = {**summary.allocated, CPU: summary.allocated.get(CPU, ZERO) + Quantity(1)}
+    changed = replace(cluster, resource_summary=replace(summary, allocated=used))
+    others = (each for each in inputs.snapshot.clusters if each.name != name)
+    return replace(inputs, snapshot=Snapshot.of([*others, changed], unknown=inputs.snapshot.unknown))

@@ -1,0 +1,276 @@
+"""Which policy claims a template, and why others do not: the rules of Karmada's detector.
+
+Source: karmada v1.18.2 pkg/detector policy.go, compare.go, claim.go, preemption.go; pkg/util/selector.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from typing import Any, Final
+
+from karmada_advisor.claims.selectors import Match
+from karmada_advisor.claims.template import is_skipped_namespace
+from karmada_advisor.explain.inputs import Manifest
+from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.placement_json import read_affinity
+from karmada_scheduler.api.policy import PROPAGATION_POLICY, claims
+from karmada_scheduler.api.policy import policy_name as name_of
+
+__all__ = [
+    "HeldClaim",
+    "Matching",
+    "Miss",
+    "Template",
+    "claims",
+    "differing_label",
+    "held_claim",
+    "match_of",
+    "matching",
+    "miss_of",
+    "misses",
+    "name_of",
+]
+
+_FIELDS: Final = ("apiVersion", "kind", "namespace", "name", "label")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A resource template.
+
+    Attributes:
+        labels: None if they are not known; then no label selector matches.
+    """
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    labels: Mapping[str, str] | None = None
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether its namespace is never propagated."""
+        return is_skipped_namespace(self.namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """A policy that matches a template.
+
+    Attributes:
+        policy: As it was read.
+        match: By what it matches.
+    """
+
+    policy: Manifest
+    match: Match
+    order: tuple[bool, int, int, str] = field(default=(False, 0, 0, ""))
+
+    @property
+    def name(self) -> str:
+        """Kind, namespace and name."""
+        return name_of(self.policy)
+
+
+def matching(policies: Iterable[Manifest], template: Template) -> list[Matching]:
+    """Return the policies that match a template, the one that claims it first if nothing holds it.
+
+    Namespaced policies come before cluster-wide ones, then the higher ``spec.priority``, then a match by name before one
+    by labels before one of all, then the smaller name.
+    """
+    found = [
+        Matching(policy, match, _order(policy, match))
+        for policy in policies
+        if not _is_deleting(policy) and (match := match_of(policy, template)) is not Match.NONE
+    ]
+    return sorted(found, key=lambda each: each.order)
+
+
+def _order(policy: Manifest, match: Match) -> tuple[bool, int, int, str]:
+    spec, metadata = policy.get("spec") or {}, policy.get("metadata") or {}
+    is_namespaced = policy.get("kind") == PROPAGATION_POLICY
+    return not is_namespaced, -int(spec.get("priority") or 0), -match, str(metadata.get("name"))
+
+
+def _is_deleting(policy: Manifest) -> bool:
+    return (policy.get("metadata") or {}).get("deletionTimestamp") is not None
+
+
+def match_of(policy: Manifest, template: Template) -> Match:
+    """Return how a policy matches: the best of its selectors."""
+    if not _is_in_scope(policy, template):
+        return Match.NONE
+    return max((_selector_match(each, template) for each in _selectors(policy)), default=Match.NONE)
+
+
+def _is_in_scope(policy: Manifest, template: Template) -> bool:
+    namespace = (policy.get("metadata") or {}).get("namespace")
+    return policy.get("kind") != PROPAGATION_POLICY or namespace == template.namespace
+
+
+def _selectors(policy: Manifest) -> Sequence[Mapping[str, Any]]:
+    found = (policy.get("spec") or {}).get("resourceSelectors") or ()
+    return [each for each in found if isinstance(each, Mapping)]
+
+
+def _selector_match(selector: Mapping[str, Any], template: Template) -> Match:
+    return Match.NONE if miss_of(selector, template) else _kind_of(selector)
+
+
+def _kind_of(selector: Mapping[str, Any]) -> Match:
+    if selector.get("name"):
+        return Match.NAME
+    return Match.ALL if selector.get("labelSelector") is None else Match.LABELS
+
+
+def miss_of(selector: Mapping[str, Any], template: Template) -> str:
+    """Return the first field in which a selector differs from a template; "" if it matches."""
+    wanted = {
+        "apiVersion": template.api_version,
+        "kind": template.kind,
+        "namespace": template.namespace,
+        "name": template.name,
+    }
+    for name, value in wanted.items():
+        asked = selector.get(name)
+        if name in {"namespace", "name"} and not asked:
+            continue
+        if asked != value:
+            return f"{name} is {asked}"
+    if selector.get("name") or selector.get("labelSelector") is None:
+        return ""
+    if template.labels is None:
+        return "labels are not known"
+    try:
+        labels = read_affinity(
+            {"labelSelector": selector["labelSelector"]}, "resourceSelectors"
+        ).label_selector
+    except ManifestError as problem:
+        return str(problem)
+    if labels is not None and labels.matches(template.labels):
+        return ""
+    key = differing_label(selector, template.labels)
+    if not key:
+        return "labelSelector does not match"
+    return (
+        f"labelSelector wants {key}={_match_labels(selector)[key]}, and it has {key}={template.labels[key]}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HeldClaim:
+    """A template that stays with a policy although another one comes first.
+
+    Attributes:
+        holder: The policy that claims it.
+        first: The policy that comes first.
+    """
+
+    holder: Manifest
+    first: Matching
+
+    @property
+    def holder_name(self) -> str:
+        """Kind, namespace and name of the policy that claims it."""
+        return name_of(self.holder)
+
+
+def held_claim(
+    policies: Iterable[Manifest], labels: Mapping[str, str], template: Template
+) -> HeldClaim | None:
+    """Return the policy that holds a template, and the one that comes first; None if these are not two.
+
+    Args:
+        policies: All policies.
+        labels: Of the binding.
+        template: The template.
+    """
+    listed = list(policies)
+    holder = next((each for each in listed if claims(each, labels)), None)
+    if holder is None or match_of(holder, template) is Match.NONE:
+        return None  # its selectors no longer match, or need labels that are not known
+    first = next(iter(matching(listed, template)), None)
+    return None if first is None or first.name == name_of(holder) else HeldClaim(holder, first)
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """The selector of a policy that comes nearest to a template, and does not match it.
+
+    Attributes:
+        policy: As it was read.
+        index: The place of the selector in ``spec.resourceSelectors``; -1 if the policy is of another namespace.
+        reason: The first field in which it differs, in words.
+        closeness: Larger for a nearer one: fields that match, and the likeness of the one that does not.
+    """
+
+    policy: Manifest
+    index: int
+    reason: str
+    closeness: tuple[int, float] = (0, 0.0)
+
+    @property
+    def name(self) -> str:
+        """Kind, namespace and name of the policy."""
+        return name_of(self.policy)
+
+    @property
+    def field(self) -> str:
+        """The field of the selector that differs: ``apiVersion``, ``kind``, ``namespace``, ``name`` or ``labelSelector``."""
+        return self.reason.partition(" ")[0] if self.index >= 0 else ""
+
+
+def misses(policies: Iterable[Manifest], template: Template) -> list[Miss]:
+    """Return why policies do not match a template, the nearest first."""
+    found = [
+        miss for each in policies if not _is_deleting(each) and (miss := _miss(each, template)) is not None
+    ]
+    return sorted(found, key=lambda each: (*(-part for part in each.closeness), each.name))
+
+
+def _miss(policy: Manifest, template: Template) -> Miss | None:
+    best: Miss | None = None
+    for index, selector in enumerate(_selectors(policy)):
+        reason = miss_of(selector, template)
+        if not reason:
+            continue
+        miss = Miss(policy, index, reason, _closeness(selector, reason, template))
+        if best is None or miss.closeness > best.closeness:
+            best = miss
+    if best is not None and not _is_in_scope(policy, template):
+        return Miss(policy, -1, "is in another namespace", (-1, 0.0))
+    return best
+
+
+def _closeness(selector: Mapping[str, Any], reason: str, template: Template) -> tuple[int, float]:
+    matched = next((index for index, name in enumerate(_FIELDS) if reason.startswith(name)), -1)
+    wanted = {
+        "apiVersion": template.api_version,
+        "kind": template.kind,
+        "namespace": template.namespace,
+        "name": template.name,
+    }
+    name = reason.partition(" ")[0]
+    if name in wanted:
+        return matched, SequenceMatcher(None, str(selector.get(name) or ""), wanted[name]).ratio()
+    asked, labels = _match_labels(selector), template.labels or {}
+    alike = sum(
+        SequenceMatcher(None, str(value), labels[key]).ratio() if key in labels else 0.0
+        for key, value in asked.items()
+    )
+    return matched, alike / len(asked) if asked else 0.0
+
+
+def _match_labels(selector: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = selector.get("labelSelector")
+    labels = found.get("matchLabels") if isinstance(found, Mapping) else None
+    return labels if isinstance(labels, Mapping) else {}
+
+
+def differing_label(selector: Mapping[str, Any], labels: Mapping[str, str] | None) -> str:
+    """Return the key of the label whose value differs, if a selector asks for other labels in nothing else; "" otherwise."""
+    differing = [key for key, value in _match_labels(selector).items() if (labels or {}).get(key) != value]
+    return differing[0] if len(differing) == 1 and differing[0] in (labels or {}) else ""

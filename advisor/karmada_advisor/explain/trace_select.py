@@ -1,0 +1,161 @@
+"""How clusters were selected, and the criterion at which each other one lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from karmada_advisor.explain.combinations import combinations
+from karmada_advisor.explain.inputs import ExplainInputs
+from karmada_advisor.explain.model import GroupRow, Mismatch, SelectTrace, Swap
+from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION, Placement, SpreadConstraint
+from karmada_scheduler.core.algorithms.select_groups import Group, Limits
+from karmada_scheduler.core.available_replicas import counts_component_sets
+from karmada_scheduler.core.cluster_groups import Region, group_by_region, last_constraint
+from karmada_scheduler.core.decision import TermAttempt
+from karmada_scheduler.core.ordering.candidates import sort_key
+from karmada_scheduler.core.select_clusters import ignores_spread, select_clusters
+from karmada_scheduler.framework.cycle import Candidate
+from karmada_scheduler.framework.diagnosis import SchedulingError
+
+DEFAULT_SELECTOR = "DefaultSelector"
+_STEP = "failed to select clusters"
+_CRITERIA = ("tier", "score", "available", "name")
+
+
+class Selected(NamedTuple):
+    """The trace, and where it does not equal the decision."""
+
+    trace: SelectTrace
+    mismatches: Sequence[Mismatch]
+
+
+def trace_select(attempt: TermAttempt, inputs: ExplainInputs) -> Selected:
+    """Select again with the functions of the core, and compare with the decision."""
+    cycle = attempt.cycle
+    assert cycle is not None  # every attempt of a decision has one
+    placement, spec, ordered = cycle.placement, cycle.binding.spec, attempt.candidates
+    plugins = inputs.framework.plugins.select
+    if not plugins or plugins[0].name != DEFAULT_SELECTOR:
+        chosen = frozenset(each.name for each in attempt.selected)
+        losses = {each.name: "plugin" for each in ordered if each.name not in chosen}
+        return Selected(SelectTrace("plugin", losses=losses), ())
+    needed = 1 if counts_component_sets(spec, inputs.gates) else spec.replicas
+    error = ""
+    selected: Sequence[Candidate] = ()
+    try:
+        selected = select_clusters(placement, ordered, replicas=spec.replicas, needed=needed)
+    except SchedulingError as problem:
+        error = str(problem)
+    region = last_constraint(placement, SPREAD_BY_REGION)
+    ignored = ignored_constraints(placement)
+    if not placement.spread_constraints or ignores_spread(placement):
+        trace = SelectTrace("all", ignored=ignored, error=error)
+    elif region is not None:
+        regions = group_by_region(placement, spec.replicas, ordered)
+        trace = replace(_by_region(placement, ordered, selected, regions), ignored=ignored, error=error)
+    else:
+        trace = _by_cluster(placement, ordered, selected, ignored, error)
+    return Selected(trace, _compare(attempt, selected, trace))
+
+
+def ignored_constraints(placement: Placement) -> tuple[str, ...]:
+    """Return the fields of the spread constraints that do not count."""
+    if ignores_spread(placement):
+        return tuple(_field(each) for each in placement.spread_constraints)
+    counting = {
+        id(found)
+        for field in (SPREAD_BY_REGION, SPREAD_BY_CLUSTER)
+        if (found := last_constraint(placement, field)) is not None
+    }
+    return tuple(_field(each) for each in placement.spread_constraints if id(each) not in counting)
+
+
+def _field(constraint: SpreadConstraint) -> str:
+    return constraint.spread_by_field or f"label {constraint.spread_by_label}"
+
+
+def _compare(attempt: TermAttempt, selected: Sequence[Candidate], trace: SelectTrace) -> list[Mismatch]:
+    mismatches: list[Mismatch] = []
+    ours, theirs = [each.name for each in selected], [each.name for each in attempt.selected]
+    if ours != theirs:
+        mismatches.append(Mismatch("select", "clusters", str(ours), str(theirs)))
+    if attempt.error is not None and trace.error and str(attempt.error) != f"{_STEP}: {trace.error}":
+        mismatches.append(Mismatch("select", "error", trace.error, str(attempt.error)))
+    if trace.groups and trace.combinations and not trace.error:
+        by_region = {name: each.name for each in trace.groups for name in each.clusters}
+        regions = sorted({by_region[name] for name in theirs})
+        best = trace.combinations[0]
+        if not best.taken or list(best.names) != regions:
+            mismatches.append(Mismatch("select", "groups", str(best.names), str(regions)))
+    return mismatches
+
+
+def _by_cluster(
+    placement: Placement,
+    ordered: Sequence[Candidate],
+    selected: Sequence[Candidate],
+    ignored: tuple[str, ...],
+    error: str,
+) -> SelectTrace:
+    constraint = last_constraint(placement, SPREAD_BY_CLUSTER)
+    if constraint is None:
+        return SelectTrace("cluster", ignored=ignored, error=error)
+    names = {each.name for each in selected}
+    first = list(ordered[: min(len(ordered), constraint.max_groups)])
+    removed = [each.name for each in first if each.name not in names] if selected else []
+    added = [each.name for each in selected if each not in first]
+    swaps = tuple(Swap(out, into) for out, into in zip(removed, added, strict=False))
+    losses = dict.fromkeys(removed, "swap")
+    last = max(selected, key=sort_key, default=None)
+    for each in ordered:
+        if each.name not in names and each.name not in losses:
+            losses[each.name] = "maximum" if last is None else criterion(each, last)
+    limits = {SPREAD_BY_CLUSTER: (constraint.min_groups, constraint.max_groups)}
+    return SelectTrace("cluster", limits, ignored, swaps=swaps, losses=losses, error=error)
+
+
+def criterion(candidate: Candidate, other: Candidate) -> str:
+    """Return the first criterion at which a candidate differs from a preferred one."""
+    for name, one, another in zip(_CRITERIA, sort_key(candidate), sort_key(other), strict=True):
+        if one != another:
+            return name
+    return "name"
+
+
+def _by_region(
+    placement: Placement,
+    ordered: Sequence[Candidate],
+    selected: Sequence[Candidate],
+    regions: Sequence[Region],
+) -> SelectTrace:
+    region = last_constraint(placement, SPREAD_BY_REGION) or SpreadConstraint()
+    cluster = last_constraint(placement, SPREAD_BY_CLUSTER) or SpreadConstraint()
+    by_cluster = {candidate.name: each.name for each in regions for candidate in each.candidates}
+    taken = sorted({by_cluster[each.name] for each in selected})
+    groups = [Group(each.name, len(each.candidates), each.score) for each in regions]
+    found = combinations(groups, Limits(region.min_groups, region.max_groups, cluster.min_groups), taken)
+    names, losses = {each.name for each in selected}, dict[str, str]()
+    for each in ordered:
+        if each.name in names:
+            continue
+        own = by_cluster.get(each.name, "")
+        losses[each.name] = (
+            "maximum" if own in taken else f"region:{found.best_with.get(own, 'insufficient')}"
+        )
+    limits = {SPREAD_BY_REGION: (region.min_groups, region.max_groups)}
+    if last_constraint(placement, SPREAD_BY_CLUSTER) is not None:
+        limits[SPREAD_BY_CLUSTER] = (cluster.min_groups, cluster.max_groups)
+    return SelectTrace(
+        "region",
+        limits,
+        groups=tuple(_row(each) for each in regions),
+        combinations=found.shown,
+        more_combinations=found.more,
+        losses=losses,
+    )
+
+
+def _row(region: Region) -> GroupRow:
+    return GroupRow(region.name, region.score, tuple(each.name for each in region.candidates))

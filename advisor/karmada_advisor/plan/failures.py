@@ -1,0 +1,133 @@
+"""Failing decisions by policy and reason, with the causes that ``explain`` gives for one of each group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from karmada_advisor.explain.causes import causes_of_binding
+from karmada_advisor.explain.inputs import ExplainInputs
+from karmada_advisor.explain.model import Cause, PolicyRef, Target
+from karmada_advisor.explain.situation import Situation
+from karmada_advisor.plan.decide import Outcome, Side
+from karmada_advisor.plan.effects import Comparison, Hold
+from karmada_advisor.plan.model import Effect, FailureGroup
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.core.requeue_rules import may_take
+from karmada_scheduler.framework.diagnosis import SchedulingError
+
+_EXPLAINED: Final = 4
+"""Groups whose causes are computed: a trace of all clusters for each."""
+
+_STORED: Final = frozenset(
+    {
+        "KeptOnFailure",
+        "NothingAsks",
+        "StaleCondition",
+        "BackingOff",
+        "NotRetried",
+        "WaitingInQueue",
+        "QuotaRefused",
+    }
+)
+"""Causes that compare a decision with what is stored now, which says nothing about one that is only supposed."""
+
+Failing = tuple[BindingKey, Effect, Binding, Outcome]
+
+
+def grouped(
+    failing: Iterable[Failing], side: Side, policy_of: Callable[[BindingKey], PolicyRef | None]
+) -> tuple[FailureGroup, ...]:
+    """Return the groups, the largest first.
+
+    Args:
+        failing: Key, class, the binding as it was decided, and the failed decision.
+        side: Where the decisions were made.
+        policy_of: Returns the policy of a binding.
+    """
+    found: dict[tuple[Effect, PolicyRef | None, str, str], list[Failing]] = {}
+    for each in failing:
+        key, effect, _, outcome = each
+        found.setdefault((effect, policy_of(key), outcome.reason, outcome.error), []).append(each)
+    ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0][2], item[0][3]))
+    return tuple(
+        FailureGroup(
+            effect,
+            policy,
+            reason,
+            message,
+            _causes(members[0][2], side) if number < _EXPLAINED else (),
+            len(members),
+            tuple(str(key) for key, *_ in members),
+            _disallowed([binding for _, _, binding, _ in members], side) if effect is Effect.STUCK else (),
+        )
+        for number, ((effect, policy, reason, message), members) in enumerate(ordered)
+    )
+
+
+def held(every: Mapping[BindingKey, Comparison]) -> tuple[FailureGroup, ...]:
+    """Return the bindings whose decisions do not take effect, by what holds them.
+
+    Those whose spec the change edits come first, as others may be held whatever is planned; then those about which nobody
+    decides.
+    """
+    found: dict[tuple[str, Hold], list[BindingKey]] = {}
+    for key, each in every.items():
+        if each.hold is not None and each.effect is each.hold.effect:
+            found.setdefault((each.effect.value, each.hold), []).append(key)
+    ordered = sorted(
+        found.items(),
+        key=lambda item: (
+            not any(every[key].is_spec_changed for key in item[1]),
+            item[0][0] == Effect.HELD.value,
+            -len(item[1]),
+            item[0][1].text,
+        ),
+    )
+    return tuple(
+        FailureGroup(hold.effect, None, hold.reason, hold.text, (), len(keys), tuple(map(str, keys)))
+        for (_, hold), keys in ordered
+    )
+
+
+def _disallowed(bindings: Iterable[Binding], side: Side) -> tuple[Target, ...]:
+    """Return the replicas on clusters that no affinity of the placement matches."""
+    found: dict[str, int] = {}
+    for binding in bindings:
+        placement = binding.spec.placement
+        for target in binding.spec.clusters:
+            cluster = side.snapshot.get(target.name)
+            if cluster is not None and placement is not None and not may_take(cluster, placement):
+                found[target.name] = found.get(target.name, 0) + target.replicas
+    return tuple(Target(name, replicas) for name, replicas in sorted(found.items()))
+
+
+def _causes(binding: Binding, side: Side) -> tuple[Cause, ...]:
+    rules = side.rules
+    framework = rules.framework_of(binding)
+    if framework is None:
+        return ()
+    inputs = ExplainInputs(
+        binding,
+        side.snapshot,
+        framework,
+        rules.gates,
+        rules.algorithm,
+        rules.estimators,
+        peers=rules.peers,
+        empty_workload_propagation=rules.empty_workload_propagation,
+        workload=rules.workload_of(binding) if framework.needs_workload else None,
+        scheduler_names=rules.scheduler_names,
+        waits=framework.is_async,
+    )
+    try:
+        found = causes_of_binding(Situation(inputs))
+    except SchedulingError:
+        return ()
+    return _with_primary(each for each in found if each.code not in _STORED)
+
+
+def _with_primary(causes: Iterable[Cause]) -> tuple[Cause, ...]:
+    """Return causes of which the first is the primary one."""
+    return tuple(replace(each, primary=not number) for number, each in enumerate(causes))

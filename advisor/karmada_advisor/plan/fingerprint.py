@@ -1,0 +1,86 @@
+"""A hash over all that decisions read, so that a plan can be checked against the objects of a later time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import orjson
+
+from karmada_advisor.claims.quota import Quota
+from karmada_advisor.plan.objects import Manifest, Objects, part
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
+
+SHOWN: Final = 6
+"""Characters that are shown; ``--expect`` takes as many or more."""
+
+
+def fingerprint(objects: Objects, rules: str, quotas: Iterable[Quota] = ()) -> str:
+    """Return the hash of objects and rules: 32 hexadecimal digits.
+
+    Times, managed fields and other parts that no decision reads do not count.
+
+    Args:
+        objects: All objects.
+        rules: The configuration of the scheduler, in any form.
+        quotas: The quotas that count.
+    """
+    total = hashlib.blake2b(rules.encode(), digest_size=16)
+    for group in (
+        map(_cluster, objects.clusters.values()),
+        map(_binding, objects.bindings.values()),
+        map(_object, (objects.policies or {}).values()),
+        map(_object, objects.templates.values()),
+    ):
+        for each in sorted(map(_digest, group)):
+            total.update(each)
+        total.update(b"\x00")
+    for quota in sorted(
+        repr((str(each), sorted(each.limits.items()), sorted(each.used.items()))) for each in quotas
+    ):
+        total.update(quota.encode())
+    return total.hexdigest()
+
+
+def _digest(value: Any) -> bytes:
+    try:
+        content = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # numbers beyond 64 bits
+        content = json.dumps(value, sort_keys=True, default=str).encode()
+    return hashlib.blake2b(content, digest_size=16).digest()
+
+
+def _object(manifest: Manifest) -> list[Any]:
+    metadata = part(manifest, "metadata")
+    named = _values(metadata, ("namespace", "name", "labels"))
+    return [manifest.get("kind"), *named, metadata.get("deletionTimestamp") is not None, manifest.get("spec")]
+
+
+def _cluster(manifest: Manifest) -> list[Any]:
+    status = part(manifest, "status")
+    conditions = status.get("conditions")
+    states = [
+        [each.get("type"), each.get("status")]
+        for each in (conditions if isinstance(conditions, list) else ())
+        if isinstance(each, Mapping)
+    ]
+    summary = part(status, "resourceSummary")
+    return [*_object(manifest), status.get("apiEnablements"), states, summary]
+
+
+def _binding(manifest: Manifest) -> list[Any]:
+    status, annotations = part(manifest, "status"), part(manifest, "metadata", "annotations")
+    conditions = status.get("conditions")
+    scheduled = [
+        [each.get("status"), each.get("reason")]
+        for each in (conditions if isinstance(conditions, list) else ())
+        if isinstance(each, Mapping) and each.get("type") == "Scheduled"
+    ]
+    read = _values(status, ("schedulerObservingAffinityName", "lastScheduledTime"))
+    return [*_object(manifest), annotations.get(APPLIED_PLACEMENT_ANNOTATION), scheduled, *read]
+
+
+def _values(parent: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
+    return [parent.get(name) for name in names]

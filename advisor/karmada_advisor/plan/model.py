@@ -1,0 +1,442 @@
+"""A plan as data: what ``plan`` prints, in every format.
+
+Units are those of the objects: replicas, and amounts of resources in cores of cpu and whole units of the others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from karmada_advisor.explain.model import Cause, PolicyRef, Provenance, Target
+
+
+class Effect(Enum):
+    """What a change does to a binding; each binding has exactly one."""
+
+    UNCHANGED = "unchanged"
+    MOVED = "moved"
+    """Its clusters or their replicas change."""
+    PLACED = "placed"
+    """It had no cluster and gets some."""
+    UNPLACED = "unplaced"
+    """It loses all clusters, or is new and gets none."""
+    STUCK = "stuck"
+    """It keeps its placement, and the decision that the change causes fails."""
+    HELD = "held"
+    """It stays as it is for now: a Guard plugin lets it move later, or a quota, a plugin or a suspension holds it."""
+    UNDECIDED = "undecided"
+    """It stays as it is: its scheduler does not exist, or is down, so nobody decides."""
+    LATENT = "latent"
+    """Nothing happens at once; a rebalance would place it differently than before the change."""
+    DEFERRED = "deferred"
+    """Its policy is Lazy: the change takes effect when the template changes."""
+    DELETED = "deleted"
+    """The binding does not exist afterwards."""
+
+
+class Claim(Enum):
+    """What a change does to the policy of a binding."""
+
+    KEPT = "kept"
+    ADOPTED = "adopted"
+    """Another policy claims it afterwards, or a first one."""
+    RELEASED = "released"
+    """No policy claims it afterwards; it keeps its placement."""
+
+
+CLASSES = (*(each.value for each in Effect), Claim.ADOPTED.value, Claim.RELEASED.value)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """A field that differs between two versions of an object.
+
+    Attributes:
+        path: ``spec.resourceSelectors[0].name``; an item of a list stands by its name, ``spreadConstraints[region]``, or by
+            its index in the list where it is: the new one, or the old one if it was removed.
+        before: The value before; None if there was none.
+        after: The value after; None if there is none.
+    """
+
+    path: str
+    before: Any = None
+    after: Any = None
+
+    def __str__(self) -> str:
+        if self.before is None:
+            return f"+ {self.path}: {value_text(self.after)}"
+        if self.after is None:
+            return f"- {self.path}: {value_text(self.before)}"
+        return f"{self.path}: {value_text(self.before)} -> {value_text(self.after)}"
+
+
+def value_text(value: Any) -> str:
+    """Return a value of a field as people write it: a requirement as ``region NotIn [a]``, a taint, else JSON."""
+    if isinstance(value, str):
+        return value or '""'
+    if isinstance(value, Mapping) and {"key", "operator"} == value.keys() - {"values"}:
+        listed = value.get("values")
+        values = f" [{', '.join(map(str, listed))}]" if isinstance(listed, list) and listed else ""
+        return f"{value['key']} {value['operator']}{values}"
+    if isinstance(value, Mapping) and {"key", "effect"} == value.keys() - {"value"}:
+        worth = f"={value['value']}" if value.get("value") else ""
+        return f"{value['key']}{worth}:{value['effect']}"
+    try:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)
+    except ValueError:
+        return "..."
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeShown:
+    """One part of the change.
+
+    Attributes:
+        sign: ``+`` for an object that is new, ``-`` for one that is gone, ``~`` for a changed one, ``=`` for one that is
+            equal to what there is.
+        object: Kind and name: ``PropagationPolicy/shop/checkout``.
+        text: What changes in it, in one line; "" if that is the sign alone.
+        fields: The fields that change, for an object of a file.
+    """
+
+    sign: str
+    object: str
+    text: str = ""
+    fields: tuple[FieldChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """The decision at the next rebalance, after the change.
+
+    Attributes:
+        targets: The clusters that the binding would have.
+        error: Why the decision would fail; "" if it would not.
+    """
+
+    targets: tuple[Target, ...] = ()
+    error: str = ""
+
+
+class HeldBy(Enum):
+    """What lets a binding stay as it is, although a decision would change it."""
+
+    GUARD = "guard"
+    QUOTA = "quota"
+    PLUGIN = "plugin"
+    """A plugin of the running scheduler that the plan does not have."""
+    SUSPENSION = "suspension"
+    SCHEDULER = "scheduler"
+    """Its scheduler does not exist, or is down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A decision that does not take effect, or not yet.
+
+    Attributes:
+        plugin: The Guard plugin that does not let it through yet; "" if something else holds the binding.
+        reason: Its reason, or a sentence that says what holds the binding.
+        targets: The clusters that the binding would have.
+        retry_after: Seconds until it is decided again at the earliest; 0 for the backoff of the queue, or if that is not
+            known.
+        by: What holds it.
+    """
+
+    plugin: str
+    reason: str
+    targets: tuple[Target, ...]
+    retry_after: float
+    by: HeldBy = HeldBy.GUARD
+
+
+@dataclass(frozen=True, slots=True)
+class PlanWarning:
+    """Something in the change that is probably a mistake.
+
+    Attributes:
+        code: Stable and documented in docs/plan.md.
+        object: Kind and name of the policy.
+        field: The field: ``spec.placement.clusterAffinity.clusterNames``.
+        text: One sentence without a full stop.
+        nearest: The existing name or value that is most like the given one; "" without one.
+    """
+
+    code: str
+    object: str
+    field: str
+    text: str
+    nearest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """A binding that keeps a deleted cluster from going.
+
+    Attributes:
+        effect: Its class.
+        text: Why it stays, one sentence without a full stop.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    effect: Effect
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedDeletion:
+    """A deleted object that stays Terminating.
+
+    Attributes:
+        object: Kind and name.
+        text: What it waits for, one sentence without a full stop.
+        bindings: What it waits for, in the order of the plan.
+    """
+
+    object: str
+    text: str
+    bindings: tuple[Blocker, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BindingPlan:
+    """What a change does to one binding.
+
+    Attributes:
+        effect: The class.
+        claim: Whether its policy changes.
+        policy: The policy afterwards; None if no policy claims it, or it is not known.
+        replicas: Of the workload, afterwards.
+        before: Its clusters, as they are stored.
+        after: Its clusters after the decision that the change causes.
+        schedule_type: Of that decision: ``First``, ``Reconcile``, ``Scale``, ``Failover``; ``Avoid`` if there is none.
+        when: When it takes effect: ``at once``, ``at the next retry``, ``after eviction``, ``at the next rebalance``,
+            ``when the template changes``; "" if nothing does.
+        stops: Replicas that stop on a cluster.
+        starts: Replicas that start on a cluster.
+        entirely: Whether no cluster keeps replicas.
+        error: Why the decision fails; "" if it does not.
+        later: The next rebalance; None unless the effect is ``latent``.
+        held: What holds it; None unless the effect is ``held`` or ``undecided``.
+        graceful: The clusters that it leaves with a graceful eviction task.
+        policy_before: The policy before the change; None if no policy claimed it, or it is not known.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    effect: Effect
+    claim: Claim
+    policy: PolicyRef | None
+    replicas: int
+    before: tuple[Target, ...]
+    after: tuple[Target, ...]
+    schedule_type: str = "Avoid"
+    when: str = ""
+    stops: int = 0
+    starts: int = 0
+    entirely: bool = False
+    error: str = ""
+    later: Later | None = None
+    held: Held | None = None
+    graceful: tuple[str, ...] = ()
+    policy_before: PolicyRef | None = None
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """Bindings for which decisions fail, or do not take effect, for the same reason.
+
+    Attributes:
+        effect: ``stuck``, ``unplaced``, ``latent`` if the next rebalance fails, ``held`` or ``undecided``.
+        policy: Their policy; None without one, or if that does not matter.
+        reason: The reason of the condition ``Scheduled``.
+        message: Its message, or what holds them.
+        causes: Why it fails, by one of the bindings; the primary one comes first.
+        count: How many bindings.
+        bindings: Their names.
+        disallowed: Replicas that stay on clusters which the affinity of the policy does not match.
+    """
+
+    effect: Effect
+    policy: PolicyRef | None
+    reason: str
+    message: str
+    causes: tuple[Cause, ...]
+    count: int
+    bindings: tuple[str, ...]
+    disallowed: tuple[Target, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What starting replicas ask of a cluster, for one resource.
+
+    Attributes:
+        resource: ``cpu`` in cores, ``memory`` and others in whole units.
+        asked: The sum of the requests of all replicas that start there.
+        free: What the cluster has free, by its resource summary; None if it has not reported that resource.
+    """
+
+    resource: str
+    asked: float
+    free: float | None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether more is asked than the cluster has free."""
+        return self.free is not None and self.asked > self.free
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterLoad:
+    """The replicas of one cluster before and after the whole plan.
+
+    Attributes:
+        starts: Replicas that start there; requests of replicas that stop are not subtracted.
+        over: The resources of which more is asked than is free.
+    """
+
+    name: str
+    before: int
+    after: int
+    starts: int
+    demands: tuple[Demand, ...] = ()
+    over: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What the plan asks of the clusters, in one capacity mode.
+
+    Attributes:
+        mode: ``burst``: decisions do not see each other (gate SchedulingOvercommitProtection off). ``accounted``: each
+            sees the ones before it (gate on).
+        is_configured: Whether it is the mode of the scheduler after the change.
+        clusters: The clusters whose replicas change, the most overcommitted first.
+        overcommitted: The names of those of which more is asked than they have free.
+        fitting: Bindings that are placed in this mode, of those that move or are placed.
+        failing: Those that are not.
+    """
+
+    mode: str
+    is_configured: bool
+    clusters: tuple[ClusterLoad, ...]
+    overcommitted: tuple[str, ...]
+    fitting: int
+    failing: int
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over all bindings that move at once.
+
+    Attributes:
+        stops: Replicas that stop on a cluster.
+        starts: Replicas that start on a cluster.
+        entirely: Bindings of which no cluster keeps replicas.
+        without_replicas: Bindings that move and have no replicas.
+    """
+
+    stops: int = 0
+    starts: int = 0
+    entirely: int = 0
+    without_replicas: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A binding that would change even without the change, at the next event.
+
+    Attributes:
+        before: Its clusters, as they are stored.
+        after: Its clusters after the decision.
+        error: Why that fails; "" if it does not.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    before: tuple[Target, ...]
+    after: tuple[Target, ...]
+    error: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a change would do.
+
+    Attributes:
+        provenance: Where the objects come from; ``fleet`` is the start of the fingerprint.
+        fingerprint: A hash over all that the decisions before the change read.
+        changes: The parts of the change.
+        clusters: How many clusters there are before it.
+        total: How many bindings there are before or after it.
+        counts: Bindings by class, ``adopted`` and ``released`` included; every class is there.
+        not_derived: The unchanged bindings that follow from no changed object; None if clusters or the configuration
+            change, so that any binding may be concerned.
+        after_rebalance: As ``counts``, for ``unchanged``, ``moved`` and ``stuck``, once everything was rebalanced.
+        totals: Replicas that stop and start at once.
+        latent: The same at the next rebalance.
+        bindings: Every binding that does not stay as it is, in the order in which they were read.
+        failures: Failing decisions by policy and reason, the most frequent first.
+        capacity: What the plan asks of clusters; the configured mode first. Empty if no replica starts.
+        latent_load: The clusters whose replicas change at the next rebalance.
+        blocked: Deleted clusters that stay Terminating.
+        warnings: What is probably a mistake in the change.
+        drift: What would change without the change; None if it was not computed.
+        notes: Sentences for people: what the plan does not know, and what stays although it may surprise.
+    """
+
+    provenance: Provenance
+    fingerprint: str
+    changes: tuple[ChangeShown, ...]
+    clusters: int
+    total: int
+    counts: Mapping[str, int]
+    not_derived: int | None
+    after_rebalance: Mapping[str, int]
+    totals: Totals
+    latent: Totals
+    bindings: tuple[BindingPlan, ...]
+    failures: tuple[FailureGroup, ...]
+    capacity: tuple[Capacity, ...]
+    latent_load: tuple[ClusterLoad, ...]
+    blocked: tuple[BlockedDeletion, ...]
+    warnings: tuple[PlanWarning, ...]
+    drift: tuple[Drift, ...] | None
+    notes: tuple[str, ...] = ()
+
+    def of(self, effect: Effect) -> list[BindingPlan]:
+        """Return the bindings of a class."""
+        return [each for each in self.bindings if each.effect is effect]
+
+    @property
+    def overcommitted(self) -> tuple[str, ...]:
+        """The clusters that are overcommitted in the configured mode."""
+        return self.capacity[0].overcommitted if self.capacity else ()
+
+    def violates(self, classes: frozenset[str]) -> bool:
+        """Return whether there is any of some classes, or of ``overcommit``, ``blocked``, ``warnings`` and ``drift``."""
+        found = {
+            "overcommit": self.overcommitted,
+            "blocked": self.blocked,
+            "warnings": self.warnings,
+            "drift": self.drift,
+        }
+        return any(self.counts.get(name, 0) or found.get(name) for name in classes)

@@ -1,0 +1,121 @@
+"""The notes of a plan: what it does not know, and what stays although that may surprise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from karmada_advisor.explain.amounts import counted
+from karmada_advisor.plan import eviction
+from karmada_advisor.plan.compared import Compared
+from karmada_advisor.plan.deletions import deleted_clusters
+from karmada_advisor.plan.held import held_notes
+from karmada_advisor.plan.inputs import PlanInputs
+from karmada_advisor.plan.model import Effect, HeldBy
+from karmada_scheduler.api.binding import Binding
+
+_SHOWN: Final = 5
+
+NOT_READY: Final = "cluster.karmada.io/not-ready"
+"""The key of the taint that Karmada's controller gives to a cluster that is not ready."""
+
+
+def _when_lost(found: Compared) -> Iterator[str]:
+    """Yield when the bindings of a deleted cluster move, and whether they would if it only were not ready.
+
+    A cluster that is not ready gets a NoSchedule taint. That evicts nothing, but it is a change of the cluster, and bindings
+    that are decided upon each such change choose their regions again, also those that are not on it.
+    """
+    names = deleted_clusters(found.parsed.changed_clusters)
+    if not names:
+        return
+    text = "when: at once, because the scheduler reschedules the bindings of a deleted cluster"
+    choosing = sum(1 for each in found.all.values() if each.old is not None and _chooses_regions(each.old))
+    if choosing:
+        count = counted(choosing, "binding")
+        yield (
+            f"{text}; {names[0]} being not ready evicts nothing by itself, but {count} with a region constraint may move "
+            f"(plan --taint {names[0]}={NOT_READY}:NoSchedule)"
+        )
+    else:
+        yield f"{text}; {names[0]} being not ready moves nothing by itself"
+
+
+def _chooses_regions(binding: Binding) -> bool:
+    """Return whether a binding is decided upon each change of a cluster that it matches, and is spread by region."""
+    placement = binding.spec.placement
+    if placement is None or not (placement.is_duplicated or not binding.spec.replicas):
+        return False
+    return any(each.spread_by_field == "region" for each in placement.spread_constraints)
+
+
+def _limits(inputs: PlanInputs, found: Compared) -> Iterator[str]:
+    """Yield the limits of plans that matter to this one."""
+    growing = any(
+        each.effect in {Effect.MOVED, Effect.PLACED}
+        and sum(target.replicas for target in each.after) > sum(target.replicas for target in each.before)
+        for each in found.all.values()
+    )
+    if growing and inputs.no_quotas:
+        yield f"whether a FederatedResourceQuota refuses what is placed is not known: {inputs.no_quotas}"
+    if found.unsure_quotas and any(
+        each.hold is not None and each.hold.by is HeldBy.QUOTA for each in found.all.values()
+    ):
+        yield (
+            f"quotas count only if karmada-webhook runs with the gate FederatedQuotaEnforcement, which the status of "
+            f"{', '.join(map(str, found.unsure_quotas))} does not tell"
+        )
+    rules = inputs.rules_after
+    if rules.accounts and found.capacity:
+        yield "placements that the running scheduler still assumes (SchedulingOvercommitProtection) are not known"
+    if rules.has_own_plugins and any(each.decided is not None for each in found.all.values()):
+        yield "Reserve, Permit, PreBind, Bind and PostBind plugins and extenders are not called"
+    if rules.missing:
+        yield (
+            f"plugins of the running scheduler are not asked, because their code is not here: {', '.join(rules.missing)} "
+            "(--current-plugin-dir)"
+        )
+    others = Counter(
+        each.new.spec.responsible_scheduler
+        for each in found.all.values()
+        if each.new is not None
+        and each.new.spec.placement is not None
+        and rules.framework_of(each.new) is None
+    )
+    if others:
+        named = ", ".join(f"{name} {count:,}" for name, count in others.most_common(_SHOWN))
+        yield f"bindings of other schedulers are not decided: {named} (--scheduler-name, --config, --from)"
+    if inputs.schedulers.problem and inputs.is_live:
+        yield f"whether the schedulers of the bindings run is not known: {inputs.schedulers.problem}"
+
+
+def notes(inputs: PlanInputs, found: Compared) -> Iterator[str]:
+    """Yield what the plan does not know, and what stays although that may surprise."""
+    yield from inputs.draft.notes
+    yield from found.derived.notes
+    yield from held_notes(found.all.values())
+    changed = found.parsed.changed_clusters
+    for effect in ("NoSchedule", "NoExecute"):
+        for name, taints in eviction.new_taints(changed, effect).items():
+            kept = [
+                each
+                for each in found.all.values()
+                if each.new is not None
+                and any(target.name == name for target in each.after)
+                and not eviction.tolerates(each.new, taints)
+            ]
+            if kept:
+                yield f"{len(kept)} of them are on {name} and would not be placed there again once they leave"
+            if kept and effect == "NoExecute" and not inputs.evicts:
+                yield (
+                    f"Karmada evicts them from {name} only with --enable-no-execute-taint-eviction "
+                    "(give it here as well to see what moves then)"
+                )
+    yield from _when_lost(found)
+    yield from _limits(inputs, found)
+    gated = sum(
+        1 for each in found.all.values() if each.decided is not None and each.decided.reason == "Gated"
+    )
+    if gated:
+        yield f"{counted(gated, 'binding is', 'bindings are')} gated by a PreEnqueue plugin"

@@ -1,0 +1,306 @@
+"""Makes a plan: bindings are decided before and after a change, as the scheduler would, and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, TypeVar
+
+from karmada_advisor.explain.inputs import rebalanced
+from karmada_advisor.plan import deletions, eviction, failures, holds, triggers
+from karmada_advisor.plan.compared import Compared
+from karmada_advisor.plan.decide import Outcome, Rules, Side, grouped
+from karmada_advisor.plan.derive import derive
+from karmada_advisor.plan.effects import Comparison, same
+from karmada_advisor.plan.inputs import PlanInputs
+from karmada_advisor.plan.load import Loads, Move
+from karmada_advisor.plan.model import Capacity, ClusterLoad, Effect, Plan
+from karmada_advisor.plan.parsed import parse
+from karmada_advisor.plan.result import result
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
+
+T = TypeVar("T")
+
+BURST: Final = "burst"
+ACCOUNTED: Final = "accounted"
+MOST_IN_ORDER: Final = 2_000_000
+"""Decisions times clusters up to which the other capacity mode is computed: its decisions share no cached order."""
+
+_PLACING: Final = (Effect.MOVED, Effect.PLACED, Effect.UNPLACED)
+
+
+def make_plan(inputs: PlanInputs) -> Plan:
+    """Return what a change does.
+
+    Raises:
+        ChangeError: An object cannot be read after the change.
+    """
+    return _Planner(inputs).plan()
+
+
+class _Planner:
+    """One plan in the making."""
+
+    def __init__(self, inputs: PlanInputs) -> None:
+        self._inputs = inputs
+        after = inputs.draft.after
+        self._derived = derive(inputs.before, after)
+        self._parsed = parse(inputs.before, after, inputs.known)
+        self._changed = self._parsed.changed_clusters
+        self._gaining = {
+            name for name, (_, new) in self._changed.items() if new is not None and not new.deleting
+        }
+        self._restarts = inputs.rules is not inputs.rules_after
+        self._log = ChangeLog()
+        self._types: dict[BindingKey, ScheduleType] = {}
+        self._all = dict(self._comparisons())
+
+    def plan(self) -> Plan:
+        """Decide on both sides, and compare."""
+        inputs, parsed = self._inputs, self._parsed
+        after = Side(
+            inputs.rules_after, self._snapshot(parsed.clusters_after), parsed.bindings_after.values()
+        )
+        self._decide_after(after)
+        before = Side(inputs.rules, self._snapshot(parsed.clusters_before), parsed.bindings_before.values())
+        self._decide_before(before)
+        quotas = holds.enforced(inputs.quotas or (), parsed.bindings_before.values())
+        if quotas:
+            holds.charge(self._all.values(), [*quotas])
+        # The filter results of both sides are in the caches; a third snapshot costs little.
+        after = Side(
+            inputs.rules_after, self._snapshot(parsed.clusters_after), parsed.bindings_after.values()
+        )
+        groups = (
+            *failures.grouped(self._failing(), after, self._derived.policy_of),
+            *failures.held(self._all),
+        )
+        capacity = tuple(self._capacity(after.snapshot))
+        compared = Compared(
+            self._all,
+            parsed,
+            self._derived,
+            groups,
+            capacity,
+            self._latent_load(after.snapshot),
+            tuple(deletions.blocked(self._all, self._changed, after)),
+            restarts=self._restarts,
+            unsure_quotas=tuple(each for each, is_sure in quotas.items() if not is_sure),
+        )
+        return result(inputs, compared)
+
+    def _snapshot(self, clusters: Mapping[str, Cluster]) -> Snapshot:
+        """Return a snapshot; all share a log of changes, so that caches filter only changed clusters again."""
+        for name in self._changed:
+            self._log.append(name)
+        return Snapshot.of(clusters.values(), log=self._log)
+
+    def _comparisons(self) -> Iterator[tuple[BindingKey, Comparison]]:
+        before, after = self._parsed.bindings_before, self._parsed.bindings_after
+        taints = eviction.new_taints(self._changed) if self._inputs.evicts else {}
+        rules = self._inputs.rules_after
+        hold_of = holds.stored_holds(
+            self._inputs.schedulers,
+            knows_quotas=self._inputs.quotas is not None,
+            has_guards=rules.has_guards,
+            has_own_plugins=rules.has_own_plugins and not rules.missing,
+        )
+        for key in {**before, **after}:
+            old, new = before.get(key), after.get(key)
+            found = Comparison(old, new, is_spec_changed=old is not new)
+            found.hold_before = None if old is None else hold_of(old)
+            found.hold = None if new is None else found.hold_before if old is new else hold_of(new)
+            if new is not None and taints:
+                found.new = eviction.evicted(new, taints)
+                found.when = triggers.AFTER_EVICTION if found.new is not new else ""
+            yield key, found
+
+    # --- after the change ---
+
+    def _decide_after(self, side: Side) -> None:
+        """Make the decisions that the change causes, and those of a rebalance that it may concern."""
+        watched = triggers.Triggers(
+            clusters=self._changed,
+            policy_bindings=self._derived.concerned,
+            restarts=self._restarts,
+            knows_claims=self._inputs.before.policies is not None,
+        )
+        assigned: list[Binding] = []
+        for key, each in self._all.items():
+            if each.new is None or not side.may_decide(each.new):
+                continue
+            each.when = each.when or watched.when(each.old, each.new)
+            self._types[key] = side.type_of(each.new) if each.when else ScheduleType.AVOID
+            if each.hold is None:
+                assigned.append(each.new)
+            else:  # what it would get; no other decision sees it
+                each.decided = self._decided(side, each.new)
+        for binding, outcome in self._outcomes(side, assigned, "after the change"):
+            comparison = self._all[binding.key]
+            comparison.decided = outcome
+            self._rebalance_after(side, binding, comparison)
+
+    def _rebalance_after(self, side: Side, binding: Binding, each: Comparison) -> None:
+        """Decide about a rebalance of a binding that stays as it is although the change may concern it."""
+        if not self._may_be_latent(each, binding, side):
+            return
+        later = self._rebalanced(side, binding)
+        if (
+            each.is_spec_changed
+            or self._restarts
+            or later.error
+            or any(target.name in self._gaining for target in (*later.targets, *each.before))
+        ):
+            each.later = later
+
+    def _outcomes(
+        self, side: Side, bindings: list[Binding], phase: str
+    ) -> Iterator[tuple[Binding, Outcome | None]]:
+        """Yield decisions, None where nothing asks for one.
+
+        They come in an order that suits the caches, or in that of the queue if they see each other. Then the next
+        step begins when all are made.
+        """
+        asked = [each for each in bindings if self._types[each.key] is not ScheduleType.AVOID]
+        if not side.rules.is_coupled:
+            decisions = ((each, self._decided(side, each)) for each in grouped(bindings))
+            yield from self._with_progress(decisions, phase, len(bindings))
+            return
+        ordered = [(each, self._types[each.key]) for each in in_queue_order(asked, side.rules)]
+        made = {
+            each.key: outcome
+            for each, outcome in self._with_progress(side.in_order(ordered), phase, len(ordered))
+        }
+        yield from ((each, made.get(each.key)) for each in grouped(bindings))
+
+    def _decided(self, side: Side, binding: Binding) -> Outcome | None:
+        type_ = self._types[binding.key]
+        return None if type_ is ScheduleType.AVOID else side.decide(binding, type_)[0]
+
+    def _with_progress(
+        self, decisions: Iterable[tuple[Binding, T]], phase: str, total: int
+    ) -> Iterator[tuple[Binding, T]]:
+        for number, each in enumerate(decisions, 1):
+            yield each
+            self._inputs.progress(phase, number, total)
+
+    @staticmethod
+    def _rebalanced(side: Side, binding: Binding) -> Outcome:
+        """Return the decision after a rebalance; one that a Guard plugin lets through later counts as let through."""
+        found, _ = side.decide(rebalanced(binding), ScheduleType.RECONCILE)
+        return (
+            found if found.held is None else found._replace(targets=found.held.targets, error="", held=None)
+        )
+
+    def _may_be_latent(self, each: Comparison, new: Binding, side: Side) -> bool:
+        if not each.before or each.old is None or each.differs:
+            return False
+        if new.key in self._derived.deferred:
+            return False
+        if each.is_spec_changed or self._restarts:
+            return True
+        if not self._gaining:
+            return False
+        return any(target.name in self._gaining for target in each.before) or side.passes(new, self._gaining)
+
+    # --- before the change ---
+
+    def _decide_before(self, side: Side) -> None:
+        """Make the decisions that would follow without the change: of the next event, and of the next rebalance."""
+        bindings: list[Binding] = []
+        rebalanced_too: set[BindingKey] = set()
+        for key, each in self._all.items():
+            if each.old is None or not side.may_decide(each.old):
+                continue
+            asks = self._inputs.with_drift or each.differs
+            self._types[key] = side.type_of(each.old) if asks else ScheduleType.AVOID
+            if each.later is not None and (each.later.error or not same(each.later.targets, each.before)):
+                rebalanced_too.add(key)
+            if each.hold_before is not None:
+                each.unchanged_side = self._decided(side, each.old)
+            elif key in rebalanced_too or self._types[key] is not ScheduleType.AVOID:
+                bindings.append(each.old)
+        for binding, outcome in self._outcomes(side, bindings, "without the change"):
+            comparison = self._all[binding.key]
+            comparison.unchanged_side = outcome
+            if binding.key in rebalanced_too:
+                comparison.later_unchanged = self._rebalanced(side, binding)
+
+    # --- sums ---
+
+    def _failing(self) -> Iterator[failures.Failing]:
+        for key, each in self._all.items():
+            effect = each.effect
+            if each.new is None:
+                continue
+            if effect in {Effect.STUCK, Effect.UNPLACED} and each.decided is not None and each.decided.error:
+                yield key, effect, each.new, each.decided
+            elif effect is Effect.LATENT and each.later is not None and each.later.error:
+                yield key, effect, rebalanced(each.new), each.later
+
+    def _capacity(self, snapshot: Snapshot) -> Iterator[Capacity]:
+        """Yield what the plan asks of clusters in the configured mode, and in the other one where that is known."""
+        moving = {key: each for key, each in self._all.items() if each.effect in _PLACING}
+        if not moving:
+            return
+        rules = self._inputs.rules_after
+        decided = {key: each.decided for key, each in moving.items() if each.decided is not None}
+        configured = self._mode(ACCOUNTED if rules.accounts else BURST, snapshot, decided, is_configured=True)
+        if not configured.clusters:
+            return
+        yield configured
+        is_wanted = rules.accounts or bool(configured.overcommitted)
+        if self._inputs.other_mode is None or not is_wanted:
+            return
+        if len(decided) * len(snapshot) > MOST_IN_ORDER and not rules.accounts:
+            return
+        other = self._inputs.other_mode()
+        side = Side(other, snapshot, self._parsed.bindings_after.values())
+        bindings = [each.new for key, each in moving.items() if each.new is not None and key in decided]
+        for key, outcome in decided.items():
+            self._types[key] = outcome.type
+        again = {
+            binding.key: outcome
+            for binding, outcome in self._outcomes(side, bindings, "in the other capacity mode")
+            if outcome is not None
+        }
+        yield self._mode(ACCOUNTED if other.accounts else BURST, snapshot, again, is_configured=False)
+
+    def _mode(
+        self, mode: str, snapshot: Snapshot, decided: Mapping[BindingKey, Outcome], *, is_configured: bool
+    ) -> Capacity:
+        loads = Loads(snapshot)
+        for key, each in self._all.items():
+            outcome = decided.get(key)
+            if outcome is not None and each.new is not None:
+                loads.add(Move(each.new.spec, each.before, outcome.targets))
+            else:
+                loads.keep(each.before)
+        clusters = loads.clusters()
+        return Capacity(
+            mode,
+            is_configured,
+            clusters,
+            tuple(each.name for each in clusters if each.over),
+            sum(not each.error for each in decided.values()),
+            sum(bool(each.error) for each in decided.values()),
+        )
+
+    def _latent_load(self, snapshot: Snapshot) -> tuple[ClusterLoad, ...]:
+        loads = Loads(snapshot)
+        for each in self._all.values():
+            is_moving = each.effect is Effect.LATENT and each.later is not None and not each.later.error
+            if is_moving and each.new is not None and each.later is not None:
+                loads.add(Move(each.new.spec, each.before, each.later.targets))
+            else:
+                loads.keep(each.before)
+        return loads.clusters()
+
+
+def in_queue_order(bindings: Iterable[Binding], rules: Rules) -> list[Binding]:
+    """Return bindings in the order of the scheduling queue: that of the input, or by priority with its gate."""
+    if not rules.gates.enabled("PriorityBasedScheduling"):
+        return list(bindings)
+    return sorted(bindings, key=lambda each: -each.spec.priority)

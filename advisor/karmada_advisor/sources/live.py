@@ -1,0 +1,519 @@
+"""Reads manifests from a live control plane, with the verbs get and list only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from karmada_advisor.sources.bindings import NoSuchBindingError, WorkloadName, find_binding
+from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
+from karmada_advisor.state.schedulers import schedulers_of, seen_in_bindings, seen_in_event
+from karmada_advisor.state.stored import mapping, mappings
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, BindingKey, ObjectReference
+from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
+from karmada_scheduler.client import json_body
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.connection import Connection
+from karmada_scheduler.client.identity import ConnectionConfigError
+from karmada_scheduler.client.karmada import (
+    CLUSTER_PROPAGATION_POLICIES,
+    CLUSTER_RESOURCE_BINDINGS,
+    CLUSTERS,
+    FEDERATED_RESOURCE_QUOTAS,
+    PROPAGATION_POLICIES,
+    RESOURCE_BINDINGS,
+    Resource,
+)
+from karmada_scheduler.client.lists import list_pages
+from karmada_scheduler.client.metadata import KindName, MetadataClient, NotServedError, ServedResource
+from karmada_scheduler.core.condition import QUOTA_EXCEEDED
+
+TIMEOUT_SECONDS: Final = 60.0
+
+_BINDINGS: Final = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
+_POLICIES: Final = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
+_FORBIDDEN: Final = 403
+LEASES_PATH: Final = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases"
+_LOOKED_AT: Final = 500
+"""Objects of a list of which one page is enough."""
+_ITEMS_SECONDS: Final = 10.0
+_ONE_BY_ONE: Final = 10
+"""Workloads that are read one by one; more are listed by kind."""
+_HINT: Final = "is this the Karmada API server? (--kubeconfig, --context)"
+
+Manifest = dict[str, Any]
+
+
+class LiveError(Exception):
+    """The control plane gives no answer; the text says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPlane:
+    """Which control plane to read.
+
+    Attributes:
+        kubeconfig: A path; "" for the default, as kubectl has it.
+        context: "" for the current one.
+    """
+
+    kubeconfig: str = ""
+    context: str = ""
+
+
+@dataclass(slots=True)
+class LiveContents:
+    """What was read.
+
+    Attributes:
+        server: The URL of the API server.
+        templates: The metadata of the wanted workload, if it has no binding.
+        quotas: The FederatedResourceQuotas of the wanted binding's namespace if a quota has refused it; None if they were
+            not read.
+        problems: What could not be read without ending the command: single objects, and policies.
+        unlisted: Why bindings other than the wanted one could not be listed, one line per kind.
+        leases: Of Karmada's system namespace; None if they could not be read.
+        no_leases: Why not; "" if they were read.
+        seen: The schedulers without a Lease that have left something.
+        events: Of the wanted binding and its template.
+        no_events: Why there are none; "" if they were read.
+    """
+
+    server: str
+    clusters: list[Manifest] = field(default_factory=list)
+    bindings: list[Manifest] = field(default_factory=list)
+    templates: list[Manifest] = field(default_factory=list)
+    policies: list[Manifest] = field(default_factory=list)
+    quotas: list[Manifest] | None = None
+    problems: list[str] = field(default_factory=list)
+    unlisted: list[str] = field(default_factory=list)
+    leases: list[Manifest] | None = None
+    no_leases: str = ""
+    seen: list[SchedulerShown] = field(default_factory=list)
+    events: list[Manifest] = field(default_factory=list)
+    no_events: str = ""
+
+
+def read_live(
+    plane: ControlPlane,
+    keys: Sequence[BindingKey] = (),
+    *,
+    all_bindings: bool = False,
+    workload: WorkloadName | None = None,
+    timeout: float = TIMEOUT_SECONDS,
+) -> LiveContents:
+    """Read the clusters, the policies, and bindings.
+
+    Other bindings than the wanted one may be forbidden; then the contents say so.
+
+    Args:
+        plane: The control plane.
+        keys: The wanted binding under each of its possible keys; the first that exists is read.
+        all_bindings: Whether to list the bindings of all namespaces as well; then the wanted one comes first.
+        workload: The workload of the wanted binding. If there is no binding, its metadata is read instead.
+        timeout: Seconds for everything.
+
+    Raises:
+        LiveError: The control plane cannot be read.
+        NoSuchBindingError: No binding has any of the keys, and there is no such workload.
+    """
+    return asyncio.run(_read(plane, keys, all_bindings=all_bindings, workload=workload, timeout=timeout))
+
+
+async def _read(
+    plane: ControlPlane,
+    keys: Sequence[BindingKey],
+    *,
+    all_bindings: bool,
+    workload: WorkloadName | None,
+    timeout: float,
+) -> LiveContents:
+    async with _connection(plane) as connection:
+        reading = _Reading(connection)
+        with _errors(reading, timeout):
+            async with asyncio.timeout(timeout):
+                if keys:
+                    await reading.wanted(keys, workload)
+                await reading.clusters()
+                await reading.policies()
+                await reading.quotas()
+                if all_bindings:
+                    await reading.other_bindings()
+                await reading.schedulers()
+                if keys:
+                    await reading.events()
+        return reading.found
+
+
+def read_bindings(plane: ControlPlane, *, timeout: float = TIMEOUT_SECONDS) -> LiveContents:
+    """Read all bindings.
+
+    Raises:
+        LiveError: They cannot be read.
+    """
+    return asyncio.run(_read_bindings(plane, timeout=timeout))
+
+
+async def _read_bindings(plane: ControlPlane, *, timeout: float) -> LiveContents:
+    async with _connection(plane) as connection:
+        reading = _Reading(connection)
+        with _errors(reading, timeout):
+            async with asyncio.timeout(timeout):
+                await reading.other_bindings()
+        return reading.found
+
+
+@contextmanager
+def _errors(reading: _Reading, timeout: float) -> Iterator[None]:
+    """Raise LiveError for what ends the reading; the text says what was read."""
+    try:
+        yield
+    except TimeoutError:
+        text = f"{reading.found.server} has not answered within {timeout:g} s (reading {reading.subject})"
+        raise LiveError(text) from None
+    except ApiError as error:
+        raise LiveError(f"{reading.subject}: {error}") from error
+
+
+@dataclass(slots=True)
+class TemplatesRead:
+    """The metadata of resource templates.
+
+    Attributes:
+        objects: With apiVersion, kind and metadata.
+        kinds: Of which all templates were read.
+        not_served: That the API server does not serve.
+        problems: What could not be read.
+    """
+
+    objects: list[Manifest] = field(default_factory=list)
+    kinds: list[KindName] = field(default_factory=list)
+    not_served: list[KindName] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def read_templates(
+    plane: ControlPlane, kinds: Iterable[KindName], *, timeout: float = TIMEOUT_SECONDS
+) -> TemplatesRead:
+    """Read the metadata of all objects of some kinds.
+
+    Args:
+        plane: The control plane.
+        kinds: Of resource templates.
+        timeout: Seconds for everything.
+
+    Raises:
+        LiveError: The control plane cannot be read.
+    """
+    return asyncio.run(_read_templates(plane, list(kinds), timeout=timeout))
+
+
+def read_workloads(
+    plane: ControlPlane, resources: Sequence[ObjectReference], *, timeout: float = TIMEOUT_SECONDS
+) -> tuple[list[Manifest], list[str]]:
+    """Read the metadata of workloads: a few one by one, and many as lists of their kinds.
+
+    Args:
+        plane: The control plane.
+        resources: The workloads.
+        timeout: Seconds for everything.
+
+    Returns:
+        Objects with apiVersion, kind and metadata, and what could not be read.
+
+    Raises:
+        LiveError: The control plane cannot be read.
+    """
+    if len(resources) <= _ONE_BY_ONE:
+        return asyncio.run(_read_workloads(plane, resources, timeout=timeout))
+    kinds = dict.fromkeys(KindName(each.api_version, each.kind) for each in resources)
+    read = read_templates(plane, kinds, timeout=timeout)
+    return read.objects, read.problems
+
+
+async def _read_workloads(
+    plane: ControlPlane, resources: Sequence[ObjectReference], *, timeout: float
+) -> tuple[list[Manifest], list[str]]:
+    found: list[Manifest] = []
+    problems: list[str] = []
+    async with _connection(plane) as connection:
+        client = MetadataClient(connection)
+        try:
+            async with asyncio.timeout(timeout):
+                for each in resources:
+                    kind = KindName(each.api_version, each.kind)
+                    try:
+                        served = await client.discover(kind)
+                        item = await client.get(served, each.namespace, each.name)
+                    except ApiError as error:
+                        problems.append(f"{each.kind} {each.name}: {error}")
+                    else:
+                        found += [] if item is None else [_with_type(dict(item), kind)]
+        except TimeoutError:
+            raise LiveError(f"{connection.server} has not answered within {timeout:.0f} s") from None
+    return found, problems
+
+
+async def _read_templates(plane: ControlPlane, kinds: Sequence[KindName], *, timeout: float) -> TemplatesRead:
+    found = TemplatesRead()
+    async with _connection(plane) as connection:
+        client = MetadataClient(connection)
+        try:
+            async with asyncio.timeout(timeout):
+                for kind in kinds:
+                    try:
+                        resource = await client.discover(kind)
+                        async for page, _ in client.list(resource):
+                            found.objects += [_with_type(each, kind) for each in page]
+                        found.kinds.append(kind)
+                    except ApiError as error:
+                        if isinstance(error, NotServedError) and error.is_not_found:
+                            found.not_served.append(kind)
+                        found.problems.append(f"templates of kind {kind.kind}: {error}")
+        except TimeoutError:
+            raise LiveError(f"{connection.server} has not answered within {timeout:.0f} s") from None
+    return found
+
+
+def read_quotas(
+    plane: ControlPlane, *, timeout: float = TIMEOUT_SECONDS
+) -> tuple[list[Manifest] | None, list[str]]:
+    """Read the FederatedResourceQuotas of all namespaces.
+
+    Args:
+        plane: The control plane.
+        timeout: Seconds for everything.
+
+    Returns:
+        The quotas, None if they may not be read; and what could not be read.
+
+    Raises:
+        LiveError: The control plane cannot be read.
+    """
+    return asyncio.run(_read_quotas(plane, timeout=timeout))
+
+
+async def _read_quotas(plane: ControlPlane, *, timeout: float) -> tuple[list[Manifest] | None, list[str]]:
+    async with _connection(plane) as connection:
+        reading = _Reading(connection)
+        try:
+            async with asyncio.timeout(timeout):
+                return await reading.all_of(FEDERATED_RESOURCE_QUOTAS), reading.found.problems
+        except ApiError as error:
+            return ([], []) if error.is_not_found else (None, [str(error)])
+        except TimeoutError:
+            raise LiveError(f"{connection.server} has not answered within {timeout:.0f} s") from None
+
+
+def _with_type(item: Manifest, kind: KindName) -> Manifest:
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": item.get("metadata") or {}}
+
+
+@asynccontextmanager
+async def _connection(plane: ControlPlane) -> AsyncIterator[Connection]:
+    from karmada_scheduler.client.connect import connect  # a quarter of a second, which files do not need
+
+    try:
+        connection = await connect(kubeconfig=plane.kubeconfig, context=plane.context, master="")
+    except ConnectionConfigError as error:
+        raise LiveError(str(error)) from error
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+class _Reading:
+    """The contents as far as they have been read.
+
+    Attributes:
+        subject: What is being read, for messages.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.found = LiveContents(connection.server)
+        self.subject = "the binding"
+        self._connection = connection
+
+    async def wanted(self, keys: Sequence[BindingKey], workload: WorkloadName | None) -> None:
+        """Read the wanted binding, or the metadata of its workload."""
+        try:
+            self.found.bindings.append(await find_binding(self._connection, keys))
+        except ApiError as error:
+            self._raise_if_not_served(RESOURCE_BINDINGS, error)
+            raise
+        except NoSuchBindingError as unknown:
+            if workload is None:
+                raise
+            try:
+                template = await self._template(workload)
+            except ApiError as error:
+                text = f"{unknown}. Whether a policy matches the workload is not known, because it cannot be read: {error}"
+                raise NoSuchBindingError(text) from error
+            if template is None:
+                raise
+            self.found.templates.append(template)
+
+    async def _template(self, workload: WorkloadName) -> Manifest | None:
+        resource = ServedResource(workload.api_version, workload.plural, namespaced=True)
+        found = await MetadataClient(self._connection).get(resource, workload.namespace, workload.name)
+        if found is None:
+            return None
+        return {**found, "apiVersion": workload.api_version, "kind": workload.kind}
+
+    async def clusters(self) -> None:
+        try:
+            self.found.clusters += await self._list(CLUSTERS)
+        except ApiError as error:
+            self._raise_if_not_served(CLUSTERS, error)
+            raise
+
+    def _raise_if_not_served(self, resource: Resource, error: ApiError) -> None:
+        if error.is_not_found:
+            text = f"{self._connection.server} does not serve {resource.group}/{resource.version}: {_HINT}"
+            raise LiveError(text) from error
+
+    async def policies(self) -> None:
+        """Read the policies. An explanation without them is still right, so an error is only a problem."""
+        for resource in _POLICIES:
+            try:
+                self.found.policies += await self._list(resource)
+            except ApiError as error:
+                unknown = "what the policies say beyond the binding is not known"
+                self.found.problems.append(f"{resource.plural}: {error}; {unknown}")
+
+    async def quotas(self) -> None:
+        """Read the quotas that concern the wanted binding, if one has refused it. An answer without them is still right."""
+        refused = [each for each in self.found.bindings if _is_refused_by_quota(each)]
+        for each in refused[:1]:
+            try:
+                self.found.quotas = await self._list(
+                    FEDERATED_RESOURCE_QUOTAS, namespace=str(each["metadata"].get("namespace") or "")
+                )
+            except ApiError as error:
+                self.found.problems.append(f"{FEDERATED_RESOURCE_QUOTAS.plural}: {error}")
+
+    async def other_bindings(self) -> None:
+        known = {_identity(each) for each in self.found.bindings}
+        for resource in _BINDINGS:
+            try:
+                listed = await self._list(resource)
+            except ApiError as error:
+                self._raise_if_not_served(resource, error)
+                if not known or error.code != _FORBIDDEN:
+                    raise
+                self.found.unlisted.append(str(error))
+                continue
+            self.found.bindings += [each for each in listed if _identity(each) not in known]
+
+    async def schedulers(self) -> None:
+        """Read which schedulers exist. An answer without that says so."""
+        try:
+            pages = list_pages(self._connection, LEASES_PATH)
+            self.found.leases = [each async for page, _ in pages for each in page]
+        except ApiError as error:
+            self.found.no_leases = str(error)
+            return
+        known = schedulers_of(self.found.leases, now=datetime.now(UTC))
+        known = known.with_seen(seen_in_bindings(_readable(self.found.bindings)))
+        self.found.seen += known.seen.values()
+        for name in dict.fromkeys(map(_scheduler_name, self.found.bindings)):
+            if known.of(name).status is SchedulerStatus.MISSING:
+                self.found.seen += await self._seen(name)
+
+    async def _seen(self, name: str) -> list[SchedulerShown]:
+        """Return a scheduler without a Lease if it has left an Event, or a condition on a binding."""
+        try:
+            query = {"fieldSelector": f"source={name}", "limit": "1"}
+            found = await self._items("/api/v1/events", query)
+            if found:
+                return [seen_in_event(name, found[0])]
+            for resource in _BINDINGS:
+                items = await self._items(resource.path, {"limit": str(_LOOKED_AT)})
+                typed = [
+                    {**each, "apiVersion": f"{resource.group}/{resource.version}", "kind": resource.kind}
+                    for each in items
+                ]
+                if seen := [each for each in seen_in_bindings(_readable(typed)) if each.name == name]:
+                    return seen
+        except ApiError as error:
+            return [SchedulerShown(name, source=f"whether it has decided is not known: {error}")]
+        return []
+
+    async def events(self) -> None:
+        """Read the Events of the wanted binding and of its template. An answer without them is still right."""
+        for binding in self.found.bindings[:1]:
+            resource = mapping(mapping(binding.get("spec")).get("resource"))
+            metadata = mapping(binding.get("metadata"))
+            for uid in (metadata.get("uid"), resource.get("uid")):
+                if not uid:
+                    continue
+                namespace = metadata.get("namespace") or "default"
+                query = {"fieldSelector": f"involvedObject.uid={uid}", "limit": str(_LOOKED_AT)}
+                try:
+                    self.found.events += await self._items(f"/api/v1/namespaces/{namespace}/events", query)
+                except ApiError as error:
+                    self.found.no_events = "" if error.is_not_found else str(error)
+                    return
+
+    async def _items(self, path: str, query: dict[str, str]) -> list[Manifest]:
+        found = await self._connection.request("GET", path, query=query, timeout=_ITEMS_SECONDS)
+        return [dict(each) for each in mappings(mapping(found).get("items"))]
+
+    async def all_of(self, resource: Resource) -> list[Manifest]:
+        """Return all objects of a kind.
+
+        Raises:
+            ApiError: They cannot be read.
+        """
+        return await self._list(resource)
+
+    async def _list(self, resource: Resource, *, namespace: str = "") -> list[Manifest]:
+        """Return all objects of a kind, of all namespaces or of one."""
+        self.subject = resource.plural
+        path = (
+            resource.path
+            if not namespace
+            else f"{resource.group_path}/namespaces/{namespace}/{resource.plural}"
+        )
+        manifests: list[Manifest] = []
+        api_version = f"{resource.group}/{resource.version}"
+        async for page, _ in list_pages(self._connection, path):
+            for item in page:
+                if problem := json_body.unreadable(item):
+                    name = item.get("metadata", {}).get("name", "")
+                    self.found.problems.append(f"{resource.kind} {name}: {problem}")
+                else:
+                    # The API server leaves both out of the items of a list.
+                    manifests.append({**item, "apiVersion": api_version, "kind": resource.kind})
+        return manifests
+
+
+def _scheduler_name(binding: Manifest) -> str:
+    return str(mapping(binding.get("spec")).get("schedulerName") or DEFAULT_SCHEDULER_NAME)
+
+
+def _readable(manifests: Iterable[Manifest]) -> Iterator[Binding]:
+    for each in manifests:
+        try:
+            yield Binding.from_manifest(each)
+        except ManifestError:
+            continue  # reported where the binding is used
+
+
+def _is_refused_by_quota(manifest: Manifest) -> bool:
+    conditions = (manifest.get("status") or {}).get("conditions") or ()
+    return any(
+        each.get("type") == SCHEDULED_CONDITION and each.get("reason") == QUOTA_EXCEEDED
+        for each in conditions
+    )
+
+
+def _identity(manifest: Manifest) -> tuple[str, str, str]:
+    metadata = manifest["metadata"]
+    return manifest["kind"], metadata.get("namespace") or "", metadata["name"]

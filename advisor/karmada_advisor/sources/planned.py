@@ -1,0 +1,227 @@
+"""The configurations of the scheduler that a plan compares: the current one, and the one after the change."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from karmada_advisor.plan.decide import Rules
+from karmada_advisor.plan.model import ChangeShown
+from karmada_advisor.sources import rules as configurations
+from karmada_advisor.sources.objects import NoAnswerError
+from karmada_advisor.sources.process_rules import ProcessConfiguration
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.workload import Workload
+from karmada_scheduler.config import features
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.core.available_replicas import Estimators
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
+from karmada_scheduler.dryrun.state import SimulatedBindings, SimulatedHandle
+from karmada_scheduler.dryrun.workloads import StoredWorkloads, Workloads
+from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.framework.profile.factory import Registration
+
+_OVERCOMMIT: Final = "SchedulingOvercommitProtection"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of the scheduler, as the change, and as they are now."""
+    configurations.add_arguments(parser)
+    current = parser.add_argument_group("the scheduler as it is now, where it differs from the defaults")
+    for name, what in (
+        ("feature-gates", "gates, as A=true,B=false"),
+        ("plugins", "enabled plugins"),
+        ("config", "the configuration file"),
+        ("plugin-dir", "directory of plugin files"),
+    ):
+        current.add_argument(
+            f"--current-{name}", action="append", default=[], metavar="VALUE", help=f"{what}; see --{name}"
+        )
+
+
+@dataclass
+class Configurations:
+    """Both configurations; ``rules`` builds them."""
+
+    arguments: argparse.Namespace
+    workloads: Sequence[Workload] | None
+    own: Sequence[Registration]
+    stack: ExitStack
+    _warned: set[str] = field(default_factory=set)
+
+    def rules(self, arguments: argparse.Namespace) -> Rules:
+        """Return the rules of one configuration.
+
+        Raises:
+            NoAnswerError: It cannot be used.
+        """
+        gates = _gates(arguments)
+        empty = arguments.enable_empty_workload_propagation == "true"
+        scheduler = _PlannedScheduler(gates, self.workloads, empty=empty)
+        try:
+            frameworks = self.stack.enter_context(
+                configurations.configured(
+                    arguments, gates, self.own, handle_for=scheduler.handle_for, say=self._warn_once
+                )
+            )
+        except ConfigError as unusable:
+            raise NoAnswerError("\n".join(str(each) for each in unusable.problems)) from unusable
+        return scheduler.rules(frameworks)
+
+    def _warn_once(self, text: str) -> None:
+        """Print a warning that may concern each of the configurations."""
+        if text not in self._warned:
+            self._warned.add(text)
+            configurations.print_warning(text)
+
+    @property
+    def current(self) -> argparse.Namespace:
+        """The arguments of the configuration before the change."""
+        given, changed = self.arguments, copy.copy(self.arguments)
+        changed.feature_gates = list(given.current_feature_gates)
+        changed.plugins = list(given.current_plugins) or None
+        changed.config = _path(given.current_config)
+        changed.plugin_dir = [_path([each]) for each in given.current_plugin_dir]
+        return changed
+
+    @property
+    def changed(self) -> argparse.Namespace:
+        """The arguments of the configuration after the change."""
+        given, changed = self.arguments, self.current
+        changed.feature_gates = [*changed.feature_gates, *given.feature_gates]
+        changed.plugins = given.plugins or changed.plugins
+        changed.config = given.config or changed.config
+        changed.plugin_dir = [*changed.plugin_dir, *given.plugin_dir]
+        if given.plugins or given.config:
+            changed.process_rules = None  # not those of --from
+        return changed
+
+    @property
+    def other_mode(self) -> argparse.Namespace:
+        """The arguments after the change with the other value of SchedulingOvercommitProtection."""
+        changed = self.changed
+        value = str(not _gates(changed).enabled(_OVERCOMMIT)).lower()
+        changed.feature_gates = [*changed.feature_gates, f"{_OVERCOMMIT}={value}"]
+        return changed
+
+    def shown(self) -> tuple[ChangeShown, ...]:
+        """Return how the change of the configuration is shown; empty if nothing changes."""
+        before, after = self.current, self.changed
+        old, new = _gates(before), _gates(after)
+        found = [
+            ChangeShown("~", f"feature gate {name}", f"{_on(old.enabled(name))} -> {_on(new.enabled(name))}")
+            for name in features.KNOWN
+            if old.enabled(name) != new.enabled(name)
+        ]
+        for name in ("plugins", "config", "plugin_dir"):
+            one, other = getattr(before, name), getattr(after, name)
+            if one != other:
+                found.append(
+                    ChangeShown("~", f"--{name.replace('_', '-')}", f"{_text(one)} -> {_text(other)}")
+                )
+        return tuple(found)
+
+    def text(self, arguments: argparse.Namespace | None = None) -> str:
+        """Return a configuration for the fingerprint; the current one if none is given."""
+        current = arguments or self.current
+        gates = _gates(current)
+        config = current.config.read_bytes().decode(errors="replace") if current.config else ""
+        process: ProcessConfiguration | None = current.process_rules
+        return ("" if process is None else repr(process)) + repr(
+            (
+                sorted((name, gates.enabled(name)) for name in features.KNOWN),
+                current.plugins,
+                config,
+                list(map(str, current.plugin_dir)),
+                current.scheduler_name,
+                current.enable_empty_workload_propagation,
+            )
+        )
+
+
+@contextmanager
+def configurations_of(
+    arguments: argparse.Namespace, workloads: Sequence[Workload] | None, own: Sequence[Registration]
+) -> Iterator[Configurations]:
+    """Provide both configurations; plugins are usable within the block."""
+    with ExitStack() as stack:
+        yield Configurations(arguments, workloads, own, stack)
+
+
+def _gates(arguments: argparse.Namespace) -> FeatureGates:
+    try:
+        return features.parse(arguments.feature_gates)
+    except ValueError as error:
+        raise NoAnswerError(f"--feature-gates: {error}") from error
+
+
+def _path(given: Sequence[str]) -> Path | None:
+    return Path(given[-1]) if given else None
+
+
+def _on(value: object) -> str:
+    return "on" if value else "off"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(map(str, value)) or "default"
+    return str(value) if value else "default"
+
+
+class _PlannedScheduler:
+    """One configuration; plugins see the objects that the plan shows them."""
+
+    def __init__(self, gates: FeatureGates, workloads: Sequence[Workload] | None, *, empty: bool) -> None:
+        self._gates, self._empty = gates, empty
+        self._snapshot = Snapshot()
+        self._known = SimulatedBindings(())
+        self._workloads = Workloads(workloads)
+        self._stored = StoredWorkloads(self._workloads, self._known.get)
+
+    def handle_for(self, profile: str) -> SimulatedHandle:
+        """Return the handle of the plugins of a profile."""
+        return SimulatedHandle(
+            profile, lambda: self._snapshot, self._known, time.time, self._stored.for_profile
+        )
+
+    def rules(self, frameworks: configurations.Frameworks) -> Rules:
+        """Return the rules with these plugins."""
+        self._stored.framework_of, self._stored.declaring = frameworks.of, frameworks.declaring
+        estimators = (GeneralEstimator(self._gates),)
+        peers = self._known if self._gates.enabled("WorkloadAffinity") else None
+        algorithm = SchedulingAlgorithm(
+            self._gates,
+            estimators,
+            empty_workload_propagation=self._empty,
+            peers=peers,
+            stored=self._known.get,
+            stored_workload=self._stored.of,
+        )
+        return Rules(
+            self._gates,
+            frameworks.of,
+            algorithm,
+            Estimators(estimators),
+            frameworks.names,
+            self._workloads.of,
+            self._show,
+            self._known.place,
+            peers=peers,
+            has_own_plugins=frameworks.has_own_plugins,
+            has_guards=frameworks.has_guards,
+            missing=tuple(sorted({name for names in frameworks.missing.values() for name in names})),
+            empty_workload_propagation=self._empty,
+        )
+
+    def _show(self, snapshot: Snapshot, bindings: Sequence[Binding]) -> None:
+        self._snapshot = snapshot
+        self._known.replace(bindings)

@@ -1,0 +1,193 @@
+"""Asks a running scheduler for its record of a binding (``--explain-bind-address``, usually through a port-forward)."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any, Final
+from urllib.parse import SplitResult, quote, urlsplit
+
+from karmada_advisor.explain.process_view import ProcessView
+from karmada_advisor.sources.objects import NoAnswerError
+from karmada_advisor.sources.process_answers import record_of, state_of, view_of
+from karmada_advisor.sources.process_rules import ProcessConfiguration, names_rules, use
+from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.client import json_body
+
+_TIMEOUT_SECONDS: Final = 5.0
+_TOTAL_SECONDS: Final = 10.0
+_MAX_BYTES: Final = 16 * 2**20
+_PART_BYTES: Final = 2**16
+_MAX_UNANSWERED: Final = 16
+_unanswered: Final = threading.BoundedSemaphore(_MAX_UNANSWERED)
+_OK: Final = 200
+_REDIRECTED: Final = 300
+_NOT_FOUND: Final = 404
+
+
+def read_process(url: str, key: BindingKey) -> ProcessView:
+    """Return what a process says about a binding; a process that cannot be reached is a problem, not an error.
+
+    Raises:
+        NoAnswerError: The URL is not one of a process.
+    """
+    path = "/".join(quote(part, safe="") for part in (key.namespace, key.name) if part)
+    try:
+        status, found = _get(url, f"/v1/decisions/{path}")
+        return view_of(found, has_record=status != _NOT_FOUND)
+    except (OSError, ValueError) as problem:
+        return ProcessView(problem=f"{url} cannot be read: {problem}")
+
+
+def read_configuration(url: str) -> ProcessConfiguration:
+    """Return the configuration of a process.
+
+    Raises:
+        NoAnswerError: The URL is not one of a process.
+    """
+    try:
+        _, found = _get(url, "/v1/state")
+    except (OSError, ValueError):
+        found = {}
+    return ProcessConfiguration.of(url, found)
+
+
+def use_rules(arguments: argparse.Namespace) -> ProcessConfiguration:
+    """Let a command with ``--from`` decide by the rules of the process.
+
+    Raises:
+        NoAnswerError: The URL is not one of a process, or a flag contradicts it.
+    """
+    found = read_configuration(arguments.process)
+    arguments.feature_gates = gates_of(arguments.process, found.gates, arguments.feature_gates)
+    use(arguments, found, is_named=names_rules(arguments))
+    return found
+
+
+def read_state(url: str) -> Mapping[str, Any]:
+    """Return the state of a process: its queue, its configuration, whether it leads.
+
+    Raises:
+        NoAnswerError: It cannot be read.
+    """
+    try:
+        return state_of(_read(url, "/v1/state")[1])
+    except ManifestError as problem:
+        raise NoAnswerError(f"{url} cannot be read: {problem}") from problem
+
+
+def read_decisions(url: str, limit: int) -> Sequence[Mapping[str, Any]]:
+    """Return the last records of a process, the oldest first.
+
+    Raises:
+        NoAnswerError: It cannot be read, or it does not lead.
+    """
+    status, found = _read(url, f"/v1/decisions?limit={limit}")
+    items = found.get("items")
+    if status != _OK or not isinstance(items, list):
+        error = found.get("error")
+        message = error.get("message") if isinstance(error, dict) else ""
+        raise NoAnswerError(str(message or f"{url} has answered with status {status}"))
+    return [record for each in items[-limit:] if (record := _record(each)) is not None]
+
+
+def _record(found: object) -> Mapping[str, Any] | None:
+    """Return a record; None for what is none, such as one of another version of the scheduler."""
+    try:
+        return record_of(found) if isinstance(found, dict) else None
+    except ManifestError:
+        return None
+
+
+def _read(url: str, path: str) -> tuple[int, Mapping[str, Any]]:
+    try:
+        return _get(url, path)
+    except (OSError, ValueError) as problem:
+        raise NoAnswerError(f"{url} cannot be read: {problem}") from problem
+
+
+def gates_of(url: str, of_process: Mapping[str, bool], given: Sequence[str]) -> list[str]:
+    """Return the feature gates of a process as ``--feature-gates`` has them.
+
+    Args:
+        url: Of the process.
+        of_process: Its gates.
+        given: The gates on the command line.
+
+    Raises:
+        NoAnswerError: The command line contradicts the process.
+    """
+    if not of_process:
+        return list(given)
+    named = dict(each.partition("=")[::2] for text in given for each in text.split(",") if each)
+    for name, value in named.items():
+        if name in of_process and of_process[name] != (value == "true"):
+            is_on = "on" if of_process[name] else "off"
+            raise NoAnswerError(f"--feature-gates: {name}={value}, but it is {is_on} in the process at {url}")
+    return [
+        *given,
+        *(f"{name}={str(value).lower()}" for name, value in of_process.items() if name not in named),
+    ]
+
+
+def _get(url: str, path: str) -> tuple[int, Mapping[str, Any]]:
+    """Return status and content of a response; OSError or ValueError without a complete one in time."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise NoAnswerError(f"--from: expected a URL like http://localhost:10353, got {url!r}")
+    if not _unanswered.acquire(blocking=False):
+        raise OSError(f"{_MAX_UNANSWERED} requests before this one have no answer yet")
+    result: Future[tuple[int, bytes]] = Future()
+    # A thread, because a server that sends a byte now and then never exceeds the timeout of a socket.
+    threading.Thread(
+        target=_request, args=(parts, path, result, _unanswered), name="ask the scheduler", daemon=True
+    ).start()
+    try:
+        status, body = result.result(_TOTAL_SECONDS)
+    except TimeoutError:
+        raise OSError(f"no complete answer within {_TOTAL_SECONDS:g} s") from None
+    if _REDIRECTED <= status < _REDIRECTED + 100:
+        raise ValueError(f"it redirects (status {status}); name the scheduler itself")
+    found = json_body.decode(body)
+    if not isinstance(found, dict):
+        raise ValueError("the response is no JSON object")  # noqa: TRY004 (as other content that is not JSON)
+    return status, found
+
+
+def _request(
+    parts: SplitResult, path: str, result: Future[tuple[int, bytes]], unanswered: threading.Semaphore
+) -> None:
+    try:
+        result.set_result(_response(parts, path))
+    except (OSError, ValueError) as error:
+        result.set_exception(error)
+    except (HTTPException, OverflowError) as error:
+        result.set_exception(ValueError(f"it speaks no HTTP ({type(error).__name__})"))
+    finally:
+        unanswered.release()
+
+
+def _response(parts: SplitResult, path: str) -> tuple[int, bytes]:
+    began = time.monotonic()
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=_TIMEOUT_SECONDS)
+    try:
+        connection.request("GET", f"{parts.path.rstrip('/')}{path}", headers={"Accept": "application/json"})
+        with connection.getresponse() as response:
+            body = bytearray()
+            while part := response.read1(_PART_BYTES):
+                body += part
+                if len(body) > _MAX_BYTES:
+                    raise ValueError(f"the response has more than {_MAX_BYTES // 2**20} MiB")
+                if time.monotonic() - began > _TOTAL_SECONDS:
+                    raise OSError(f"no complete answer within {_TOTAL_SECONDS:g} s")
+            if response.length:
+                raise ValueError("the response ends before it is complete")
+            return response.status, bytes(body)
+    finally:
+        connection.close()

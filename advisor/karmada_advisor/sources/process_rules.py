@@ -1,0 +1,191 @@
+"""The rules of a running scheduler, as a command uses them: its profiles, plugins, arguments and gates.
+
+Code is never loaded from where a process says that it is. A plugin whose code is not here is missing, and what the process
+has recorded is the answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.state.stored import mapping, mappings
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
+from karmada_scheduler.config import profiles
+from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.config.profiles import SchedulerConfiguration
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessConfiguration:
+    """What a process decides with; empty if it cannot be read.
+
+    Attributes:
+        url: Where it answers.
+        process: Its name.
+        gates: Feature gates.
+        profiles: The names of the plugins of each profile, by scheduler name.
+        tokens: Its ``--plugins``.
+        directories: Its ``--plugin-dir``.
+        scheduler_name: Its ``--scheduler-name``.
+        file: The content of its ``--config``, without extenders; None without one.
+        is_complete: Whether it says all this; older versions do not.
+        empty_workload_propagation: Its flag.
+        not_called: What it asks besides plugins, and a command does not: extenders, estimators.
+        state: What ``of`` was made from, for a capture.
+    """
+
+    url: str = ""
+    process: str = ""
+    gates: Mapping[str, bool] = field(default_factory=dict)
+    profiles: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    tokens: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    scheduler_name: str = DEFAULT_SCHEDULER_NAME
+    file: Mapping[str, Any] | None = None
+    is_complete: bool = False
+    empty_workload_propagation: bool = False
+    not_called: tuple[str, ...] = ()
+    state: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def scheduler_names(self) -> frozenset[str]:
+        """The names of its profiles."""
+        return frozenset(self.profiles)
+
+    @classmethod
+    def of(cls, url: str, state: Mapping[str, Any]) -> ProcessConfiguration:
+        """Read it from the response of ``/v1/state``; what is of a wrong type counts as missing."""
+        found = mapping(state.get("configuration"))
+        listed = mappings(found.get("profiles"))
+        extenders = sum(
+            each.get("extenders") or 0 for each in listed if isinstance(each.get("extenders"), int)
+        )
+        file = found.get("file")
+        return cls(
+            state={"process": state.get("process"), "configuration": found},
+            url=url,
+            process=str(state.get("process") or url),
+            gates={str(name): bool(value) for name, value in mapping(found.get("featureGates")).items()},
+            profiles={
+                str(each["schedulerName"]): frozenset(_plugin_names(each))
+                for each in listed
+                if each.get("schedulerName")
+            },
+            tokens=_texts(found.get("plugins")),
+            directories=_texts(found.get("pluginDirs")),
+            scheduler_name=str(found.get("schedulerName") or DEFAULT_SCHEDULER_NAME),
+            file=file if isinstance(file, Mapping) else None,
+            is_complete="file" in found,
+            empty_workload_propagation=found.get("enableEmptyWorkloadPropagation") is True,
+            not_called=(
+                *(("extenders",) if extenders else ()),
+                *(("estimators in member clusters",) if found.get("estimatorFailurePolicy") else ()),
+            ),
+        )
+
+    @property
+    def running(self) -> Mapping[str, str]:
+        """The names of its profiles, to its own name."""
+        return dict.fromkeys(self.profiles, self.process)
+
+    def missing(self, available: Collection[str]) -> Mapping[str, tuple[str, ...]]:
+        """Return by profile the plugins whose code is not available here."""
+        return {
+            name: tuple(sorted(each for each in plugins if each not in available))
+            for name, plugins in self.profiles.items()
+        }
+
+    def configuration(self, available: Collection[str]) -> SchedulerConfiguration:
+        """Return the profiles, without plugins that are not available.
+
+        Raises:
+            NoAnswerError: The process has sent no configuration.
+        """
+        if self.file is None:
+            return SchedulerConfiguration()
+        try:
+            return profiles.read(_with_known(self.file, available), scheduler_name=self.scheduler_name)
+        except ConfigError as error:
+            raise NoAnswerError(f"--from: the configuration of {self.url} cannot be used: {error}") from error
+
+    def known_tokens(self, available: Collection[str]) -> tuple[str, ...]:
+        """Return ``--plugins`` without plugins that are not available."""
+        return tuple(each for each in self.tokens if each == "*" or each.removeprefix("-") in available) or (
+            "*",
+        )
+
+    def __str__(self) -> str:
+        end = f", without its {' and '.join(self.not_called)}" if self.not_called else ""
+        return f"the process {self.process}{end}"
+
+
+def set_defaults(parser: argparse.ArgumentParser) -> None:
+    """Let the arguments of a command have what ``use`` sets: what a process has said, and its rules if they are used."""
+    parser.set_defaults(process_configuration=None, process_rules=None)
+
+
+def running(arguments: argparse.Namespace) -> Mapping[str, str]:
+    """Return the names of the profiles of a process that has answered, to its name; none without one."""
+    found: ProcessConfiguration | None = arguments.process_configuration
+    return {} if found is None else found.running
+
+
+def use(arguments: argparse.Namespace, found: ProcessConfiguration, *, is_named: bool) -> None:
+    """Let a command decide by the rules of a process, unless its flags name others.
+
+    Args:
+        arguments: As parsed; they get the rules.
+        found: What the process has said.
+        is_named: Whether flags name other profiles, plugins or a scheduler.
+    """
+    arguments.process_configuration = found
+    if is_named or not found.is_complete:
+        return
+    arguments.process_rules = found
+    if found.empty_workload_propagation:
+        arguments.enable_empty_workload_propagation = "true"
+
+
+def names_rules(arguments: argparse.Namespace) -> bool:
+    """Return whether flags name profiles, plugins or a scheduler."""
+    return bool(arguments.config or arguments.plugins or arguments.scheduler_name)
+
+
+def _plugin_names(profile: Mapping[str, Any]) -> Iterator[str]:
+    for names in mapping(profile.get("plugins")).values():
+        yield from _texts(names)
+
+
+def _with_known(file: Mapping[str, Any], available: Collection[str]) -> dict[str, Any]:
+    """Return a configuration in which every plugin is available."""
+
+    def known(entries: object) -> list[Any]:
+        names = (*available, "*")  # a tuple, because the name of an entry may be of any type
+        return [each for each in _items(entries) if mapping(each).get("name") in names]
+
+    changed: list[Any] = []
+    for profile in _items(file.get("profiles")):
+        plugins = {
+            point: {name: known(entries) for name, entries in mapping(lists).items()}
+            for point, lists in mapping(mapping(profile).get("plugins")).items()
+        }
+        changed.append(
+            {
+                **mapping(profile),
+                "plugins": plugins,
+                "pluginConfig": known(mapping(profile).get("pluginConfig")),
+            }
+        )
+    return {**file, "profiles": changed} if changed else dict(file)
+
+
+def _items(value: object) -> Iterable[Any]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(each for each in _items(value) if isinstance(each, str))

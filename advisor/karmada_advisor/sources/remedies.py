@@ -1,0 +1,218 @@
+"""Changes that place a binding which is not placed, for ``explain``: a search of why-not in a short time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from karmada_advisor.explain.inputs import ExplainInputs
+from karmada_advisor.explain.model import (
+    ChangedObject,
+    Explanation,
+    Remedy,
+    RemedyEdit,
+    RemedyPatch,
+    RemedySearch,
+)
+from karmada_advisor.explain.policies import Template
+from karmada_advisor.sources.inputs import Explaining
+from karmada_advisor.sources.objects import Objects
+from karmada_advisor.sources.simulated import SimulatedScheduler
+from karmada_advisor.state.model import Placed, StateName
+from karmada_advisor.state.schedulers import Schedulers
+from karmada_advisor.whynot.answer import Question, answer
+from karmada_advisor.whynot.detector import ref_of
+from karmada_advisor.whynot.dispatching import decided_again, overwritten, resumed
+from karmada_advisor.whynot.edits import ObjectRef, Side
+from karmada_advisor.whynot.goals import IsDecided, IsPlaced
+from karmada_advisor.whynot.model import EditShown, ObjectPatch, ObjectShown
+from karmada_advisor.whynot.model import Remedy as Found
+from karmada_advisor.whynot.objects import ObjectSet
+from karmada_advisor.whynot.search import Bounds
+from karmada_advisor.whynot.unclaimed import claiming
+from karmada_advisor.whynot.vocabulary.filters import BECOME_READY
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.cluster import KIND as CLUSTER
+from karmada_scheduler.api.policy import ID_LABELS
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
+from karmada_scheduler.config.features import FeatureGates
+
+_CURABLE: Final = frozenset(
+    {
+        StateName.HELD,
+        StateName.NOBODY_DECIDES,
+        StateName.NOT_DECIDED_YET,
+        StateName.NOT_PLACED,
+        StateName.OUT_OF_DATE,
+        StateName.STUCK,
+    }
+)
+
+_NOT_RETRIED: Final = "NotRetried"
+
+_HELD: Final = frozenset({StateName.HELD, StateName.NOBODY_DECIDES})
+
+
+def with_remedies(
+    explanation: Explanation, inputs: ExplainInputs, using: Explaining, seconds: float
+) -> Explanation:
+    """Return an explanation with the changes that place the binding; the same if it is placed.
+
+    Args:
+        explanation: The explanation of the binding.
+        inputs: What its decision read.
+        using: The objects and the rules.
+        seconds: The time of the search.
+    """
+    binding = inputs.binding
+    state, manifest, policies = (
+        explanation.state,
+        using.objects.manifests[binding.key],
+        using.objects.policies or (),
+    )
+    propagating = [resumed(binding, manifest, policies)]
+    if any(each.is_conflict for each in state.rows):
+        propagating.append(overwritten(binding, manifest, policies))
+    explanation = replace(
+        explanation, remedies=tuple(_remedy(each, explanation) for each in propagating if each is not None)
+    )
+    if state.name not in _CURABLE and state.placed is not Placed.PART and not _is_refused(binding):
+        return explanation
+    is_held = binding.spec.scheduling_suspended or state.name in _HELD
+    found = answer(
+        _objects(inputs, using),
+        Question("", IsDecided() if is_held else IsPlaced()),
+        Bounds(seconds),
+        state=explanation.state,
+        provenance=explanation.provenance,
+        causes=lambda _: (),
+    )
+    remedies = list(found.remedies)
+    if found.next_holds and not remedies and any(each.code == _NOT_RETRIED for each in explanation.causes):
+        asking = decided_again(binding, manifest, found.next.result, inputs.now or datetime.now(UTC))
+        remedies += [asking] if asking is not None else []
+    facts = found.search
+    return replace(
+        explanation,
+        remedies=(*(_remedy(each, explanation) for each in remedies), *explanation.remedies),
+        remedy_search=RemedySearch(
+            runs=facts.runs,
+            seconds=facts.seconds,
+            complete=facts.complete,
+            ended_by=facts.ended_by,
+            timeout_seconds=facts.timeout_seconds,
+        ),
+    )
+
+
+def with_claiming_remedies(
+    explanation: Explanation, template: Template, policies: Sequence[Mapping[str, Any]]
+) -> Explanation:
+    """Return the explanation of a template without a binding, with the edits after which a policy claims it."""
+    found = claiming(policies, template)
+    return replace(explanation, remedies=tuple(_remedy(each, explanation) for each in found))
+
+
+def _is_refused(binding: Binding) -> bool:
+    """Return whether the last decision failed, or was not written because of a quota."""
+    condition = binding.status.condition(SCHEDULED_CONDITION)
+    return condition is not None and condition.get("status") == "False"
+
+
+def _objects(inputs: ExplainInputs, using: Explaining) -> ObjectSet:
+    """Return the objects that the search edits: other bindings only where they change the decision about this one."""
+    objects = using.objects
+    bindings = objects.bindings if using.scheduler.is_coupled else [inputs.binding]
+    return editable(
+        objects,
+        inputs.binding.key,
+        using.gates,
+        using.scheduler,
+        bindings=bindings,
+        schedulers=inputs.schedulers,
+    )
+
+
+def editable(
+    objects: Objects,
+    key: BindingKey,
+    gates: FeatureGates,
+    scheduler: SimulatedScheduler,
+    *,
+    bindings: Sequence[Binding],
+    as_new: bool = False,
+    schedulers: Schedulers | None = None,
+) -> ObjectSet:
+    """Return the objects that a search edits.
+
+    Args:
+        objects: What was read.
+        key: The binding in question.
+        gates: Feature gates.
+        scheduler: Schedules the changed objects.
+        bindings: The binding in question, and those that decisions about it read.
+        as_new: Whether placements are forgotten.
+        schedulers: Which schedulers exist; None for those that the objects tell of.
+    """
+    mine = next(each for each in bindings if each.key == key)
+    return ObjectSet(
+        key,
+        gates,
+        scheduler,
+        {
+            ObjectRef(CLUSTER, "", each.name): (objects.manifests[each.name], each)
+            for each in objects.clusters
+        },
+        {ObjectRef(*each.key): (objects.manifests[each.key], each) for each in bindings},
+        quotas={ref_of(each): each for each in objects.quotas or ()},
+        policies={ref_of(each): each for each in objects.policies or ()},
+        template_labels=objects.template_labels(mine.spec.resource),
+        schedulers=objects.schedulers() if schedulers is None else schedulers,
+        has_all_bindings=not objects.unlisted,
+        as_new=as_new,
+    )
+
+
+def _remedy(found: Found, explanation: Explanation) -> Remedy:
+    first = found.edits[0]
+    return Remedy(
+        side=first.side.value,
+        subject=_subject(first, explanation),
+        change=", and ".join(_change(each) for each in found.edits),
+        result=found.result,
+        edits=tuple(
+            RemedyEdit(each.side.value, each.op, _object(each.object), each.text, each.instead)
+            for each in found.edits
+        ),
+        apply=tuple(RemedyPatch(_object(each.object), each.patch) for each in _applicable(found)),
+        moves=found.moves,
+        rank=found.rank,
+        harm=found.harm.value,
+        caution=found.caution,
+    )
+
+
+def _applicable(found: Found) -> Iterator[ObjectPatch]:
+    """Yield the patches, without those of taints that Karmada's controllers would set again."""
+    effects = {each.object for each in found.edits if each.op == BECOME_READY}
+    yield from (each for each in found.apply if each.object not in effects)
+
+
+def _object(shown: ObjectShown) -> ChangedObject:
+    return ChangedObject(shown.kind, shown.namespace, shown.name)
+
+
+def _subject(edit: EditShown, explanation: Explanation) -> str:
+    """Return the object that a person changes: the policy rather than the binding, which has its placement."""
+    if edit.side is Side.POLICY and edit.object.kind not in ID_LABELS:
+        policy = explanation.binding.policy
+        return policy.name if policy is not None else ""
+    return "" if edit.object.name == explanation.binding.name else edit.object.name
+
+
+def _change(edit: EditShown) -> str:
+    if edit.minimal is None:
+        return edit.text
+    return f"{edit.text} ({edit.minimal.fails_at}{edit.minimal.unit} is not enough)"

@@ -1,0 +1,244 @@
+"""The rules by which a command decides: gates, plugins and profiles, as the flags of the scheduler set them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from karmada_advisor.sources import process_rules
+from karmada_advisor.sources.process_rules import ProcessConfiguration
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
+from karmada_scheduler.config import features
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.flags import plugin_tokens
+from karmada_scheduler.config.options import LeaderElection, Options
+from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
+from karmada_scheduler.framework import Handle
+from karmada_scheduler.framework.extension_points import Point
+from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.framework.profile.inputs import BuiltProfiles
+from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
+from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
+from karmada_scheduler.framework.workload import needs_workload
+from karmada_scheduler.plugin_loader import PluginSetup
+from karmada_scheduler_plugins.registry import IN_TREE, ORIGIN, in_tree
+
+_NOT_RUN: Final = (Point.PRE_BIND, Point.BIND)
+"""Neither is PostBind; it decides nothing."""
+_NO_ELECTION: Final = LeaderElection(enabled=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Frameworks:
+    """The plugins of each profile.
+
+    Attributes:
+        of: Returns the plugins of a binding's profile; None if another scheduler is responsible.
+        names: The names of the profiles; None if every binding is decided.
+        declaring: Whether a profile declares that it needs workloads, by name.
+        any: The plugins of the first profile.
+    """
+
+    of: Callable[[Binding], Framework | None]
+    names: frozenset[str] | None
+    declaring: Mapping[str, bool]
+    any: Framework
+    has_own_plugins: bool = False
+    """Whether a profile has plugins of the user's own, which may read other bindings."""
+    has_guards: bool = False
+    """Whether a profile has Guard plugins, which may count the moves of other bindings."""
+    missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By profile, the plugins of the process that decides whose code is not here."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of the scheduler that determine its decisions."""
+    process_rules.set_defaults(parser)
+    parser.add_argument(
+        "--plugins",
+        action="append",
+        metavar="LIST",
+        help="plugins to enable: *, *,-Name, Name,Other (default *)",
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="profiles and plugin args; no extenders")
+    parser.add_argument(
+        "--scheduler-name",
+        metavar="NAME",
+        help="as for the scheduler; with it or --config, bindings of other schedulers are reported and not decided "
+        "(default: without --config all bindings are decided)",
+    )
+    parser.add_argument(
+        "--plugin-dir",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="directory of plugin files; may be repeated",
+    )
+    parser.add_argument(
+        "--feature-gates", action="append", default=[], metavar="LIST", help="gates, as A=true,B=false"
+    )
+    parser.add_argument(
+        "--enable-empty-workload-propagation",
+        nargs="?",
+        const="true",
+        default="false",
+        choices=("true", "false"),
+        help="keep selected clusters with 0 replicas in the result",
+    )
+
+
+def described(arguments: argparse.Namespace) -> str:
+    """Return by which rules a command decides, for people."""
+    process: ProcessConfiguration | None = arguments.process_rules
+    if process is not None:
+        return str(process)
+    parts = [f"--plugins={','.join(arguments.plugins)}"] if arguments.plugins else []
+    parts += [f"--config={arguments.config}"] if arguments.config else []
+    parts += [f"--plugin-dir={each}" for each in arguments.plugin_dir]
+    if changed := _changed_gates(arguments.feature_gates):
+        parts.append(f"--feature-gates={','.join(changed)}")
+    return f"karmada-scheduler v1.18.2, {' '.join(parts) or 'default plugins and gates'}"
+
+
+def _changed_gates(given: Sequence[str]) -> list[str]:
+    """Return the gates that differ from their defaults."""
+    try:
+        gates, defaults = features.parse(given), features.parse([])
+    except ValueError:
+        return list(given)  # reported where the gates are used
+    return [
+        f"{name}={str(gates.enabled(name)).lower()}"
+        for name in features.KNOWN
+        if gates.enabled(name) != defaults.enabled(name)
+    ]
+
+
+def print_warning(text: str) -> None:
+    """Print a line to standard error."""
+    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)
+
+
+@contextmanager
+def configured(
+    arguments: argparse.Namespace,
+    gates: FeatureGates,
+    own: Sequence[Registration],
+    *,
+    handle_for: Callable[[str], Handle],
+    say: Callable[[str], None] = print_warning,
+) -> Iterator[Frameworks]:
+    """Build the plugins, with the timeout of the scheduler while they are used.
+
+    Args:
+        arguments: As parsed.
+        gates: Feature gates.
+        own: The plugins of a main program of the user's own.
+        handle_for: Makes the handle of a profile's plugins.
+        say: Takes warnings; prints them by default.
+
+    Raises:
+        ConfigError: The configuration or a plugin cannot be used.
+    """
+    options = Options(
+        plugins=plugin_tokens(arguments.plugins),
+        plugin_dirs=tuple(arguments.plugin_dir),
+        scheduler_name=arguments.scheduler_name or DEFAULT_SCHEDULER_NAME,
+    )
+    process: ProcessConfiguration | None = arguments.process_rules
+    missing: Mapping[str, tuple[str, ...]] = {}
+    if process is not None:
+        available = _available(options, gates, own, handle_for)
+        configuration, missing = process.configuration(available), process.missing(available)
+        options = replace(
+            options, plugins=process.known_tokens(available), scheduler_name=process.scheduler_name
+        )
+    elif arguments.config:
+        configuration = load(arguments.config, scheduler_name=options.scheduler_name)
+    else:
+        configuration = SchedulerConfiguration()
+    budget = plugin_budget(configuration, _NO_ELECTION)
+    setup = PluginSetup.of(
+        options,
+        in_tree(gates),
+        handle_for=handle_for,
+        own=own,
+        configuration=configuration,
+        disabled_by_gates=IN_TREE,
+    )
+    with closing(SigalrmTimeout(budget)) as alarm:
+        caller = PluginCaller(timeout=alarm, coroutine_seconds=budget, interrupts=(KeyboardInterrupt,))
+        every = not configuration.profiles and not arguments.scheduler_name and process is None
+        yield replace(_frameworks(setup, configuration, caller, every=every, say=say), missing=missing)
+
+
+def _available(
+    options: Options, gates: FeatureGates, own: Sequence[Registration], handle_for: Callable[[str], Handle]
+) -> frozenset[str]:
+    """Return the names of the plugins whose code is here.
+
+    Raises:
+        ConfigError: A plugin file cannot be used.
+    """
+    setup = PluginSetup.of(options, in_tree(gates), handle_for=handle_for, own=own)
+    setup.load()
+    return frozenset({*setup.registry(), *IN_TREE})
+
+
+def _frameworks(
+    setup: PluginSetup,
+    configuration: SchedulerConfiguration,
+    caller: PluginCaller,
+    *,
+    every: bool,
+    say: Callable[[str], None],
+) -> Frameworks:
+    """Return the plugins of each profile; with ``every``, the only ones for all bindings.
+
+    Raises:
+        ConfigError: A profile or a plugin cannot be used.
+    """
+    if configuration.extenders:
+        say("extenders are not called, as if there were none")
+    built = setup.start()
+    by_name = {name: Framework(plugins, caller=caller) for name, plugins in built.by_name.items()}
+    for warning in (*configuration.warnings, *built.warnings):
+        say(warning)
+    for message in setup.messages:
+        if message.warning:
+            say(message.text)
+    for text in _not_called(built):
+        say(text)
+    declaring = {name: any(map(needs_workload, plugins.unique)) for name, plugins in built.by_name.items()}
+    has_own_plugins = any(each.registration.origin != ORIGIN for each in built.made.values())
+    has_guards = any(plugins.guard for plugins in built.by_name.values())
+    if every:
+        [only] = by_name.values()
+        return Frameworks(lambda _: only, None, declaring, only, has_own_plugins, has_guards)
+    return Frameworks(
+        lambda binding: by_name.get(binding.spec.responsible_scheduler),
+        frozenset(by_name),
+        declaring,
+        next(iter(by_name.values())),
+        has_own_plugins,
+        has_guards,
+    )
+
+
+def _not_called(built: BuiltProfiles) -> Iterator[str]:
+    """Yield a line with the user's own plugins that may refuse a decision when it is written, because they do not run."""
+    found = {
+        f"{plugin.name} ({point.label})": None
+        for profile, plugins in built.by_name.items()
+        for point in _NOT_RUN
+        for plugin in plugins.at(point)
+        if built.made[profile, plugin.name].registration.origin != ORIGIN
+    }
+    if found:
+        yield f"not called, because nothing is written: {', '.join(found)}"

@@ -1,0 +1,299 @@
+"""Reads the state of a binding from stored objects. The first rule that matches names the state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Final
+
+from karmada_advisor.state.model import BindingState, HeldBy, Placed, SchedulerStatus, StateName, Target
+from karmada_advisor.state.propagation import rows_of
+from karmada_advisor.state.schedulers import Schedulers
+from karmada_advisor.state.stored import Stored, condition_of, duration, mapping, mappings, short
+from karmada_advisor.state.suspension import Suspended, manager_of
+from karmada_scheduler.api.binding import Binding, GracefulEvictionTask
+from karmada_scheduler.api.manifest import format_time, parse_time
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.classify import ScheduleType, classify
+from karmada_scheduler.core.condition import QUOTA_EXCEEDED
+from karmada_scheduler.core.requeue_rules import is_claimed
+from karmada_scheduler.framework.diagnosis import AT_GUARD
+
+Manifest = Mapping[str, Any]
+
+_GATES: Final = FeatureGates()
+"""The defaults: the state is that of the stored objects, whatever rules a command has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is stored besides a binding.
+
+    Attributes:
+        schedulers: Which schedulers exist.
+        cluster_of: Returns a Cluster as it was read, None if there is none; None if the Clusters were not read.
+        policies: As they were read; None if they were not, so that a binding without a policy id counts as claimed.
+        gate: ``plugin: reason`` of the PreEnqueue plugin that holds the binding, as the running scheduler says; "" if none.
+        now: For remaining times; None without a clock.
+    """
+
+    schedulers: Schedulers = field(default_factory=Schedulers)
+    cluster_of: Callable[[str], Manifest | None] | None = None
+    policies: Sequence[Manifest] | None = None
+    gate: str = ""
+    now: datetime | None = None
+
+
+def state_of(binding: Binding, manifest: Manifest, facts: Facts) -> BindingState:
+    """Return the state of a binding.
+
+    Args:
+        binding: The binding.
+        manifest: The same as it was read, for fields that decisions do not use.
+        facts: What is stored besides it.
+    """
+    return _Reading(binding, manifest, facts).state()
+
+
+def unreadable(problem: str) -> BindingState:
+    """Return the state of a binding that cannot be read; the text says why."""
+    return BindingState(StateName.UNKNOWN, text=problem, reason="Unreadable")
+
+
+def required_by(manifest: Manifest) -> list[str]:
+    """Return the bindings that a binding without a placement follows, as ``namespace/name``."""
+    return [
+        "/".join(part for part in (str(each.get("namespace") or ""), str(each.get("name") or "")) if part)
+        for each in mappings(mapping(manifest.get("spec")).get("requiredBy"))
+    ]
+
+
+def seconds_left(task: GracefulEvictionTask, now: datetime | None) -> int | None:
+    """Return the seconds until an eviction task ends at the latest; None if that is not stored."""
+    period = task.manifest.get("gracePeriodSeconds")
+    if now is None or isinstance(period, bool) or not isinstance(period, int) or not task.creation_timestamp:
+        return None
+    try:
+        began = parse_time(task.creation_timestamp)
+    except ValueError:
+        return None
+    return max(0, round(period - (now - began).total_seconds()))
+
+
+class _Reading:
+    """One binding with what is stored besides it; each rule returns a state, or None if it does not match."""
+
+    def __init__(self, binding: Binding, manifest: Manifest, facts: Facts) -> None:
+        self._binding, self._spec = binding, binding.spec
+        self._manifest, self._facts = manifest, facts
+        self._suspended = Suspended.of(manifest)
+        self._condition: Stored = condition_of(binding)
+        self._base = BindingState(
+            StateName.PLACED,
+            _placed(binding),
+            tuple(Target(each.name, each.replicas) for each in sorted(self._spec.clusters)),
+            self._spec.replicas,
+            scheduler=facts.schedulers.of(self._spec.responsible_scheduler),
+            rows=rows_of(binding, manifest, facts.cluster_of, is_suspended=self._suspended.concerns),
+        )
+
+    def state(self) -> BindingState:
+        """Return the state that the first matching rule names."""
+        return (
+            self._not_scheduled()
+            or self._held()
+            or self._nobody_decides()
+            or self._failed()
+            or self._moving()
+            or self._undecided()
+            or (self._placed() if self._spec.clusters else self._without_clusters())
+        )
+
+    def _named(self, name: StateName, text: str, reason: str, **rest: Any) -> BindingState:
+        """Return the state with further fields of BindingState."""
+        return replace(self._base, name=name, text=text, reason=reason, **rest)
+
+    def _by_condition(self, name: StateName, text: str, *, held_by: HeldBy | None = None) -> BindingState:
+        """Return a state whose reason, message and time are those of the condition Scheduled."""
+        _, reason, message, since = self._condition
+        return self._named(name, text, reason, message=message, since=since, held_by=held_by)
+
+    @cached_property
+    def _is_due(self) -> bool:
+        """Whether a decision is due by the rules of the scheduler; those at every event only after a change."""
+        cluster_of = self._facts.cluster_of
+        terminating = {
+            each.name
+            for each in self._spec.clusters
+            if cluster_of is not None
+            and mapping(mapping(cluster_of(each.name)).get("metadata")).get("deletionTimestamp")
+        }
+        found = classify(self._binding, terminating=terminating, gates=_GATES)
+        if found.type is ScheduleType.AVOID:
+            return False
+        return not (found.is_routine and self._is_observed and self._condition.status == "True")
+
+    @property
+    def _is_observed(self) -> bool:
+        return self._binding.status.scheduler_observed_generation == self._binding.generation
+
+    @property
+    def _has_failed(self) -> bool:
+        """Whether the last decision failed, and no later change has made it superfluous."""
+        return self._condition.status == "False" and self._is_due
+
+    def _not_scheduled(self) -> BindingState | None:
+        """Deleted, without a placement, not claimed, or suspended."""
+        if self._binding.deleting:
+            since = str(mapping(self._manifest.get("metadata")).get("deletionTimestamp") or "")
+            return self._named(StateName.BEING_DELETED, f"since {since}", "BeingDeleted")
+        if self._spec.placement is None:
+            names = required_by(self._manifest)
+            text = "it has no placement, and no other binding requires it"
+            if names:
+                text = f"it has no placement of its own and follows {', '.join(names)}"
+            return self._named(StateName.NO_PLACEMENT, text, "NoPlacement")
+        if self._facts.policies is not None and not is_claimed(self._binding):
+            kept = "; the placement stays, and nothing changes it" if self._spec.clusters else ""
+            return self._named(StateName.NOT_CLAIMED, f"no policy claims the template{kept}", "NotClaimed")
+        if self._spec.scheduling_suspended:
+            by, at = manager_of(self._manifest, "spec", "suspension", "scheduling")
+            who = f", set by {by} at {at}" if by else ""
+            text = f"scheduling is suspended (spec.suspension.scheduling of the binding{who})"
+            return self._named(
+                StateName.HELD, text, "SchedulingSuspended", held_by=HeldBy.SUSPENSION, since=at
+            )
+        return None
+
+    def _held(self) -> BindingState | None:
+        """A stored refusal of a quota or a Guard plugin, or a gate that the running scheduler reports."""
+        if not self._base.scheduler.decides:
+            return None
+        message = self._condition.message
+        if self._has_failed and self._condition.reason == QUOTA_EXCEEDED:
+            kept = "a change was not written, because a quota refused it"
+            text = f"{kept if self._spec.clusters else 'refused by a quota'}: {short(message)}"
+            return self._by_condition(StateName.HELD, text, held_by=HeldBy.QUOTA)
+        if self._has_failed and AT_GUARD in message:
+            text = f"held by {short(message.partition(AT_GUARD)[2])}"
+            return self._by_condition(StateName.HELD, text, held_by=HeldBy.GUARD)
+        gate = self._facts.gate
+        if gate and not self._spec.clusters:
+            text = f"held at PreEnqueue by {gate}"
+            return self._named(StateName.HELD, text, "Gated", message=gate, held_by=HeldBy.GATE)
+        return None
+
+    def _nobody_decides(self) -> BindingState | None:
+        """No scheduler with the name, or one that is down while a decision is due."""
+        scheduler = self._base.scheduler
+        is_missing = scheduler.status is SchedulerStatus.MISSING
+        if scheduler.decides or not (is_missing or self._is_due):
+            return None
+        last = self._last_decision
+        return self._named(
+            StateName.NOBODY_DECIDES,
+            f"{scheduler}; {last}" if last else str(scheduler),
+            "SchedulerMissing" if is_missing else "SchedulerDown",
+            message=self._condition.message,
+            since=scheduler.since,
+        )
+
+    def _failed(self) -> BindingState | None:
+        if not self._has_failed:
+            return None
+        reason, message = self._condition.reason, short(self._condition.message)
+        end = f"; {self._leaving}" if self._leaving else ""
+        if self._spec.clusters:
+            text = f"the last decision failed ({reason}), so these stay: {message}{end}"
+            return self._by_condition(StateName.STUCK, text)
+        return self._by_condition(StateName.NOT_PLACED, f"{message} ({reason}){end}")
+
+    def _moving(self) -> BindingState | None:
+        tasks = self._spec.graceful_eviction_tasks
+        if not tasks:
+            return None
+        reasons = [str(each.manifest.get("reason") or "") for each in tasks]
+        reason = next((each for each in reasons if each), "GracefulEviction")
+        message = str(tasks[0].manifest.get("message") or "")
+        since = tasks[0].creation_timestamp
+        return self._named(StateName.MOVING, self._leaving, reason, message=message, since=since)
+
+    @cached_property
+    def _leaving(self) -> str:
+        """Where old copies still run, and until when; "" without eviction tasks."""
+        tasks = self._spec.graceful_eviction_tasks
+        if not tasks:
+            return ""
+        left = [seconds_left(each, self._facts.now) for each in tasks]
+        longest = max((each for each in left if each is not None), default=None)
+        at_most = "" if longest is None else f", {duration(longest)} more at most"
+        names = ", ".join(dict.fromkeys(each.from_cluster for each in tasks))
+        targets = ", ".join(each.name for each in self._base.clusters)
+        until = f"until {targets} is healthy" if targets else "until its time is over"
+        return f"still runs on {names} {until}{at_most}"
+
+    def _undecided(self) -> BindingState | None:
+        """It has changed since the last decision, or there was none."""
+        if self._is_observed:
+            return None
+        if not self._last_decision and not self._spec.clusters:
+            return self._not_decided_yet()
+        if not self._last_decision or not self._is_due:
+            return None  # an object from files without a status, or a change that moves nothing
+        changed = f"it has changed since the last decision (generation {self._binding.generation})"
+        return self._named(StateName.OUT_OF_DATE, f"{changed}; {self._last_decision}", "OutOfDate")
+
+    def _not_decided_yet(self) -> BindingState:
+        text = f"no decision yet; decides: {self._base.scheduler}"
+        return self._named(StateName.NOT_DECIDED_YET, text, "NotDecidedYet")
+
+    @cached_property
+    def _last_decision(self) -> str:
+        """When it was decided last, and about which generation; "" if it never was."""
+        status, reason, message, since = self._condition
+        if status == "False":
+            return f"the last decision failed ({reason}): {short(message)}"
+        if not status:
+            return ""
+        last = self._binding.status.last_scheduled_time
+        at = format_time(last) if last is not None else since
+        observed = self._binding.status.scheduler_observed_generation
+        return f"the last decision was at {at}, about generation {observed}"
+
+    def _without_clusters(self) -> BindingState:
+        """A success without clusters: nothing is wanted, or somebody has removed them."""
+        status, reason, message, _ = self._condition
+        if self._spec.is_workload and not self._spec.replicas:
+            return self._named(StateName.NOTHING_TO_PLACE, "0 replicas are wanted", reason or "ZeroReplicas")
+        if not status:
+            return self._not_decided_yet()
+        text = f"no cluster is stored, although the condition says {reason}: {short(message)}"
+        return self._by_condition(StateName.NOT_PLACED, text)
+
+    def _placed(self) -> BindingState:
+        if self._suspended:
+            text = self._suspended.text(self._binding, self._facts.policies)
+            return self._named(StateName.NOT_RUNNING, text, "DispatchingSuspended")
+        problems = [each for each in self._base.rows if each.problem]
+        if problems:
+            text = "; ".join(
+                f"{each.problem}: {short(each.message)}" if each.message else each.problem
+                for each in problems
+            )
+            first = problems[0]
+            return self._named(StateName.NOT_RUNNING, text, first.reason, message=first.message)
+        return self._by_condition(StateName.PLACED, "")
+
+
+def _placed(binding: Binding) -> Placed:
+    spec = binding.spec
+    if not spec.clusters:
+        return Placed.NONE
+    if not spec.replicas or len(spec.components) > 1:
+        return Placed.ALL
+    each = [target.replicas for target in spec.clusters]
+    is_divided = spec.placement is None or not spec.placement.is_duplicated
+    stored = sum(each) if is_divided else min(each)
+    return Placed.PART if stored < spec.replicas else Placed.ALL

@@ -1,0 +1,109 @@
+"""Explanations as JSON values, for ``-o json`` and ``-o yaml``: every field, camelCase, nothing cut."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+import yaml
+
+from karmada_advisor.explain.model import API_VERSION, Cause, Explanation, Refusal
+from karmada_advisor.explain.overview import ExplanationSummary
+from karmada_advisor.plan.model import Plan
+from karmada_advisor.rebalance.manifests import manifests
+from karmada_advisor.rebalance.model import RebalanceProposal
+from karmada_advisor.state.model import BindingState
+from karmada_advisor.views.state import headline
+from karmada_advisor.whynot.model import WhyNot
+from karmada_advisor.whynot.reverse import WhyNotCluster
+
+
+def explanation_fields(explanation: Explanation) -> dict[str, Any]:
+    """Return the object that ``-o json`` prints."""
+    fields: dict[str, Any] = {"apiVersion": API_VERSION, "kind": "Explanation"}
+    fields |= fields_of(explanation)
+    return fields
+
+
+def summary_fields(found: ExplanationSummary) -> dict[str, Any]:
+    """Return the object that ``explain -A -o json`` prints."""
+    return {"apiVersion": API_VERSION, "kind": "ExplanationSummary", **fields_of(found)}
+
+
+def why_not_fields(found: WhyNot) -> dict[str, Any]:
+    """Return the object that ``why-not -o json`` prints."""
+    return {"apiVersion": API_VERSION, "kind": "WhyNot", **fields_of(found)}
+
+
+def why_not_cluster_fields(found: WhyNotCluster) -> dict[str, Any]:
+    """Return the object that ``why-not --cluster -o json`` prints."""
+    return {"apiVersion": API_VERSION, "kind": "WhyNotCluster", **fields_of(found)}
+
+
+def plan_fields(found: Plan) -> dict[str, Any]:
+    """Return the object that ``plan -o json`` prints."""
+    return {"apiVersion": API_VERSION, "kind": "Plan", **fields_of(found)}
+
+
+def rebalance_fields(found: RebalanceProposal) -> dict[str, Any]:
+    """Return the object that ``rebalance -o json`` prints; with the WorkloadRebalancers, one per batch."""
+    fields = {"apiVersion": API_VERSION, "kind": "RebalanceProposal", **fields_of(found)}
+    return {**fields, "manifests": manifests(found)}
+
+
+def fields_of(value: Any) -> Any:
+    """Return a value of the model as JSON: dataclasses as objects with camelCase names."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Cause):
+        return cause_fields(value)
+    if isinstance(value, BindingState):
+        return {"headline": headline(value), **_fields_of_dataclass(value)}
+    if isinstance(value, Refusal):
+        return {
+            "plugin": value.plugin,
+            "reason": value.reason,
+            "short": value.short,
+            "count": value.count,
+            "names": list(value.names),
+        }
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _fields_of_dataclass(value)
+    if isinstance(value, Mapping):
+        return {str(key): fields_of(each) for key, each in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [fields_of(each) for each in value]
+    return value
+
+
+def _fields_of_dataclass(value: Any) -> dict[str, Any]:
+    return {camel(field.name): fields_of(getattr(value, field.name)) for field in dataclasses.fields(value)}
+
+
+def cause_fields(cause: Cause) -> dict[str, Any]:
+    """Return a cause; ``primary`` is there only where it is true."""
+    fields: dict[str, Any] = {"code": cause.code, "stage": cause.stage.value}
+    if cause.primary:
+        fields["primary"] = True
+    return fields | {"evidence": fields_of(cause.evidence), "text": cause.text}
+
+
+def camel(name: str) -> str:
+    """Return a Python name in camelCase."""
+    first, *rest = name.split("_")
+    return first + "".join(each.capitalize() for each in rest)
+
+
+def as_json(fields: Mapping[str, Any]) -> str:
+    """Return JSON with a final newline."""
+    return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
+
+
+def as_yaml(fields: Mapping[str, Any]) -> str:
+    """Return the same as YAML."""
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(fields, Dumper=dumper, sort_keys=False, allow_unicode=True)
+    return text

@@ -1,0 +1,120 @@
+"""JSON Schemas of what ``-o json`` prints, from the types of the model."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Final, Union, get_args, get_origin, get_type_hints
+
+from karmada_advisor.explain.model import API_VERSION, Cause, Explanation, Refusal
+from karmada_advisor.explain.overview import ExplanationSummary
+from karmada_advisor.plan.model import Plan
+from karmada_advisor.rebalance.model import RebalanceProposal
+from karmada_advisor.state.model import BindingState
+from karmada_advisor.views.fields import camel
+from karmada_advisor.whynot.model import WhyNot
+from karmada_advisor.whynot.reverse import WhyNotCluster
+
+_TYPES: Final[dict[object, dict[str, Any]]] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+}
+
+
+def explanation_schema() -> dict[str, Any]:
+    """Return the schema of an ``Explanation``."""
+    return schema_of(Explanation, "Explanation")
+
+
+def summary_schema() -> dict[str, Any]:
+    """Return the schema of an ``ExplanationSummary``."""
+    return schema_of(ExplanationSummary, "ExplanationSummary")
+
+
+def why_not_schema() -> dict[str, Any]:
+    """Return the schema of a ``WhyNot``."""
+    return schema_of(WhyNot, "WhyNot")
+
+
+def why_not_cluster_schema() -> dict[str, Any]:
+    """Return the schema of a ``WhyNotCluster``."""
+    return schema_of(WhyNotCluster, "WhyNotCluster")
+
+
+def plan_schema() -> dict[str, Any]:
+    """Return the schema of a ``Plan``."""
+    return schema_of(Plan, "Plan")
+
+
+def rebalance_schema() -> dict[str, Any]:
+    """Return the schema of a ``RebalanceProposal``; its manifests are WorkloadRebalancers."""
+    schema = schema_of(RebalanceProposal, "RebalanceProposal")
+    schema["properties"]["manifests"] = {"type": "array", "items": {"type": "object"}}
+    schema["required"].append("manifests")
+    return schema
+
+
+def schema_of(root: type, kind: str) -> dict[str, Any]:
+    """Return the schema of a dataclass of the model as one document; within v1alpha1 fields are only added."""
+    definitions: dict[str, Any] = {}
+    body = _object(root, definitions)
+    properties = {
+        "apiVersion": {"const": API_VERSION},
+        "kind": {"const": kind},
+        **body["properties"],
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": kind,
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def _object(class_: type, definitions: dict[str, Any]) -> dict[str, Any]:
+    hints = get_type_hints(class_)
+    properties = {camel(each.name): _of(hints[each.name], definitions) for each in dataclasses.fields(class_)}
+    required = list(properties)
+    if class_ is Refusal:
+        properties["count"] = {"type": "integer"}
+        required.append("count")
+    if class_ is BindingState:
+        properties["headline"] = {"type": "string"}
+        required.append("headline")
+    if class_ is Cause:
+        properties["primary"] = {"const": True}
+        required.remove("primary")
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _of(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    if hint in _TYPES:
+        return _TYPES[hint]
+    if hint is Any:
+        return {}
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return {"enum": [each.value for each in hint]}
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        if hint.__name__ not in definitions:
+            definitions[hint.__name__] = {}  # a type may contain itself
+            definitions[hint.__name__] = _object(hint, definitions)
+        return {"$ref": f"#/$defs/{hint.__name__}"}
+    return _generic(hint, definitions)
+
+
+def _generic(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in {Union, types.UnionType}:
+        others = [each for each in arguments if each is not type(None)]
+        return {"anyOf": [*(_of(each, definitions) for each in others), {"type": "null"}]}
+    if origin is tuple:
+        return {"type": "array", "items": _of(arguments[0], definitions)}
+    if origin is Mapping:
+        return {"type": "object", "additionalProperties": _of(arguments[1], definitions)}
+    raise TypeError(f"no schema for {hint}")

@@ -1,0 +1,236 @@
+"""The answer to "why not" as text: why, verified changes with their whole effect, and what was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from karmada_advisor.explain.amounts import counted
+from karmada_advisor.explain.model import Cause, Stage, Target
+from karmada_advisor.views.layout import Style, table
+from karmada_advisor.views.state import NO_RESULT, Fold, headline
+from karmada_advisor.whynot.edits import Side
+from karmada_advisor.whynot.model import EditShown, GoalType, Remedy, WhyNot
+from karmada_advisor.whynot.reverse import WhyNotCluster
+
+_CLUSTERS: Final = 4
+_TRIED: Final = 8
+_NAMES: Final = 3
+_CLAIMED: Final = "Each was verified by the rules of Karmada's detector."
+_CLAIMING: Final = "Changes after which a policy claims it"
+VERIFIED: Final = "Each was verified by deciding again; none of their parts can be left out."
+
+
+def why_not_text(found: WhyNot, style: Style) -> str:
+    """Return the answer for people."""
+    sections = [list(_head(found, style)), *_answers(found, style), list(_end(found, style))]
+    return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
+
+
+def _head(found: WhyNot, style: Style) -> Iterator[str]:
+    fold: Fold = partial(style.fold, limit=_CLUSTERS)
+    yield from style.wrap(f"{found.binding}   {headline(found.state, fold)}", indent="  ")
+    if sentence := first_line(found, style):
+        yield from style.wrap(sentence, indent="  ")
+    for number, cause in enumerate(found.causes):
+        yield from style.wrap(f"{cause_label(number, cause):<9}{cause.code}: {cause.text}", indent=" " * 9)
+
+
+def cause_label(number: int, cause: Cause) -> str:
+    """Return what stands before a cause: why the goal does not hold, or what else holds it back."""
+    if number == 0:
+        return "WHY"
+    return "AND NOW" if cause.stage is Stage.TRIGGER else "AND"
+
+
+def first_line(found: WhyNot, style: Style) -> str:
+    """Return the answer in one sentence; "" if the state says it. What would be decided is named so."""
+    asked = (
+        f"the {counted(found.binding.replicas, 'replica')} of {found.binding}"
+        if found.binding.replicas
+        else str(found.binding)
+    )
+    if found.goal.type is GoalType.PLACED:
+        return _would_be(found, style) if found.next_holds and not found.holds else ""
+    if found.goal.type is GoalType.OFF_CLUSTER:
+        is_off = all(each.name != found.cluster for each in found.present) and not found.goal.as_new
+        return f"{found.cluster} has {'none' if found.holds or is_off else 'some'} of {asked}" + (
+            f". {_would_be(found, style)}" if found.next_holds and not found.holds else ""
+        )
+    if found.next_holds:
+        return _holds(found, asked, style)
+    where = "" if found.present or found.goal.as_new else ", which is placed nowhere"
+    count = f"fewer than {found.goal.replicas}" if found.goal.replicas > 1 else "none"
+    return f"{found.cluster} has {count} of {asked}{where}"
+
+
+def _holds(found: WhyNot, asked: str, style: Style) -> str:
+    has = found.present if found.holds and not found.goal.as_new else found.next.result
+    count = next((each.replicas for each in has if each.name == found.cluster), 0)
+    share = f"{count} of {asked}" if count else asked
+    if found.holds and not found.goal.as_new:
+        return f"{found.cluster} has {share}"
+    return f"{found.cluster} would get {share}. {_would_be(found, style)}"
+
+
+def _would_be(found: WhyNot, style: Style) -> str:
+    """Return what a decision now would give."""
+    return f"Would be: {_placement(found.next.result, style)} (a decision now)."
+
+
+def _answers(found: WhyNot, style: Style) -> Iterator[list[str]]:
+    if found.next_holds:
+        return
+    if not found.remedies:
+        yield style.wrap(none_found(found), indent="  ")
+        return
+    is_claiming = not found.search.decisions
+    is_here = {
+        id(each): is_claiming or each.uses_cluster or found.goal.type is not GoalType.ON_CLUSTER
+        for each in found.remedies
+    }
+    here = [each for each in found.remedies if is_here[id(each)]]
+    others = [each for each in found.remedies if not is_here[id(each)]]
+    lines: list[str] = []
+    number = 1
+    for title, remedies in (
+        (title_text(found), here),
+        (f"Changes that place the binding without {found.cluster}", others),
+    ):
+        if remedies:
+            lines += style.wrap(
+                f"{title}. {_CLAIMED if is_claiming else VERIFIED}" if not lines else f"{title}:"
+            )
+        for remedy in remedies:
+            lines += _remedy(number, remedy, style)
+            number += 1
+    yield lines
+
+
+def title_text(found: WhyNot) -> str:
+    """Return the title of the changes that reach the goal."""
+    match found.goal.type:
+        case GoalType.PLACED:
+            return "Changes that place it" if found.search.decisions else _CLAIMING
+        case GoalType.OFF_CLUSTER:
+            return f"Changes after which it leaves {found.cluster}"
+        case _:
+            return f"Changes that put replicas on {found.cluster}" if found.search.decisions else _CLAIMING
+
+
+def none_found(found: WhyNot) -> str:
+    """Return that no change was found, and how far the search went."""
+    facts = found.search
+    if not facts.decisions:
+        return "No change of a policy is known after which it is claimed."
+    if facts.complete:
+        return (
+            f"None found: no set of up to {counted(facts.max_depth, 'change')} that this search knows reaches it "
+            f"({counted(facts.decisions, 'decision')})."
+        )
+    bound = (
+        f"--timeout {facts.timeout_seconds:g}s"
+        if facts.ended_by == "timeout"
+        else f"--max-runs {facts.max_runs}"
+    )
+    return f"None found within {bound}; a wider search may find one."
+
+
+def _remedy(number: int, remedy: Remedy, style: Style) -> Iterator[str]:
+    indent = " " * 16
+    for index, edit in enumerate(remedy.edits):
+        lead = f"  {number:<3}" if index == 0 else "     "
+        joined = "" if index == 0 else "and "
+        yield from style.wrap(
+            f"{lead}{edit.side.value:<10} {joined}{described(edit)}{boundary(edit)}", indent=indent
+        )
+    facts = [f"moves {remedy.moves}"]
+    if remedy.touches.bindings > 1:
+        facts.append(f"touches {remedy.touches.bindings} bindings")
+    if not remedy.touches.checked:
+        facts.append("other bindings not checked")
+    yield from style.wrap(
+        f"{'':<13}-> {_placement(remedy.result, style)}   {', '.join(facts)}", indent=indent
+    )
+    for text in remarks(remedy):
+        yield from style.wrap(f"{'':<16}{text}", indent=indent)
+
+
+def remarks(remedy: Remedy) -> list[str]:
+    """Return what a person does instead of a patch, and what speaks against the remedy."""
+    instead = dict.fromkeys(each.instead for each in remedy.edits if each.instead)
+    return [*instead, *([remedy.caution] if remedy.caution else [])]
+
+
+def boundary(edit: EditShown) -> str:
+    """Return what is not enough; "" for an edit without an amount."""
+    if edit.minimal is None:
+        return ""
+    return f"; {edit.minimal.fails_at}{edit.minimal.unit} is not enough"
+
+
+def described(edit: EditShown) -> str:
+    """Return an edit, with its cluster."""
+    if edit.side in {Side.CLUSTER, Side.COMPETITOR} and edit.object.kind == "Cluster":
+        return f"{edit.object.name}: {edit.text}"
+    return edit.text
+
+
+def _placement(placement: Sequence[Target], style: Style) -> str:
+    if not placement:
+        return NO_RESULT
+    return style.fold(
+        [f"{each.name} {each.replicas}" if each.replicas else each.name for each in placement],
+        limit=_CLUSTERS,
+    )
+
+
+def _end(found: WhyNot, style: Style) -> Iterator[str]:
+    if found.next_holds:
+        return
+    if found.ineffective:
+        tried = [described(edit) for each in found.ineffective for edit in each.edits]
+        listed = style.fold(tried, limit=_TRIED, separator="; ")
+        yield from style.wrap(f"Without effect (tried): {listed}.", indent="  ")
+    for note in found.notes:
+        yield from style.wrap(f"Note: {note}", indent="  ")
+    if found.search.decisions:
+        yield from style.wrap(extent(found), indent="  ")
+
+
+def extent(found: WhyNot) -> str:
+    """Return what the search does not know, and how far it went."""
+    facts = found.search
+    parts, decisions = counted(facts.max_depth, "part"), counted(facts.decisions, "decision")
+    singles = "every" if facts.exhausted_singles else "not every"
+    ended = f" The search ended by its bound ({facts.ended_by})." if facts.ended_by and found.remedies else ""
+    return (
+        f"Unknown to this search: Pods pending in member clusters, changes of more than {parts}. {decisions} in "
+        f"{facts.seconds:.1f} s; {singles} single change was tried.{ended}"
+    )
+
+
+def why_not_cluster_text(found: WhyNotCluster, style: Style) -> str:
+    """Return which bindings a cluster does not have, for people: a line per cause with three names."""
+    head = [
+        f"{counted(found.bindings, 'binding')}: {counted(found.present, 'is', 'are')} on it",
+        f"{counted(found.at_once, 'gets', 'get')} it at the next decision",
+        f"{found.after_rebalance} would after a WorkloadRebalancer",
+    ]
+    lines = style.wrap(f"{found.cluster}, of {', '.join(head)}", indent="  ")
+    if found.groups:
+        rows = [
+            [str(each.count), each.code, each.stage.value, style.fold(each.names, limit=_NAMES)]
+            for each in found.groups
+        ]
+        lines += ["", *table(["BINDINGS", "CAUSE", "STEP", "NAMES"], rows, style, align="><<<")]
+    if found.not_looked_at:
+        lines += [
+            "",
+            *style.wrap(
+                f"{counted(found.not_looked_at, 'binding was', 'bindings were')} not looked at (--timeout).",
+                indent="  ",
+            ),
+        ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,115 @@
+"""What the pages ask: implemented over the sources of the commands, and by tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from karmada_advisor.explain.model import Cause, Explanation
+from karmada_advisor.explain.process_view import ProcessView
+from karmada_advisor.plan.model import Plan
+from karmada_advisor.web.decisions import Decisions
+from karmada_advisor.web.state import State
+from karmada_advisor.whynot.model import WhyNot
+from karmada_advisor.whynot.reverse import WhyNotCluster
+from karmada_scheduler.api.binding import BindingKey
+
+
+class NoAnswerError(Exception):
+    """There is no answer to a question; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question about a binding.
+
+    Attributes:
+        cluster: The cluster; "" if the binding should be placed anywhere.
+        replicas: How many the cluster should have at least.
+        off: Whether the cluster should have none.
+        as_new: As if nothing had ever been scheduled.
+    """
+
+    cluster: str = ""
+    replicas: int = 1
+    off: bool = False
+    as_new: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCause:
+    """The primary cause of the state of a binding."""
+
+    key: BindingKey
+    code: str
+    cause: Cause = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CauseScan:
+    """The causes of one binding of each group of bindings in no good state.
+
+    Attributes:
+        looked_at: Groups that were looked at so far.
+        of: Groups to look at.
+        rules: By which rules it was decided again, for people.
+    """
+
+    looked_at: int = 0
+    of: int = 0
+    found: tuple[FoundCause, ...] = ()
+    rules: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change to plan.
+
+    Attributes:
+        text: Policies or other objects, as YAML; "" for none.
+        flags: Further parts, as the command has them: ``--without=eu-west-3``.
+    """
+
+    text: str = ""
+    flags: tuple[str, ...] = ()
+
+
+class Answers(Protocol):
+    """The objects and the answers about them."""
+
+    @property
+    def state(self) -> State:
+        """The objects as they were read last."""
+
+    @property
+    def causes(self) -> CauseScan:
+        """The causes of states, as far as they are known."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What went wrong in idle moments, one line each."""
+
+    @property
+    def metrics(self) -> bytes:
+        """What was computed, in the text format of Prometheus."""
+
+    def seen(self) -> None:
+        """Note that somebody reads, so that the objects are read again from time to time."""
+
+    def explain(self, state: State, key: BindingKey, view: ProcessView | None) -> Explanation:
+        """Explain a binding; runs in the main thread. Raises NoAnswerError."""
+
+    def why_not(self, state: State, key: BindingKey, question: Question) -> WhyNot:
+        """Answer a question about a binding; runs in the main thread. Raises NoAnswerError."""
+
+    def why_not_cluster(self, state: State, cluster: str) -> WhyNotCluster:
+        """Return which bindings a cluster does not have; runs in the main thread. Raises NoAnswerError."""
+
+    def plan(self, state: State, change: Change) -> Plan:
+        """Return what a change would do; runs in the main thread. Raises NoAnswerError."""
+
+    async def process_view(self, key: BindingKey) -> ProcessView | None:
+        """Return what the running scheduler says about a binding; None if none was named."""
+
+    async def decisions(self, state: State) -> Decisions:
+        """Return the last decisions."""

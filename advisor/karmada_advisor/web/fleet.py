@@ -1,0 +1,291 @@
+"""The fleet as data: clusters with their shares of resources, and bindings counted by state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Final
+
+from karmada_advisor.explain.amounts import shown
+from karmada_advisor.state.model import StateName
+from karmada_advisor.state.propagation import cluster_problem
+from karmada_advisor.web.state import Contents, State
+from karmada_scheduler.api.cluster import READY, Cluster
+from karmada_scheduler.api.manifest import format_time
+from karmada_scheduler.api.quantity import Quantity
+
+RESOURCES: Final = ("cpu", "memory", "pods")
+"""The resources whose shares are shown; the largest share is the dominant one."""
+
+NO_REGION: Final = ""
+
+
+class ClusterState(Enum):
+    """The states of a cluster, the worst first."""
+
+    NOT_READY = "not ready"
+    """Its condition Ready is another one than True."""
+    BEING_DELETED = "being deleted"
+    TAINTED = "tainted"
+    NOT_REPORTED = "not reported"
+    """It has no condition Ready."""
+    READY = "ready"
+
+    @property
+    def colour(self) -> str:
+        """``green``, ``yellow`` or ``red``."""
+        return {"not ready": "red", "ready": "green"}.get(self.value, "yellow")
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceShare:
+    """How much of a resource of a cluster is taken.
+
+    Attributes:
+        share: Allocated and allocating by allocatable; above 1 if the cluster is over-allocated.
+        taken: Allocated and allocating, as Kubernetes writes quantities; ``free`` and ``allocatable`` likewise.
+    """
+
+    name: str
+    share: float
+    taken: str
+    free: str
+    allocatable: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterShown:
+    """A cluster.
+
+    Attributes:
+        ready: The status of the condition Ready: "True", "False", "Unknown", or "" without it.
+        ready_reason: The reason of that condition.
+        problem: Since when it is not ready, and why; "" if it is.
+        message: The text of the condition of a cluster that is not ready; "" without one.
+        taints: ``key=value:effect``.
+        share: The dominant share; None without a resource summary.
+        dominant: The resource of the dominant share.
+        replicas: Replicas of all bindings that are on it.
+        bindings: The number of bindings that are on it.
+    """
+
+    name: str
+    region: str
+    provider: str
+    zones: tuple[str, ...]
+    ready: str
+    ready_reason: str
+    problem: str
+    message: str
+    taints: tuple[str, ...]
+    deleting: bool
+    share: float | None
+    dominant: str
+    resources: tuple[ResourceShare, ...]
+    replicas: int
+    bindings: int
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether nothing says that it is not ready."""
+        return self.ready in {"True", ""}
+
+    @property
+    def state(self) -> ClusterState:
+        """Its state; the worst one if there are several."""
+        if not self.is_ready:
+            return ClusterState.NOT_READY
+        if self.deleting:
+            return ClusterState.BEING_DELETED
+        if self.taints:
+            return ClusterState.TAINTED
+        return ClusterState.READY if self.ready else ClusterState.NOT_REPORTED
+
+    @property
+    def level(self) -> int:
+        """The step of the colour scale, 0 to 9; -1 without a resource summary."""
+        return -1 if self.share is None else max(0, min(9, int(self.share * 10)))
+
+    def resource(self, name: str) -> ResourceShare | None:
+        """Return the share of a resource, None if the cluster does not report it."""
+        return next((each for each in self.resources if each.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The clusters of a region, in the order of names; the name is "" for those without one."""
+
+    name: str
+    clusters: tuple[ClusterShown, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StateCount:
+    """The number of bindings in a state."""
+
+    state: StateName
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The whole fleet.
+
+    Attributes:
+        source: Where it was read.
+        at: When, in the format of the API.
+        not_ready: Clusters that are not ready.
+        tainted: Clusters with a taint.
+        bindings: The number of bindings.
+        states: How many bindings are in each state that occurs, the worst first.
+        problems: What could not be read.
+    """
+
+    source: str
+    at: str
+    clusters: tuple[ClusterShown, ...]
+    not_ready: int
+    tainted: int
+    bindings: int
+    states: tuple[StateCount, ...]
+    problems: tuple[str, ...] = ()
+
+    def count(self, state: StateName) -> int:
+        """Return the number of bindings in a state."""
+        return next((each.count for each in self.states if each.state is state), 0)
+
+
+def fleet_of(state: State) -> Fleet:
+    """Return the fleet."""
+    clusters = clusters_of(state.contents)
+    rows = state.contents.rows
+    counts = Counter(row.state.name for row in rows)
+    return Fleet(
+        source=state.source,
+        at=format_time(state.read_at),
+        clusters=clusters,
+        not_ready=sum(1 for each in clusters if not each.is_ready),
+        tainted=sum(1 for each in clusters if each.taints),
+        bindings=len(rows),
+        states=tuple(StateCount(each, counts[each]) for each in StateName if counts[each]),
+        problems=tuple(state.problems),
+    )
+
+
+@lru_cache(maxsize=2)
+def clusters_of(contents: Contents) -> tuple[ClusterShown, ...]:
+    """Return all clusters, in the order in which they were read."""
+    return tuple(cluster_shown(contents, each) for each in contents.clusters)
+
+
+def cluster_shown(contents: Contents, cluster: Cluster) -> ClusterShown:
+    """Return one cluster."""
+    resources = tuple(_shares(cluster))
+    dominant = max(resources, key=lambda each: each.share, default=None)
+    ready = cluster.condition(READY)
+    held = contents.on_cluster.get(cluster.name, ())
+    _, problem, message = cluster_problem(cluster.name, contents.manifests.get(cluster.name, {}))
+    return ClusterShown(
+        name=cluster.name,
+        region=cluster.region,
+        provider=cluster.provider,
+        zones=cluster.zones,
+        ready="" if ready is None else ready.status,
+        ready_reason="" if ready is None else ready.reason,
+        problem=problem,
+        message=message,
+        taints=tuple(_taint(each.key, each.value, each.effect) for each in cluster.taints),
+        deleting=cluster.deleting,
+        share=None if dominant is None else dominant.share,
+        dominant="" if dominant is None else dominant.name,
+        resources=resources,
+        replicas=sum(
+            target.replicas for row in held for target in row.placement if target.name == cluster.name
+        ),
+        bindings=len(held),
+    )
+
+
+def _taint(key: str, value: str, effect: str) -> str:
+    return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
+
+
+def _shares(cluster: Cluster) -> Iterable[ResourceShare]:
+    summary = cluster.resource_summary
+    if summary is None:
+        return
+    for name in RESOURCES:
+        allocatable = summary.allocatable.get(name)
+        if allocatable is None:
+            continue
+        free = summary.left(name)
+        taken = allocatable - free
+        whole = _number(name, allocatable)
+        if whole > 0:
+            yield ResourceShare(
+                name,
+                round(_number(name, taken) / whole, 4),
+                shown(name, taken),
+                shown(name, free),
+                shown(name, allocatable),
+            )
+
+
+def _number(name: str, amount: Quantity) -> int:
+    return amount.milli_value if name == "cpu" else amount.value
+
+
+def regions_of(clusters: Iterable[ClusterShown]) -> tuple[Region, ...]:
+    """Return clusters by region, those without one last."""
+    found: dict[str, list[ClusterShown]] = {}
+    for each in sorted(clusters, key=lambda each: (each.region == NO_REGION, each.region, each.name)):
+        found.setdefault(each.region, []).append(each)
+    return tuple(Region(name, tuple(clusters)) for name, clusters in found.items())
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFilter:
+    """Which clusters to show; "" is any.
+
+    Attributes:
+        text: A part of the name, the region or the provider.
+    """
+
+    text: str = ""
+    region: str = ""
+    state: str = ""
+
+    def holds(self, shown: ClusterShown) -> bool:
+        """Return whether a cluster is shown."""
+        words = f"{shown.name} {shown.region} {shown.provider}".lower()
+        return (
+            (not self.text or self.text.lower() in words)
+            and (not self.region or shown.region == self.region)
+            and (not self.state or shown.state.value == self.state)
+        )
+
+
+SORTS: Final = ("state", "name", "region", "share", "cpu", "memory", "pods", "replicas", "bindings")
+_WORST_FIRST: Final = {state: number for number, state in enumerate(ClusterState)}
+
+
+def sorted_clusters(clusters: Sequence[ClusterShown], by: str) -> list[ClusterShown]:
+    """Return clusters in the order of a column; numbers the largest first, clusters without one last."""
+    if by == "name":
+        return sorted(clusters, key=lambda each: each.name)
+    if by == "state":
+        return sorted(clusters, key=lambda each: (_WORST_FIRST[each.state], each.name))
+    if by == "region":
+        return sorted(clusters, key=lambda each: (each.region == NO_REGION, each.region, each.name))
+    if by in {"replicas", "bindings"}:
+        return sorted(clusters, key=lambda each: (-getattr(each, by), each.name))
+
+    def key(each: ClusterShown) -> tuple[float, str]:
+        found = each.resource(by) if by != "share" else None
+        share = each.share if by == "share" else None if found is None else found.share
+        return (1.0 if share is None else -share, each.name)
+
+    return sorted(clusters, key=key)

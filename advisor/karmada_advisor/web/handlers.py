@@ -1,0 +1,637 @@
+"""The requests: each path has a page and the same as JSON below ``/v1``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+import orjson
+
+from karmada_advisor.explain.explain import policy_of
+from karmada_advisor.explain.model import API_VERSION, Explanation
+from karmada_advisor.explain.names import nearest
+from karmada_advisor.plan.model import Effect, Plan
+from karmada_advisor.state.model import StateName
+from karmada_advisor.views.fields import (
+    explanation_fields,
+    fields_of,
+    plan_fields,
+    summary_fields,
+    why_not_cluster_fields,
+    why_not_fields,
+)
+from karmada_advisor.views.plan_markdown import plan_markdown
+from karmada_advisor.web import charts
+from karmada_advisor.web.answers import Answers, Change, NoAnswerError, Question
+from karmada_advisor.web.attention import summary
+from karmada_advisor.web.bindings import Filter, worst_first
+from karmada_advisor.web.computing import BusyError, Computer, TooLongError
+from karmada_advisor.web.decisions import SHOWN, DecisionRow
+from karmada_advisor.web.fleet import (
+    SORTS,
+    ClusterFilter,
+    ClusterShown,
+    cluster_shown,
+    clusters_of,
+    fleet_of,
+    sorted_clusters,
+)
+from karmada_advisor.web.pages import Pages
+from karmada_advisor.web.state import State
+from karmada_advisor.whynot.model import WhyNot
+from karmada_advisor.whynot.reverse import WhyNotCluster
+from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
+from karmada_scheduler.http_server.messages import AsyncHandler, Document, Handler, Request, Response
+
+ROWS: Final = 100
+"""Rows of a table on one page."""
+
+_COMPLETED_NAMES: Final = 300
+"""Clusters whose names a box completes; in larger fleets the list would be most of the page."""
+
+_RETRY_SECONDS: Final = 2
+"""When a request that was refused because of others is sent again."""
+
+_STREAM_SECONDS: Final = 300
+_KEEPALIVE: Final = 15
+
+Page = Callable[[Request], Awaitable[Document]]
+
+
+class RefusedError(Exception):
+    """A request that cannot be answered; the text says why."""
+
+    def __init__(self, status: int, text: str) -> None:
+        """Take the HTTP status and a sentence."""
+        super().__init__(text)
+        self.status = status
+
+
+class Handlers:
+    """All paths."""
+
+    def __init__(self, answers: Answers, computer: Computer, pages: Pages) -> None:
+        """Answer from a answers; what needs decisions runs in the computer."""
+        self._answers = answers
+        self._computer = computer
+        self._pages = pages
+
+    def routes(self) -> Mapping[str, Handler | AsyncHandler]:
+        """Return the handlers by path."""
+        page, data = self._page, self._data
+        routes: dict[str, Handler | AsyncHandler] = {
+            "/": page(self._fleet_page),
+            "/clusters": page(self._clusters_page),
+            "/clusters/{cluster}": page(self._cluster_page),
+            "/clusters/{cluster}/why-not": page(self._why_not_cluster_page),
+            "/bindings": page(self._bindings_page),
+            "/decisions": page(self._decisions_page),
+            "/plan": page(self._plan_page),
+            "/v1/plan": data(self._plan_data),
+            "/v1/fleet": data(self._fleet_data),
+            "/v1/clusters": data(self._clusters_data),
+            "/v1/clusters/{cluster}": data(self._cluster_data),
+            "/v1/clusters/{cluster}/why-not": data(self._why_not_cluster_data),
+            "/v1/overview": data(self._overview_data),
+            "/v1/bindings": data(self._bindings_data),
+            "/v1/decisions": data(self._decisions_data),
+            "/v1/events": self._events,
+            "/healthz": _healthy,
+            "/readyz": self._ready,
+            "/metrics": self._metrics,
+        }
+        for name in ("{name}", "{namespace}/{name}"):
+            routes[f"/b/{name}"] = page(self._binding_page)
+            routes[f"/why-not/{name}"] = page(self._why_not_page)
+            routes[f"/v1/explain/{name}"] = data(self._binding_data)
+            routes[f"/v1/why-not/{name}"] = data(self._why_not_data)
+        for file, (content, type_) in self._pages.static.items():
+            routes[f"{self._pages.static_path}/{file}"] = partial(_static, content, type_)
+        icon, type_ = self._pages.static["icon.svg"]
+        routes["/favicon.ico"] = partial(_static, icon, type_)
+        return routes
+
+    def posts(self) -> Mapping[str, AsyncHandler]:
+        """Return the handlers of questions that are too long for an address, by path."""
+        return {"/plan": self._page(self._plan_page), "/v1/plan": self._data(self._plan_data)}
+
+    async def _ready(self, _: Request) -> Document:
+        failure = self._answers.state.failure
+        return Document((failure or "ok").encode(), 503 if failure else 200, "text/plain")
+
+    async def _metrics(self, _: Request) -> Document:
+        return Document(self._answers.metrics, content_type="text/plain; version=0.0.4")
+
+    def problem_page(self, status: int, text: str) -> bytes:
+        """Return the page of a refusal."""
+        return self._pages.render("problem.html", self._common(Request()) | {"status": status, "text": text})
+
+    def _page(self, handler: Page) -> AsyncHandler:
+        async def handle(request: Request) -> Document:
+            self._answers.seen()
+            try:
+                return await handler(request)
+            except RefusedError as refused:
+                values = self._common(request) | {"status": refused.status, "text": str(refused)}
+                return _html(self._pages.render("problem.html", values), refused.status)
+            except BusyError as busy:
+                values = self._common(request) | {"status": 503, "text": str(busy)}
+                return replace(
+                    _html(self._pages.render("problem.html", values), 503), headers=_again(request.method)
+                )
+            except (NoAnswerError, TooLongError) as problem:
+                values = self._common(request) | {"status": 422, "text": str(problem)}
+                return _html(self._pages.render("problem.html", values), 422)
+
+        return handle
+
+    def _data(self, handler: Callable[[Request], Awaitable[Mapping[str, Any]]]) -> AsyncHandler:
+        async def handle(request: Request) -> Document:
+            self._answers.seen()
+            try:
+                return _json(await handler(request))
+            except RefusedError as refused:
+                return _json({"error": {"message": str(refused)}}, refused.status)
+            except BusyError as busy:
+                return replace(_json({"error": {"message": str(busy)}}, 503), headers=_again(request.method))
+            except (NoAnswerError, TooLongError) as problem:
+                return _json({"error": {"message": str(problem)}}, 422)
+
+        return handle
+
+    def _common(self, request: Request, *, data: str = "") -> dict[str, Any]:
+        """Return what every page shows.
+
+        Args:
+            request: The request.
+            data: The path of the same as JSON; "" if there is none.
+        """
+        state = self._answers.state
+        return {
+            "path": request.target.partition("?")[0],
+            "given": {**request.query, **request.form},
+            "data": data,
+            "source": state.source,
+            "read_at": state.read_at,
+            "problems": [*filter(None, (state.failure,)), *state.problems, *self._answers.problems],
+            "stamp": self._stamp(),
+        }
+
+    def _stamp(self) -> str:
+        """Return what differs after every change of the objects, causes and problems, for those who wait for one."""
+        state = self._answers.state
+        shown = (self._answers.causes, state.failure, tuple(state.problems), self._answers.problems)
+        return f"{state.number}-{hash(shown) & 0xFFFFFFFF:x}"
+
+    async def _fleet_page(self, request: Request) -> Document:
+        state = self._answers.state
+        fleet = fleet_of(state)
+        decisions = await self._answers.decisions(state)
+        values = {
+            "fleet": fleet,
+            "summary": summary(state, self._answers.causes),
+            "causes": self._answers.causes,
+            "process": decisions.process,
+        }
+        return self._rendered("fleet.html", request, values, data="/v1/fleet")
+
+    async def _fleet_data(self, _: Request) -> Mapping[str, Any]:
+        state = self._answers.state
+        decisions = await self._answers.decisions(state)
+        fields = {"apiVersion": API_VERSION, "kind": "Fleet", **fields_of(fleet_of(state))}
+        fields["process"] = fields_of(decisions.process)
+        return fields
+
+    async def _overview_data(self, _: Request) -> Mapping[str, Any]:
+        return summary_fields(summary(self._answers.state, self._answers.causes))
+
+    def _wanted_clusters(self, request: Request) -> tuple[ClusterFilter, str, list[ClusterShown]]:
+        by = request.query.get("sort", "state")
+        if by not in SORTS:
+            raise RefusedError(400, f"sort must be one of {', '.join(SORTS)}")
+        wanted = ClusterFilter(
+            text=request.query.get("q", "").strip(),
+            region=request.query.get("region", ""),
+            state=request.query.get("state", ""),
+        )
+        shown = [each for each in clusters_of(self._answers.state.contents) if wanted.holds(each)]
+        return wanted, by, sorted_clusters(shown, by)
+
+    async def _clusters_page(self, request: Request) -> Document:
+        wanted, by, shown = self._wanted_clusters(request)
+        paged, paging = _paged(shown, request)
+        clusters = clusters_of(self._answers.state.contents)
+        values = {
+            "wanted": wanted,
+            "clusters": shown,
+            "rows": paged,
+            "paging": paging,
+            "sort": by,
+            "all": len(clusters),
+            "of_region": sorted({each.region for each in clusters if each.region}),
+            "counts": Counter(each.state for each in clusters),
+        }
+        return self._rendered("clusters.html", request, values, data=f"/v1{request.target}")
+
+    async def _clusters_data(self, request: Request) -> Mapping[str, Any]:
+        _, _, shown = self._wanted_clusters(request)
+        return {
+            "apiVersion": API_VERSION,
+            "kind": "FleetClusterList",
+            "count": len(shown),
+            "items": [_cluster_fields(each) for each in shown[: _number(request, "limit", ROWS * 10)]],
+        }
+
+    async def _cluster_page(self, request: Request) -> Document:
+        state = self._answers.state
+        cluster = self._cluster_of(state, request)
+        rows = [
+            row for row in state.contents.rows if any(each.name == cluster.name for each in row.placement)
+        ]
+        paged, paging = _paged(worst_first(rows), request)
+        values = {"cluster": cluster, "rows": paged, "paging": paging, "labels": self._labels(cluster.name)}
+        return self._rendered("cluster.html", request, values, data=f"/v1{request.target.partition('?')[0]}")
+
+    def _labels(self, name: str) -> Mapping[str, str]:
+        return self._answers.state.contents.cluster_by_name[name].labels
+
+    async def _cluster_data(self, request: Request) -> Mapping[str, Any]:
+        state = self._answers.state
+        shown = self._cluster_of(state, request)
+        return {
+            "apiVersion": API_VERSION,
+            "kind": "FleetCluster",
+            **_cluster_fields(shown),
+            "labels": dict(self._labels(shown.name)),
+            "holds": [str(each) for each in state.contents.on_cluster.get(shown.name, ())],
+        }
+
+    def _cluster_of(self, state: State, request: Request) -> ClusterShown:
+        name = request.path["cluster"]
+        found = state.contents.cluster_by_name.get(name)
+        if found is None:
+            near = nearest(name, state.contents.cluster_by_name)
+            raise RefusedError(404, f"cluster {name} does not exist" + (f". Nearest: {near}" if near else ""))
+        return cluster_shown(state.contents, found)
+
+    async def _why_not_cluster(self, request: Request) -> WhyNotCluster:
+        state = self._answers.state
+        cluster = self._cluster_of(state, request).name
+        return await self._computer.answer(
+            (state.number, "why-not cluster", cluster),
+            lambda: self._answers.why_not_cluster(state, cluster),
+            requester=request.requester,
+        )
+
+    async def _why_not_cluster_page(self, request: Request) -> Document:
+        found = await self._why_not_cluster(request)
+        values = {"found": found, "largest": max((each.count for each in found.groups), default=0)}
+        return self._rendered(
+            "why_not_cluster.html", request, values, data=f"/v1{request.target.partition('?')[0]}"
+        )
+
+    async def _why_not_cluster_data(self, request: Request) -> Mapping[str, Any]:
+        return why_not_cluster_fields(await self._why_not_cluster(request))
+
+    def _filtered(self, request: Request) -> tuple[Filter, list[Any]]:
+        wanted = Filter(
+            text=request.query.get("q", "").strip(),
+            namespace=request.query.get("namespace", ""),
+            policy=request.query.get("policy", "").strip(),
+            state=request.query.get("state", ""),
+            reason=request.query.get("reason", ""),
+            cluster=request.query.get("cluster", "").strip(),
+        )
+        return wanted, [row for row in self._answers.state.contents.rows if wanted.holds(row)]
+
+    async def _bindings_page(self, request: Request) -> Document:
+        wanted, rows = self._filtered(request)
+        paged, paging = _paged(worst_first(rows), request)
+        state = self._answers.state
+        values = {
+            "wanted": wanted,
+            "rows": paged,
+            "paging": paging,
+            "all": len(state.contents.rows),
+            "namespaces": sorted({row.namespace for row in state.contents.rows if row.namespace}),
+            "states": [each.value for each in StateName],
+            "counts": Counter(row.state.name for row in state.contents.rows),
+        }
+        return self._rendered("bindings.html", request, values, data=f"/v1{request.target}")
+
+    async def _bindings_data(self, request: Request) -> Mapping[str, Any]:
+        _, rows = self._filtered(request)
+        found = worst_first(rows)
+        return {
+            "apiVersion": API_VERSION,
+            "kind": "BindingList",
+            "count": len(found),
+            "items": fields_of(found[: _number(request, "limit", ROWS * 10)]),
+        }
+
+    async def _decisions_page(self, request: Request) -> Document:
+        decisions = await self._answers.decisions(self._answers.state)
+        rows = self._wanted(decisions.rows, request)
+        values = {
+            "decisions": decisions,
+            "rows": rows,
+            "namespaces": sorted({row.namespace for row in decisions.rows if row.namespace}),
+            "reasons": sorted({row.reason for row in decisions.rows if row.reason}),
+        }
+        return self._rendered("decisions.html", request, values, data=f"/v1{request.target}")
+
+    def _wanted(self, rows: Iterable[DecisionRow], request: Request) -> list[DecisionRow]:
+        """Return the rows to show; the policy of a binding is that of now, because records have none."""
+        found = [row for row in rows if _is_wanted(row, request)]
+        if policy := request.query.get("policy", "").strip():
+            wanted = Filter(policy=policy)
+            keys = {
+                (row.kind, row.namespace, row.name)
+                for row in self._answers.state.contents.rows
+                if wanted.holds(row)
+            }
+            found = [row for row in found if (row.kind, row.namespace, row.name) in keys]
+        return found[:SHOWN]
+
+    async def _decisions_data(self, request: Request) -> Mapping[str, Any]:
+        decisions = await self._answers.decisions(self._answers.state)
+        rows = self._wanted(decisions.rows, request)
+        return {
+            "apiVersion": API_VERSION,
+            "kind": "DecisionList",
+            "source": decisions.source,
+            "problem": decisions.problem,
+            "items": fields_of(rows),
+        }
+
+    async def _explanation(self, request: Request) -> Explanation:
+        state = self._answers.state
+        key = self._key_of(state, request)
+        view = await self._answers.process_view(key)
+        return await self._computer.answer(
+            (state.number, "explain", key, _fingerprint(view)),
+            lambda: self._answers.explain(state, key, view),
+            requester=request.requester,
+        )
+
+    def _key_of(self, state: State, request: Request) -> BindingKey:
+        namespace, name = request.path.get("namespace", ""), request.path["name"]
+        key = BindingKey(RESOURCE_BINDING if namespace else CLUSTER_RESOURCE_BINDING, namespace, name)
+        if key not in state.contents.binding_by_key:
+            near = nearest(str(key), map(str, state.contents.binding_by_key))
+            raise RefusedError(404, f"{key.display} does not exist" + (f". Nearest: {near}" if near else ""))
+        return key
+
+    async def _binding_page(self, request: Request) -> Document:
+        explanation = await self._explanation(request)
+        rows = explanation.clusters
+        shown = rows if request.query.get("rows") == "all" else _first_rows(rows)
+        plugins = sorted({cell.plugin for row in rows for cell in row.refusals if cell.plugin})
+        scores = list({cell.plugin: cell.weight for row in rows for cell in row.scores}.items())
+        values = {
+            "explanation": explanation,
+            "binding": explanation.binding,
+            "funnel": charts.funnel(explanation),
+            "bars": charts.capacity_bars(shown),
+            "rows": shown,
+            "hidden": len(rows) - len(shown),
+            "filters": plugins,
+            "scores": scores,
+            "suggested": self._suggested(explanation),
+        }
+        return self._rendered("binding.html", request, values, data=_data_path(request, "/b", "/v1/explain"))
+
+    def _suggested(self, explanation: Explanation) -> list[str]:
+        """Return the names that the box for why-not completes: clusters without replicas, the nearest to get some first."""
+        names = [row.name for row in explanation.clusters if not row.is_target]
+        return names[:_COMPLETED_NAMES]
+
+    async def _binding_data(self, request: Request) -> Mapping[str, Any]:
+        return explanation_fields(await self._explanation(request))
+
+    async def _why_not(self, request: Request) -> WhyNot:
+        state = self._answers.state
+        key = self._key_of(state, request)
+        cluster = request.query.get("cluster", "").strip()
+        if cluster and cluster not in state.contents.cluster_by_name:
+            near = nearest(cluster, state.contents.cluster_by_name)
+            raise RefusedError(
+                404, f"cluster {cluster} does not exist" + (f". Nearest: {near}" if near else "")
+            )
+        question = Question(
+            cluster,
+            _number(request, "replicas", 1),
+            off=bool(cluster) and request.query.get("goal") == "off",
+            as_new=request.query.get("as-new") == "true",
+        )
+        return await self._computer.answer(
+            (state.number, "why-not", key, question),
+            lambda: self._answers.why_not(state, key, question),
+            requester=request.requester,
+        )
+
+    async def _why_not_page(self, request: Request) -> Document:
+        found = await self._why_not(request)
+        here = [
+            each
+            for each in found.remedies
+            if each.uses_cluster or not found.cluster or found.goal.type.value != "onCluster"
+        ]
+        others = [each for each in found.remedies if each not in here]
+        values = {
+            "found": found,
+            "groups": [(here, True), (others, False)],
+            "suggested": sorted(self._answers.state.contents.cluster_by_name)[:_COMPLETED_NAMES],
+            "policy": policy_of(
+                self._answers.state.contents.binding_by_key[
+                    self._key_of(self._answers.state, request)
+                ].annotations
+            ),
+        }
+        return self._rendered(
+            "why_not.html", request, values, data=_data_path(request, "/why-not", "/v1/why-not")
+        )
+
+    async def _why_not_data(self, request: Request) -> Mapping[str, Any]:
+        return why_not_fields(await self._why_not(request))
+
+    async def _plan(self, request: Request) -> Plan | None:
+        """Return the plan that is asked for, None without a question."""
+        change = _change(request)
+        if change == Change():
+            return None
+        state = self._answers.state
+        return await self._computer.answer(
+            (state.number, "plan", change),
+            lambda: self._answers.plan(state, change),
+            requester=request.requester,
+        )
+
+    async def _plan_page(self, request: Request) -> Document:
+        problem, plan = "", None
+        try:
+            plan = await self._plan(request)
+        except (NoAnswerError, TooLongError) as error:
+            problem = str(error)
+        classes = [(each, plan.of(each)) for each in _SHOWN_FIRST] if plan is not None else []
+        loads = plan.capacity[0].clusters if plan is not None and plan.capacity else ()
+        values = {
+            "plan": plan,
+            "problem": problem,
+            "classes": [(effect, found) for effect, found in classes if found],
+            "loads": loads[:ROWS],
+            "most": max((max(each.before, each.after) for each in loads), default=0),
+            "markdown": "" if plan is None else plan_markdown(plan),
+            "suggested": sorted(self._answers.state.contents.cluster_by_name)[:_COMPLETED_NAMES],
+        }
+        data = f"/v1{request.target}" if plan is not None and not request.form else ""
+        return self._rendered("plan.html", request, values, data=data)
+
+    async def _plan_data(self, request: Request) -> Mapping[str, Any]:
+        plan = await self._plan(request)
+        if plan is None:
+            raise RefusedError(400, "name a change: policy, without, cordon, uncordon or scale")
+        return plan_fields(plan)
+
+    def _rendered(self, name: str, request: Request, values: Mapping[str, Any], *, data: str) -> Document:
+        return _html(self._pages.render(name, {**self._common(request, data=data), **values}))
+
+    def _events(self, request: Request) -> Response:
+        """Return a stream with an event whenever the objects or the decisions changed, once a second at most.
+
+        ``since`` is the stamp of the page that is shown; another one now is a change.
+        """
+        parts = self._event_parts(request.query.get("since", ""))
+        return Response(parts, content_type="text/event-stream", is_stream=True)
+
+    async def _event_parts(self, since: str) -> AsyncIterator[bytes]:
+        yield b"retry: 2000\n\n"
+        decisions = await self._answers.decisions(self._answers.state)
+        seen = (since or self._stamp(), decisions.rows[:1], decisions.process)
+        quiet = 0
+        for _ in range(_STREAM_SECONDS):
+            self._answers.seen()
+            decisions = await self._answers.decisions(self._answers.state)
+            now = (self._stamp(), decisions.rows[:1], decisions.process)
+            if now != seen:
+                yield b"id: %s\nevent: changed\ndata: changed\n\n" % now[0].encode()
+                seen, quiet = now, 0
+            elif quiet == _KEEPALIVE:
+                quiet = 0
+                yield b":\n\n"
+            quiet += 1
+            await asyncio.sleep(1)
+
+
+_CHANGES: Final = ("without", "cordon", "uncordon", "scale")
+_SHOWN_FIRST: Final = (
+    Effect.STUCK,
+    Effect.UNPLACED,
+    Effect.UNDECIDED,
+    Effect.MOVED,
+    Effect.PLACED,
+    Effect.HELD,
+    Effect.LATENT,
+    Effect.DEFERRED,
+    Effect.DELETED,
+)
+
+
+def _change(request: Request) -> Change:
+    """Return the change of a request: the text of a policy, and flags as the command has them."""
+    if "policy" in request.query:
+        text = (
+            "send a policy in the body of a POST request, so that no history and no log has it in an address"
+        )
+        raise RefusedError(400, text)
+    given = {**request.query, **request.form}
+    flags = [f"--{name}={value}" for name in _CHANGES if (value := given.get(name, "").strip())]
+    return Change(request.form.get("policy", "").replace("\r", "").strip(), tuple(flags))
+
+
+def _data_path(request: Request, before: str, after: str) -> str:
+    """Return the target of a request with another beginning."""
+    return after + request.target.removeprefix(before)
+
+
+def _fingerprint(view: Any) -> str:
+    """Return what makes two answers of the running scheduler different, apart from the time until the next decision."""
+    return "" if view is None else repr((view.record, view.queue_state, view.problem))
+
+
+def _first_rows(rows: Any) -> Any:
+    """Return the rows that are shown at first: targets and candidates, then others."""
+    if len(rows) <= ROWS:
+        return rows
+    targets = [row for row in rows if row.is_target][:ROWS]
+    others = [row for row in rows if not row.is_target][: ROWS - len(targets)]
+    kept = {row.name for row in (*targets, *others)}
+    return [row for row in rows if row.name in kept]
+
+
+def _cluster_fields(shown: ClusterShown) -> dict[str, Any]:
+    return {**fields_of(shown), "state": shown.state.value}
+
+
+def _is_wanted(row: DecisionRow, request: Request) -> bool:
+    text = request.query.get("q", "").strip().lower()
+    namespace, reason = request.query.get("namespace", ""), request.query.get("reason", "")
+    cluster = request.query.get("cluster", "").strip()
+    return (
+        (not text or text in str(row).lower())
+        and (not namespace or row.namespace == namespace)
+        and (not reason or row.reason == reason)
+        and (not cluster or any(each.name == cluster for each in row.placement or ()))
+    )
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    text = request.query.get(name, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and 0 < len(text) < 8 and int(text) > 0):
+        raise RefusedError(400, f"{name} must be a number from 1 to 9999999")
+    return int(text)
+
+
+def _paged(rows: list[Any], request: Request) -> tuple[list[Any], Mapping[str, int]]:
+    """Return the rows of the page that is asked for, and where it is."""
+    pages = max(1, -(-len(rows) // ROWS))
+    page = min(_number(request, "page", 1), pages)
+    first = (page - 1) * ROWS
+    shown = rows[first : first + ROWS]
+    return shown, {
+        "page": page,
+        "pages": pages,
+        "first": first + 1 if shown else 0,
+        "last": first + len(shown),
+        "all": len(rows),
+    }
+
+
+def _again(method: str) -> Mapping[str, str]:
+    """Return the headers of a response to a request that can be sent again; a browser loads a page again by itself."""
+    again = {"Retry-After": str(_RETRY_SECONDS)}
+    return again | ({"Refresh": str(_RETRY_SECONDS)} if method == "GET" else {})
+
+
+def _html(body: bytes, status: int = 200) -> Document:
+    return Document(body, status, "text/html")
+
+
+def _json(fields: Mapping[str, Any], status: int = 200) -> Document:
+    return Document(orjson.dumps(fields, option=orjson.OPT_INDENT_2) + b"\n", status)
+
+
+async def _healthy(_: Request) -> Document:
+    return Document(b"ok", content_type="text/plain")
+
+
+async def _static(content: bytes, type_: str, _: Request) -> Document:
+    return Document(
+        content, content_type=type_, headers={"Cache-Control": "private, max-age=31536000, immutable"}
+    )

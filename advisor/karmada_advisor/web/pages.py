@@ -1,0 +1,187 @@
+"""Renders the pages with Jinja2. Every value is escaped; a variable that a template misspells is an error."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from karmada_advisor.explain.amounts import counted, listed
+from karmada_advisor.explain.funnel import LOST_BY
+from karmada_advisor.explain.model import PolicyRef, Target
+from karmada_advisor.state.model import StateName
+from karmada_advisor.views.fields import fields_of
+from karmada_advisor.views.kubectl import patch_command
+from karmada_advisor.views.layout import Style
+from karmada_advisor.views.plan_changes import field_texts
+from karmada_advisor.views.plan_words import claim_texts, moves, summary
+from karmada_advisor.views.state import answer, shows_rows, would_be
+from karmada_advisor.views.text import asked_text, provenance_text
+from karmada_advisor.views.why_not import (
+    boundary,
+    cause_label,
+    described,
+    extent,
+    first_line,
+    none_found,
+    title_text,
+)
+from karmada_advisor.web.fleet import ClusterState, regions_of
+from karmada_scheduler import __version__
+from karmada_scheduler.api.binding import BindingKey
+
+STATIC: Final = {
+    "page.css": "text/css",
+    "page.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+
+
+_CLASSES: Final = {
+    "First": "the first decision",
+    "Reconcile": "its placement has changed",
+    "Scale": "its replicas have changed",
+    "Failover": "it leaves a cluster",
+    "Avoid": "nothing asks for a decision",
+}
+"""The classes of decisions in records, for people."""
+
+
+def static_files() -> Mapping[str, tuple[bytes, str]]:
+    """Return content and type of the files that pages refer to, by name."""
+    folder = files("karmada_advisor.web") / "static"
+    return {name: ((folder / name).read_bytes(), type_) for name, type_ in STATIC.items()}
+
+
+def path_of(namespace: str, name: str, before: str = "/b") -> str:
+    """Return the path of a page about a binding; the namespace is "" for a ClusterResourceBinding."""
+    return "/".join((before, *(quote(part, safe="") for part in (namespace, name) if part)))
+
+
+def cluster_path(name: str) -> str:
+    """Return the path of the page about a cluster."""
+    return f"/clusters/{quote(name, safe='')}"
+
+
+def key_path(key: BindingKey, before: str = "/b") -> str:
+    """Return the path of a page about the binding of a key."""
+    return path_of(key.namespace, key.name, before)
+
+
+def query(given: Mapping[str, str], **changes: str) -> str:
+    """Return the parameters of a link: those of this page with changes; empty ones are left out."""
+    merged = {**given, **changes}
+    text = urlencode({name: value for name, value in merged.items() if value})
+    return f"?{text}" if text else "?"
+
+
+def number(value: float) -> str:
+    """Return a number with separators."""
+    return f"{value:,}"
+
+
+def sentence(text: str) -> str:
+    """Return a text that begins with a capital letter, unless its first word is a name, a field or a code."""
+    first = text.partition(" ")[0].rstrip(",;:")
+    return text[:1].upper() + text[1:] if first.isalpha() and first.islower() else text
+
+
+def short_time(text: str) -> str:
+    """Return a time of the API as month, day, hour and minute; other texts as they are."""
+    return f"{text[5:10]} {text[11:16]}" if len(text) >= 16 and text[10] == "T" else text
+
+
+def share(value: float | None) -> str:
+    """Return a share in percent; a dash if it is not known."""
+    return "\u2013" if value is None else f"{100 * value:.0f} %"
+
+
+def placement(targets: Iterable[Target], limit: int = 6) -> str:
+    """Return targets in one line, folded."""
+    items = [f"{each.name} {each.replicas}" if each.replicas else each.name for each in targets]
+    return Style().fold(items, limit=limit)
+
+
+def fold(items: Sequence[str], limit: int = 5) -> str:
+    """Return names in one line, folded."""
+    return Style().fold(items, limit=limit)
+
+
+def commands(remedy: Any, policy: PolicyRef | None) -> str:
+    """Return the commands that apply a remedy, one a line; "" unless all its patches can be applied by a person."""
+    if any(edit.instead for edit in remedy.edits):
+        return ""
+    lines = [
+        patch_command(each.object.kind, each.object.namespace, each.object.name, each.patch, policy)
+        for each in remedy.apply
+    ]
+    return "\n".join(lines) if all(lines) else ""
+
+
+class Pages:
+    """The templates."""
+
+    def __init__(self) -> None:
+        """Compile nothing yet; each template is compiled when it is first used."""
+        self.static: Final = static_files()
+        digest = hashlib.sha256(b"".join(content for content, _ in self.static.values())).hexdigest()[:12]
+        self.static_path: Final = f"/static/{digest}"
+        self._environment = Environment(
+            loader=PackageLoader("karmada_advisor.web"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters |= {
+            "number": number,
+            "counted": counted,
+            "sentence": sentence,
+            "short_time": short_time,
+            "regions": regions_of,
+            "share": share,
+            "placement": placement,
+            "pair": lambda target: (target.name, target.replicas),
+            "fold": fold,
+            "listed": listed,
+            "provenance": provenance_text,
+            "would_be": would_be,
+            "asked": asked_text,
+            "json": lambda value: json.dumps(fields_of(value), indent=2, ensure_ascii=False),
+            "boundary": boundary,
+            "described": described,
+            "none_found": none_found,
+            "extent": extent,
+            "title_of": title_text,
+            "summary": summary,
+            "moves": moves,
+            "claim_texts": claim_texts,
+        }
+        self._environment.globals |= {
+            "static": self.static_path,
+            "version": __version__,
+            "path_of": path_of,
+            "key_path": key_path,
+            "cluster_path": cluster_path,
+            "query": query,
+            "LOST_BY": LOST_BY,
+            "cause_label": cause_label,
+            "answer": answer,
+            "shows_rows": shows_rows,
+            "CLUSTER_STATES": tuple(ClusterState),
+            "STATES": tuple(StateName),
+            "KINDS": {"green": "good", "yellow": "wait", "red": "bad"},
+            "commands": commands,
+            "field_texts": field_texts,
+            "CLASSES": _CLASSES,
+            "first_line": lambda found: first_line(found, Style()),
+        }
+
+    def render(self, name: str, values: Mapping[str, Any]) -> bytes:
+        """Return a page."""
+        return self._environment.get_template(name).render(values).encode()

@@ -1,0 +1,76 @@
+"""The objects that a page shows, as they were read at one time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from karmada_advisor.state.reading import Facts
+from karmada_advisor.web.bindings import BindingRow, row_of
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """Clusters and bindings; a reading without a difference keeps them, with all that was computed from them.
+
+    Attributes:
+        objects: What the commands read, for those who compute answers.
+        facts: What is stored besides the bindings.
+        manifests: Bindings by key, and clusters by name, as they were read.
+    """
+
+    clusters: Sequence[Cluster]
+    bindings: Sequence[Binding]
+    objects: Any = field(default=None, repr=False)
+    facts: Facts = field(default_factory=Facts, repr=False)
+    manifests: Mapping[Any, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def cluster_by_name(self) -> Mapping[str, Cluster]:
+        """The clusters by name."""
+        return {each.name: each for each in self.clusters}
+
+    @cached_property
+    def binding_by_key(self) -> Mapping[BindingKey, Binding]:
+        """The bindings by key."""
+        return {each.key: each for each in self.bindings}
+
+    @cached_property
+    def rows(self) -> Sequence[BindingRow]:
+        """The bindings as rows."""
+        return [row_of(each, self.manifests.get(each.key), self.facts) for each in self.bindings]
+
+    @cached_property
+    def on_cluster(self) -> Mapping[str, Sequence[BindingRow]]:
+        """The bindings that are on each cluster, in the order in which they were read."""
+        found: dict[str, list[BindingRow]] = {}
+        for row in self.rows:
+            for target in row.placement:
+                found.setdefault(target.name, []).append(row)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What was read last.
+
+    Attributes:
+        number: Grows with every reading that differs from the one before.
+        source: For people: "files", or the URL of the API server.
+        read_at: When.
+        contents: The objects.
+        problems: What could not be read, one line each.
+        failure: Why the reading after it has failed, so that the objects are those of before; "" if it has not.
+    """
+
+    number: int
+    source: str
+    read_at: datetime
+    contents: Contents
+    problems: Sequence[str] = ()
+    failure: str = ""

@@ -1,0 +1,319 @@
+"""Answers a question: causes, a search, and what the edits of each answer do besides."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from karmada_advisor.explain.model import Cause, Provenance, Target
+from karmada_advisor.state.model import BindingState, SchedulerStatus
+from karmada_advisor.state.schedulers import Schedulers
+from karmada_advisor.whynot.detector import is_policy
+from karmada_advisor.whynot.edits import Edit, ObjectRef, Side
+from karmada_advisor.whynot.goals import (
+    Goal,
+    IsDecided,
+    IsPlaced,
+    OffCluster,
+    OnCluster,
+    is_placed,
+    on_cluster,
+)
+from karmada_advisor.whynot.harm import caution_of
+from karmada_advisor.whynot.model import (
+    BindingShown,
+    EditShown,
+    GoalShown,
+    GoalType,
+    Ineffective,
+    MinimumShown,
+    NextDecision,
+    ObjectPatch,
+    ObjectShown,
+    Remedy,
+    SearchShown,
+    Touched,
+    Verified,
+    WhyNot,
+)
+from karmada_advisor.whynot.objects import NO_EDITS, NOBODY_DECIDES, ObjectSet, Outcome, Scheduled
+from karmada_advisor.whynot.search import Answer, Bounds, Found, Search
+from karmada_scheduler.api.binding import Binding, TargetCluster
+from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
+from karmada_scheduler.core.classify import ScheduleType
+
+_MAX_INEFFECTIVE: Final = 40
+_MAX_CHECKED: Final = 200
+"""Other bindings that are scheduled again to count those that an edit moves."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question.
+
+    Attributes:
+        cluster: The cluster; "" if the binding should be placed anywhere.
+        goal: What to reach.
+    """
+
+    cluster: str
+    goal: Goal
+
+
+def answer(
+    objects: ObjectSet,
+    question: Question,
+    bounds: Bounds,
+    *,
+    state: BindingState,
+    provenance: Provenance,
+    causes: Callable[[Outcome], Sequence[Cause]],
+    more: Callable[[Outcome], Sequence[Remedy]] = lambda _: (),
+    notes: Sequence[str] = (),
+    clock: Callable[[], float] = time.monotonic,
+) -> WhyNot:
+    """Return the answer to a question.
+
+    Args:
+        objects: All objects.
+        question: The question.
+        bounds: Where the search ends.
+        state: What is stored about the binding.
+        provenance: Where the objects come from.
+        causes: Returns why the goal does not hold.
+        more: Returns remedies that are no patches of objects; called if the goal does not hold.
+        notes: What limits the answer, for people.
+        clock: Seconds on a scale that does not run backwards.
+    """
+    start = clock()
+    root = objects.outcome(NO_EDITS)
+    assert root is not None  # the objects were read before
+    goal = question.goal
+    next_holds = goal.holds(root)
+    found = (
+        Found() if next_holds else Search(objects, goal, bounds, cluster=question.cluster, clock=clock).run()
+    )
+    answers = list(found.answers)
+    if not next_holds and isinstance(goal, OnCluster) and not is_placed(root) and not root.scheduled.targets:
+        answers += _placing(objects, question.cluster, bounds, found, elapsed=clock() - start, clock=clock)
+
+    def may_check() -> bool:
+        return clock() < start + 2 * bounds.seconds
+
+    binding = root.binding
+    return WhyNot(
+        binding=BindingShown(*binding.key, binding.generation, binding.spec.replicas),
+        cluster=question.cluster,
+        goal=goal_shown(goal, as_new=objects.as_new),
+        state=state,
+        holds=next_holds and _is_stored(objects, goal, root),
+        next_holds=next_holds,
+        provenance=provenance,
+        present=_targets(_present(objects)),
+        next=NextDecision(_targets(root.scheduled.targets), root.scheduled.code, root.scheduled.problem),
+        causes=() if next_holds else tuple(causes(root)),
+        remedies=_ranked(
+            [
+                *(_remedy(objects, question.cluster, root, each, may_check=may_check) for each in answers),
+                *(() if next_holds else [*_restarted(objects, question), *more(root)]),
+            ]
+        ),
+        ineffective=tuple(_ineffective(root, each) for each in found.ineffective[:_MAX_INEFFECTIVE]),
+        search=SearchShown(
+            complete=found.complete,
+            decisions=objects.decisions,
+            runs=found.runs,
+            max_runs=bounds.max_runs,
+            max_depth=bounds.max_depth,
+            seconds=round(clock() - start, 3),
+            timeout_seconds=bounds.seconds,
+            exhausted_singles=found.all_singles,
+            ended_by=found.ended_by,
+        ),
+        notes=tuple(notes),
+    )
+
+
+def _is_stored(objects: ObjectSet, goal: Goal, root: Outcome) -> bool:
+    """Return whether what is stored reaches a goal; with forgotten placements, only the next decision counts."""
+    if objects.as_new:
+        return True
+    stored = Scheduled(ScheduleType.AVOID, root.binding.spec.clusters, None, code=NOBODY_DECIDES)
+    return goal.holds(replace(root, scheduled=stored)) if not isinstance(goal, IsDecided) else True
+
+
+def _placing(
+    objects: ObjectSet,
+    cluster: str,
+    bounds: Bounds,
+    found: Found,
+    *,
+    elapsed: float,
+    clock: Callable[[], float],
+) -> list[Answer]:
+    """Return changes that place a binding that is placed nowhere, on other clusters than the one in question."""
+    left = Bounds(
+        max(0.0, bounds.seconds - elapsed),
+        max(0, bounds.max_runs - found.runs),
+        bounds.max_depth,
+        bounds.answers,
+    )
+    others = Search(objects, IsPlaced(cluster), left, clock=clock).run()
+    found.runs += others.runs
+    return others.answers
+
+
+def goal_shown(goal: Goal, *, as_new: bool) -> GoalShown:
+    """Return a goal as it is printed."""
+    if isinstance(goal, OnCluster):
+        return GoalShown(GoalType.ON_CLUSTER, goal.replicas, as_new)
+    return GoalShown(GoalType.OFF_CLUSTER if isinstance(goal, OffCluster) else GoalType.PLACED, 0, as_new)
+
+
+def _present(objects: ObjectSet) -> Sequence[TargetCluster]:
+    return () if objects.as_new else objects.bindings[objects.ref][1].spec.clusters
+
+
+def _targets(targets: Sequence[TargetCluster]) -> tuple[Target, ...]:
+    return tuple(Target(each.name, each.replicas) for each in targets)
+
+
+def remedy_of_configuration(
+    objects: ObjectSet, cluster: str, outcome: Outcome, *, op: str, text: str, flags: tuple[str, ...]
+) -> Remedy:
+    """Return a remedy that consists of flags; the outcome is that of a scheduler with them."""
+    edit = EditShown(Side.CONFIGURATION, op, ObjectShown("Scheduler", "", ""), text)
+    targets = outcome.scheduled.targets
+    return Remedy(
+        edits=(edit,),
+        apply=(),
+        result=_targets(targets),
+        moves=_stopped(_present(objects), targets),
+        touches=Touched(len(objects.bindings), checked=False),
+        uses_cluster=bool(cluster) and on_cluster(outcome, cluster) > 0,
+        verified=Verified(1, 1),
+        flags=flags,
+    )
+
+
+def _restarted(objects: ObjectSet, question: Question) -> list[Remedy]:
+    """Return that the scheduler of the binding has to run again, if it is down and that reaches the goal."""
+    name = objects.bindings[objects.ref][1].spec.responsible_scheduler
+    scheduler = objects.schedulers.of(name)
+    if scheduler.status is not SchedulerStatus.DOWN:
+        return []
+    outcome = replace(objects, schedulers=Schedulers(), decisions=0).outcome(NO_EDITS)
+    if outcome is None or not question.goal.holds(outcome):
+        return []
+    edit = EditShown(
+        Side.CONFIGURATION,
+        "startScheduler",
+        ObjectShown("Scheduler", "", name),
+        f"{name} has to run again: {scheduler}",
+        instead=f"Start {name}, or find out why it does not renew its Lease.",
+    )
+    return [
+        Remedy(
+            edits=(edit,),
+            apply=(),
+            result=_targets(outcome.scheduled.targets),
+            moves=_stopped(_present(objects), outcome.scheduled.targets),
+            touches=Touched(1, checked=False),
+            uses_cluster=bool(question.cluster) and on_cluster(outcome, question.cluster) > 0,
+            verified=Verified(1, 1),
+        )
+    ]
+
+
+def _ranked(remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:
+    """Return remedies by harm, and number them."""
+    found = sorted(remedies, key=lambda each: each.harm.degree)
+    return tuple(replace(each, rank=number) for number, each in enumerate(found, 1))
+
+
+def _remedy(
+    objects: ObjectSet, cluster: str, root: Outcome, found: Answer, *, may_check: Callable[[], bool]
+) -> Remedy:
+    outcome = found.outcome
+    return Remedy(
+        edits=tuple(map(_edit_shown, found.edits)),
+        apply=tuple(
+            ObjectPatch(_object_shown(each.target), (operation,))
+            for each, operation in outcome.patched.operations
+        ),
+        result=_targets(outcome.scheduled.targets),
+        moves=_stopped(_present(objects), outcome.scheduled.targets),
+        touches=_touched(objects, found, may_check),
+        uses_cluster=bool(cluster) and on_cluster(outcome, cluster) > 0,
+        verified=Verified(1, len(found.edits)),
+        harm=found.harm,
+        caution=caution_of(found.edits, root, outcome, objects.gates),
+    )
+
+
+def _ineffective(root: Outcome, tried: tuple[Edit, Outcome]) -> Ineffective:
+    edit, outcome = tried
+    unchanged = outcome.scheduled.targets == root.scheduled.targets
+    return Ineffective((_edit_shown(edit),), _targets(outcome.scheduled.targets), unchanged)
+
+
+def _edit_shown(edit: Edit) -> EditShown:
+    minimal = edit.minimal
+    return EditShown(
+        edit.side,
+        edit.op,
+        _object_shown(edit.target),
+        edit.text,
+        None
+        if minimal is None
+        else MinimumShown(
+            minimal.at,
+            minimal.fails_at,
+            "" if edit.quantity is None else edit.quantity.unit,
+            minimal.monotone,
+        ),
+        edit.instead,
+    )
+
+
+def _object_shown(ref: ObjectRef) -> ObjectShown:
+    return ObjectShown(ref.kind, ref.namespace, ref.name)
+
+
+def _stopped(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> int:
+    """Return the replicas that stop in one cluster (and may start in another)."""
+    left = {each.name: each.replicas for each in after}
+    return sum(max(0, each.replicas - left.get(each.name, 0)) for each in before)
+
+
+def _touched(objects: ObjectSet, found: Answer, may_check: Callable[[], bool]) -> Touched:
+    """Return what else the edits concern.
+
+    An edit of the policy concerns all its bindings. For an edit of a cluster, or of another binding, the other bindings
+    are scheduled with and without it, if there are few enough and there is time.
+    """
+    mine = objects.bindings[objects.ref][1]
+    claimed = 1
+    if any(is_policy(each.target) or each.side is Side.QUOTA for each in found.edits):
+        return Touched(claimed, checked=False)
+    if not objects.has_all_bindings:
+        return Touched(claimed, checked=not found.sides - {Side.TRIGGER, Side.WORKLOAD})
+    if Side.POLICY in found.sides and any(_policy_of(mine)):
+        claimed = sum(1 for _, each in objects.bindings.values() if _policy_of(each) == _policy_of(mine))
+    if not found.sides & {Side.CLUSTER, Side.COMPETITOR, Side.PEER}:
+        return Touched(claimed, checked=True)
+    others = [each for _, each in objects.bindings.values() if each.key != objects.key]
+    if len(others) > _MAX_CHECKED:
+        return Touched(claimed, checked=False)
+    changed = 0
+    for each in others:
+        if not may_check():
+            return Touched(claimed + changed, checked=False)
+        changed += objects.differs(each.key, found.edits)
+    return Touched(claimed + changed, checked=True)
+
+
+def _policy_of(binding: Binding) -> tuple[str, str]:
+    return binding.labels.get(POLICY_ID_LABEL, ""), binding.labels.get(CLUSTER_POLICY_ID_LABEL, "")

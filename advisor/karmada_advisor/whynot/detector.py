@@ -1,0 +1,62 @@
+"""What a binding receives from its policies after an edit of them, by the rules of Karmada's detector (``claims``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from karmada_advisor.claims import DetectorOptions, PolicyWritten, claim, template_of
+from karmada_advisor.whynot.edits import ObjectRef
+from karmada_scheduler.api.manifest import Manifest, ManifestError
+from karmada_scheduler.api.policy import ID_LABELS
+
+_WITH_PREEMPTION: Final = DetectorOptions(preemption=True)
+"""An edit that needs the gate PropagationPolicyPreemption says so: nothing that is stored tells whether it is on."""
+
+
+def is_policy(ref: ObjectRef) -> bool:
+    """Return whether an object is a PropagationPolicy or a ClusterPropagationPolicy."""
+    return ref.kind in ID_LABELS
+
+
+def ref_of(manifest: Manifest) -> ObjectRef:
+    """Return an object as the target of edits."""
+    metadata = manifest.get("metadata") or {}
+    return ObjectRef(
+        str(manifest.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+    )
+
+
+def received(
+    binding: Manifest,
+    policies: Iterable[Manifest],
+    written: Sequence[Manifest],
+    labels: Mapping[str, str] | None,
+) -> Manifest | None:
+    """Return the binding after policies were written; None if it stays as it is, or that cannot be known.
+
+    Args:
+        binding: As it was read.
+        policies: All policies before the edit.
+        written: Those that are edited, afterwards.
+        labels: The labels of the template; None if they are not known, so that no label selector matches it.
+    """
+    try:
+        template = template_of(binding)
+        if labels is not None:
+            template = replace(template, labels={**labels, **template.claim.labels()})
+        found = claim(
+            [template],
+            policies,
+            [binding],
+            events=[PolicyWritten(each) for each in written],
+            options=_WITH_PREEMPTION,
+            other_orders=False,
+        )
+    except ManifestError:
+        return None
+    of_template = found.templates.get(template.key)
+    if found.refusals or of_template is None or of_template.binding_after is binding:
+        return None
+    return of_template.binding_after

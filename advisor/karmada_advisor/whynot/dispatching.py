@@ -1,0 +1,138 @@
+"""Edits of a policy or binding after which changes arrive on clusters that have no part of it yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from karmada_advisor.explain.model import Target
+from karmada_advisor.state.stored import mapping
+from karmada_advisor.state.suspension import Suspended
+from karmada_advisor.whynot.detector import received, ref_of
+from karmada_advisor.whynot.edits import Action, Edit, Harm, ObjectRef, Side, edit, patched
+from karmada_advisor.whynot.model import EditShown, ObjectPatch, ObjectShown, Remedy, Touched, Verified
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.manifest import Manifest, format_time
+from karmada_scheduler.api.policy import claims, policy_name
+
+_OVERWRITE: Final = "Overwrite"
+
+
+def resumed(binding: Binding, manifest: Manifest, policies: Sequence[Manifest]) -> Remedy | None:
+    """Return the edit after which changes arrive on all clusters of a binding; None if they do, or none is found.
+
+    An edit of the policy is verified by what the binding receives from it.
+
+    Args:
+        binding: The binding.
+        manifest: The same as it was read.
+        policies: All policies; none if they are not known.
+    """
+    suspended = Suspended.of(manifest)
+    if not suspended:
+        return None
+    name = "dispatching" if suspended.everywhere else "dispatchingOnClusters"
+    policy = _policy_of(binding, policies)
+    written = mapping(mapping(policy and policy.get("spec")).get("suspension"))
+    if policy is None or not written.get(name):
+        return _remedy(
+            _edit(ObjectRef(*binding.key), name, "the binding"), binding, manifest, policies, _arrives
+        )
+    return _remedy(_edit(ref_of(policy), name, policy_name(policy)), binding, manifest, policies, _arrives)
+
+
+def overwritten(binding: Binding, manifest: Manifest, policies: Sequence[Manifest]) -> Remedy | None:
+    """Return the edit of the policy after which Karmada takes over the objects that members have already; None without a policy.
+
+    Args:
+        binding: A binding whose Work a member refuses, because it has an object of that name.
+        manifest: The same as it was read.
+        policies: All policies; none if they are not known.
+    """
+    policy = _policy_of(binding, policies)
+    if policy is None:
+        return None
+    text = f"conflictResolution: Overwrite in {policy_name(policy)}"
+    change = edit(
+        Side.POLICY, "overwrite", ref_of(policy), Action.SET, ("spec", "conflictResolution"), value=_OVERWRITE, text=text,
+        harm=Harm.WIDENS, caution="Karmada then replaces the object that is there, and deletes it with the workload.",
+    )  # fmt: skip
+    return _remedy(change, binding, manifest, policies, _overwrites)
+
+
+def decided_again(
+    binding: Binding, manifest: Manifest, result: Sequence[Target], now: datetime
+) -> Remedy | None:
+    """Return what a new WorkloadRebalancer writes, for a binding that a decision would place and nobody decides again.
+
+    Args:
+        binding: The binding.
+        manifest: The same as it was read.
+        result: The placement that a decision gives.
+        now: The time that is written.
+    """
+    target = ObjectRef(*binding.key)
+    change = edit(
+        Side.TRIGGER, "reschedule", target, Action.SET, ("spec", "rescheduleTriggeredAt"), value=format_time(now),
+        text="a WorkloadRebalancer",
+    )  # fmt: skip
+    found = _remedy(change, binding, manifest, (), lambda _: True)
+    return None if found is None else replace(found, result=tuple(result))
+
+
+def _policy_of(binding: Binding, policies: Sequence[Manifest]) -> Manifest | None:
+    return next((each for each in policies if claims(each, binding.labels)), None)
+
+
+def _arrives(binding: Manifest) -> bool:
+    return not Suspended.of(binding)
+
+
+def _overwrites(binding: Manifest) -> bool:
+    return bool(mapping(binding.get("spec")).get("conflictResolution") == _OVERWRITE)
+
+
+def _remedy(
+    change: Edit,
+    binding: Binding,
+    manifest: Manifest,
+    policies: Sequence[Manifest],
+    is_cured: Callable[[Manifest], bool],
+) -> Remedy | None:
+    """Return an edit of the binding, or of its policy, as a remedy; None if the binding is not cured by it."""
+    read = next((each for each in policies if ref_of(each) == change.target), manifest)
+    changed = patched([change], {change.target: read})
+    if changed is None:
+        return None
+    after: Manifest | None = changed.manifests[change.target]
+    is_policy = read is not manifest
+    if is_policy:
+        after = received(manifest, policies, [changed.manifests[change.target]], None)
+    if after is None or not is_cured(after):
+        return None
+    shown = ObjectShown(*change.target)
+    return Remedy(
+        edits=(EditShown(change.side, change.op, shown, change.text),),
+        apply=tuple(ObjectPatch(shown, (operation,)) for _, operation in changed.operations),
+        result=tuple(Target(each.name, each.replicas) for each in sorted(binding.spec.clusters)),
+        moves=0,
+        touches=Touched(1, checked=not is_policy),
+        uses_cluster=False,
+        verified=Verified(1, 1),
+        harm=change.harm,
+        caution=change.caution,
+    )
+
+
+def _edit(target: ObjectRef, name: str, where: str) -> Edit:
+    if name == "dispatching":
+        return edit(
+            Side.TRIGGER, "resumeDispatching", target, Action.SET, ("spec", "suspension", name), value=False,
+            text=f"resume dispatching: spec.suspension.dispatching false in {where}",
+        )  # fmt: skip
+    return edit(
+        Side.TRIGGER, "resumeDispatching", target, Action.REMOVE, ("spec", "suspension", name),
+        text=f"resume dispatching: remove spec.suspension.dispatchingOnClusters from {where}",
+    )  # fmt: skip

@@ -1,0 +1,235 @@
+"""The answer to "why not" as data: what ``why-not`` prints in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from karmada_advisor.explain.model import Cause, Provenance, Target
+from karmada_advisor.state.model import BindingState
+from karmada_advisor.whynot.edits import Harm, Side
+
+
+class GoalType(Enum):
+    """What the question asks for."""
+
+    ON_CLUSTER = "onCluster"
+    OFF_CLUSTER = "offCluster"
+    PLACED = "placed"
+
+
+@dataclass(frozen=True, slots=True)
+class BindingShown:
+    """The binding in question; ``replicas`` is what it wants in all."""
+
+    kind: str
+    namespace: str
+    name: str
+    generation: int
+    replicas: int
+
+    def __str__(self) -> str:
+        """``namespace/name``, or the name without a namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class GoalShown:
+    """The goal.
+
+    Attributes:
+        replicas: What the cluster should have at least; 0 if the goal is another.
+        as_new: Whether placements are forgotten, as ``simulate --anew`` does.
+    """
+
+    type: GoalType
+    replicas: int
+    as_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NextDecision:
+    """What the binding has after the next moment in which the scheduler can act, without any edit.
+
+    Attributes:
+        reason: The reason of the condition ``Scheduled``; "" if nothing asks for a decision.
+        message: The error; "" without one.
+    """
+
+    result: tuple[Target, ...]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectShown:
+    """A Cluster or binding; the namespace is "" for cluster-scoped ones."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class MinimumShown:
+    """The boundary of an amount.
+
+    Attributes:
+        at: The least amount that reaches the goal.
+        fails_at: The next smaller step, which does not.
+        unit: Of both numbers; "" for a count.
+        monotone: ``sampled`` if smaller amounts were tried as well, ``unchecked`` if there was no time for it.
+    """
+
+    at: int
+    fails_at: int
+    unit: str
+    monotone: str
+
+
+@dataclass(frozen=True, slots=True)
+class EditShown:
+    """An edit.
+
+    Attributes:
+        op: The kind of the edit; stable.
+        text: For people.
+        minimal: The boundary of its amount, None without an amount.
+        instead: What a person does, if the patch only shows the effect of it, for example on the status of a cluster; ""
+            if the patch is what a person applies.
+    """
+
+    side: Side
+    op: str
+    object: ObjectShown
+    text: str
+    minimal: MinimumShown | None = None
+    instead: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPatch:
+    """An RFC 6902 patch of an object as it was read."""
+
+    object: ObjectShown
+    patch: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What the edits concern besides the binding.
+
+    Attributes:
+        bindings: Bindings, with the one in question, whose policy is edited or whose placement changes.
+        checked: Whether all others are known, and were scheduled with the edits where these are of clusters.
+    """
+
+    bindings: int
+    checked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The decisions that prove an answer: with all edits, and without each one, which miss the goal."""
+
+    decisions: int
+    leave_one_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A verified, irreducible set of edits.
+
+    Attributes:
+        edits: In the order in which they are applied.
+        apply: The patches, one per edit, in the same order.
+        result: The placement afterwards, as ``simulate`` prints it over the patched objects.
+        moves: Replicas that stop in one cluster.
+        uses_cluster: Whether the cluster in question has replicas afterwards.
+        flags: What to append to the command line of the scheduler, for changes of the configuration.
+        rank: Its place, from 1: less harm first, then less effort.
+        harm: What speaks against it.
+        caution: The same in sentences; "" if nothing does.
+    """
+
+    edits: tuple[EditShown, ...]
+    apply: tuple[ObjectPatch, ...]
+    result: tuple[Target, ...]
+    moves: int
+    touches: Touched
+    uses_cluster: bool
+    verified: Verified
+    flags: tuple[str, ...] = ()
+    rank: int = 1
+    harm: Harm = Harm.NONE
+    caution: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ineffective:
+    """A single edit that does not reach the goal.
+
+    Attributes:
+        unchanged: Whether the placement is the same as without it.
+    """
+
+    edits: tuple[EditShown, ...]
+    result: tuple[Target, ...]
+    unchanged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SearchShown:
+    """How far the search went.
+
+    Attributes:
+        complete: Whether nothing was left to try.
+        decisions: All decisions, with those that verify answers.
+        runs: Decisions about sets of edits.
+        exhausted_singles: Whether all single edits were tried.
+        ended_by: The bound that ended it: ``timeout``, ``maxRuns``, or "".
+    """
+
+    complete: bool
+    decisions: int
+    runs: int
+    max_runs: int
+    max_depth: int
+    seconds: float
+    timeout_seconds: float
+    exhausted_singles: bool
+    ended_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """The answer.
+
+    Attributes:
+        cluster: The cluster in question; "" if the goal is that the binding is placed anywhere.
+        state: What is stored about the binding, and who decides.
+        holds: Whether the goal holds in what is stored, and the next decision does not change that.
+        next_holds: Whether the next decision reaches the goal without any edit. If it is not stored, it is a hypothesis.
+        present: The placement of the binding.
+        causes: Why the goal does not hold; none if the next decision reaches it.
+        remedies: The best ones, in the order of their ranks.
+        ineffective: Single edits that were tried.
+        notes: What limits the answer, in sentences: objects that may not be read.
+    """
+
+    binding: BindingShown
+    cluster: str
+    goal: GoalShown
+    state: BindingState
+    holds: bool
+    next_holds: bool
+    provenance: Provenance
+    present: tuple[Target, ...]
+    next: NextDecision
+    causes: tuple[Cause, ...]
+    remedies: tuple[Remedy, ...]
+    ineffective: tuple[Ineffective, ...]
+    search: SearchShown
+    notes: tuple[str, ...] = ()

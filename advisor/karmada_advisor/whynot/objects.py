@@ -1,0 +1,342 @@
+"""The objects of a question: the objects as they were read, and what a binding has after edits of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Final, Protocol
+
+from karmada_advisor.explain.names import FleetValues, nearest
+from karmada_advisor.state.schedulers import Schedulers
+from karmada_advisor.whynot.detector import is_policy, received
+from karmada_advisor.whynot.edits import Edit, ObjectRef, Patched, patched
+from karmada_advisor.whynot.quotas import Exceeded, Usage, exceeded, usage_of
+from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.api.cluster import KIND as CLUSTER
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.manifest import Manifest, ManifestError
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION, SCHEDULED_CONDITION
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.core.condition import QUOTA_EXCEEDED, SUCCESS
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
+
+Edits = frozenset[Edit]
+
+NO_EDITS: Final[Edits] = frozenset()
+NOBODY_DECIDES: Final = "NobodyDecides"
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """What the scheduler would do with a binding.
+
+    Attributes:
+        type: The kind of scheduling; AVOID if nothing asks for it.
+        targets: The clusters of the binding afterwards.
+        decision: None if it was not scheduled.
+        problem: Why it was not scheduled although something asks for it, or did not take effect: the error of the
+            decision, or the plugins that hold it; "" otherwise.
+        code: The reason of the condition ``Scheduled``, ``OtherScheduler``, ``Gated``, ``Waiting`` or ``NobodyDecides``; ""
+            without one.
+        refused: The limit of a quota that refuses the placement, None if none does.
+    """
+
+    type: ScheduleType
+    targets: tuple[TargetCluster, ...]
+    decision: Decision | None
+    problem: str = ""
+    code: str = ""
+    refused: Exceeded | None = None
+
+
+class Scheduler(Protocol):
+    """Schedules bindings of changed objects, as ``karmada-pyscheduler simulate`` does."""
+
+    def parse_cluster(self, manifest: Manifest) -> Cluster:
+        """Return a Cluster; ManifestError if it cannot be read."""
+        ...
+
+    def parse_binding(self, manifest: Manifest) -> Binding:
+        """Return a binding; ManifestError if it cannot be read."""
+        ...
+
+    def schedule(self, snapshot: Snapshot, bindings: Sequence[Binding], key: BindingKey) -> Scheduled:
+        """Return what a binding has after the bindings were scheduled in their order."""
+        ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A binding after edits.
+
+    Attributes:
+        edits: The edits.
+        patched: The changed objects.
+        binding: The binding with the edits, before it was scheduled.
+        snapshot: The clusters with the edits.
+        scheduled: What the scheduler does.
+        forced: Whether the binding was scheduled although nothing asks for it.
+    """
+
+    edits: Edits
+    patched: Patched
+    binding: Binding
+    snapshot: Snapshot
+    scheduled: Scheduled
+    forced: bool = False
+
+    @property
+    def replicas(self) -> Mapping[str, int]:
+        """Replicas by the name of the cluster; 0 for a workload without replicas."""
+        return {target.name: target.replicas for target in self.scheduled.targets}
+
+    def cluster(self, name: str) -> Cluster | None:
+        """Return a cluster with the edits, None if there is none."""
+        return self.snapshot.get(name)
+
+
+@dataclass
+class ObjectSet:
+    """All objects of a question.
+
+    Attributes:
+        key: The binding in question.
+        gates: Feature gates.
+        scheduler: Schedules the changed objects.
+        clusters: Every Cluster as read, and parsed, in the order of the files.
+        bindings: Every binding as read, and parsed, in the order of the files.
+        quotas: FederatedResourceQuotas, in the order of the API server; they count if a quota has refused the binding.
+        policies: All policies; empty if they are not known.
+        template_labels: The labels of the template of the binding; None if they are not known.
+        schedulers: Which schedulers exist. A binding of one that is missing or down is not scheduled.
+        has_all_bindings: Whether ``bindings`` has all; without the permission to list them there is only the one.
+        as_new: Whether placements, statuses and evictions are forgotten before anything is scheduled.
+        now: The time at which a reschedule would be requested.
+        decisions: How many outcomes were computed.
+    """
+
+    key: BindingKey
+    gates: FeatureGates
+    scheduler: Scheduler
+    clusters: Mapping[ObjectRef, tuple[Manifest, Cluster]]
+    bindings: Mapping[ObjectRef, tuple[Manifest, Binding]]
+    quotas: Mapping[ObjectRef, Manifest] = field(default_factory=dict)
+    policies: Mapping[ObjectRef, Manifest] = field(default_factory=dict)
+    template_labels: Mapping[str, str] | None = None
+    schedulers: Schedulers = field(default_factory=Schedulers)
+    has_all_bindings: bool = True
+    as_new: bool = False
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    decisions: int = 0
+
+    def __post_init__(self) -> None:
+        """Make the snapshot without edits."""
+        self.manifests: Mapping[ObjectRef, Manifest] = _Manifests(
+            self.clusters, self.bindings, {**self.quotas, **self.policies}
+        )
+        self._log = ChangeLog()
+        self._unedited = Snapshot.of((cluster for _, cluster in self.clusters.values()), log=self._log)
+        self._latest, self._replaced = self._unedited, dict[str, Cluster]()
+        self._last_parsed: dict[ObjectRef, tuple[Manifest, Cluster]] = {}
+        self._nearest: dict[str, str] = {}
+        self._without_edits: dict[BindingKey, Scheduled] = {}
+        self._outcomes: dict[Edits, Outcome | None] = {}
+
+    @cached_property
+    def near(self) -> FleetValues:
+        """The labels, regions, zones and providers of the clusters as they were read."""
+        return FleetValues(each for _, each in self.clusters.values())
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """All clusters without edits, for the next decision; decisions about earlier snapshots would use stale caches."""
+        return self._snapshot_with(())
+
+    @property
+    def ref(self) -> ObjectRef:
+        """The binding in question."""
+        return ObjectRef(*self.key)
+
+    def outcome(self, edits: Iterable[Edit]) -> Outcome | None:
+        """Return the binding after edits; None if they cannot be applied, or an object cannot be read afterwards."""
+        chosen = frozenset(edits)
+        if chosen not in self._outcomes:
+            self._outcomes[chosen] = self._outcome(chosen)
+        return self._outcomes[chosen]
+
+    def knows(self, edits: Iterable[Edit]) -> bool:
+        """Return whether the outcome was computed before."""
+        return frozenset(edits) in self._outcomes
+
+    def nearest_cluster(self, name: str) -> str:
+        """Return the existing cluster whose name is most like a name; "" if none is."""
+        if name not in self._nearest:
+            self._nearest[name] = nearest(name, (each.name for _, each in self.clusters.values()))
+        return self._nearest[name]
+
+    def forced(self, edits: Iterable[Edit]) -> Outcome | None:
+        """Return the binding after edits as if its placement had changed, so that it is scheduled in any case."""
+        chosen = frozenset(edits)
+        found = patched(chosen, self.manifests)
+        if found is None:
+            return None
+        manifest = found.manifests.get(self.ref, self.manifests[self.ref])
+        metadata = manifest["metadata"]
+        annotations = {**(metadata.get("annotations") or {}), APPLIED_PLACEMENT_ANNOTATION: ""}
+        manifest = {**manifest, "metadata": {**metadata, "annotations": annotations}}
+        changed = Patched({**found.manifests, self.ref: manifest}, found.operations)
+        outcome = self._scheduled(chosen, changed)
+        return None if outcome is None else replace(outcome, forced=True)
+
+    def differs(self, key: BindingKey, edits: Iterable[Edit]) -> bool:
+        """Return whether edits change the placement that another binding gets."""
+        found = patched(edits, self.manifests)
+        if found is None:
+            return False
+        before = self._without_edits.get(key)
+        if before is None:
+            bindings = [each for _, each in self.bindings.values()]
+            before = self.scheduler.schedule(self.snapshot, bindings, key)
+            self._without_edits[key] = before
+        changed = self._scheduled(NO_EDITS, found, key)
+        return changed is not None and changed.scheduled.targets != before.targets
+
+    def _outcome(self, edits: Edits) -> Outcome | None:
+        found = patched(edits, self.manifests)
+        return None if found is None else self._scheduled(edits, found)
+
+    def _scheduled(self, edits: Edits, found: Patched, key: BindingKey | None = None) -> Outcome | None:
+        self.decisions += 1
+        manifests = self._with_policies(found.manifests)
+        if manifests is None:
+            return None
+        try:
+            changed = {
+                ref: self._parsed(ref, manifest)
+                for ref, manifest in manifests.items()
+                if ref.kind == CLUSTER or ref in self.bindings
+            }
+        except ManifestError:
+            return None
+        clusters = [each for each in changed.values() if isinstance(each, Cluster)]
+        snapshot = self._snapshot_with(clusters)
+        bindings = [changed.get(ref, parsed) for ref, (_, parsed) in self.bindings.items()]
+        mine = [each for each in bindings if isinstance(each, Binding)]
+        binding = changed.get(self.ref, self.bindings[self.ref][1])
+        assert isinstance(binding, Binding)
+        responsible = self.schedulers.of(binding.spec.responsible_scheduler)
+        if key is None and not responsible.decides:
+            text = str(responsible)
+            scheduled = Scheduled(ScheduleType.AVOID, binding.spec.clusters, None, text, NOBODY_DECIDES)
+        else:
+            scheduled = self.scheduler.schedule(snapshot, mine, key or self.key)
+        if key is None:
+            scheduled = self._admitted(binding, scheduled, found.manifests)
+        return Outcome(edits, found, binding, snapshot, scheduled)
+
+    def _with_policies(self, manifests: Mapping[ObjectRef, Manifest]) -> Mapping[ObjectRef, Manifest] | None:
+        """Return changed objects with what the binding receives from changed policies; None for edits of both."""
+        written = [manifest for ref, manifest in manifests.items() if is_policy(ref)]
+        if not written:
+            return manifests
+        if self.ref in manifests:
+            return None  # its own edits are against the object as it was read
+        mine = received(self.manifests[self.ref], self.policies.values(), written, self.template_labels)
+        return manifests if mine is None else {**manifests, self.ref: mine}
+
+    @cached_property
+    def enforces_quotas(self) -> bool:
+        """Whether quotas count: one has refused the binding. Nothing that is stored says whether the webhook has the gate."""
+        condition = self.bindings[self.ref][1].status.condition(SCHEDULED_CONDITION)
+        return (
+            bool(self.quotas)
+            and not self.as_new
+            and condition is not None
+            and condition.get("reason") == QUOTA_EXCEEDED
+        )
+
+    def quotas_with(self, manifests: Mapping[ObjectRef, Manifest]) -> list[tuple[ObjectRef, Manifest]]:
+        """Return the quotas, some of them changed."""
+        return [(ref, manifests.get(ref, manifest)) for ref, manifest in self.quotas.items()]
+
+    @cached_property
+    def usage(self) -> Usage:
+        """What the binding uses of quotas as it is stored."""
+        binding = self.bindings[self.ref][1]
+        return usage_of(binding, binding.spec.clusters)
+
+    def _admitted(
+        self, binding: Binding, scheduled: Scheduled, manifests: Mapping[ObjectRef, Manifest]
+    ) -> Scheduled:
+        """Return what was scheduled, refused if a quota refuses it."""
+        if not self.enforces_quotas or scheduled.code != SUCCESS:
+            return scheduled
+        wanted = usage_of(binding, scheduled.targets)
+        try:
+            refused = exceeded(self.quotas_with(manifests), self.key.namespace, self.usage, wanted)
+        except ManifestError:
+            return scheduled  # the API server cannot have stored such a quota
+        if refused is None:
+            return scheduled
+        return replace(
+            scheduled,
+            targets=binding.spec.clusters,
+            problem=str(refused),
+            code=QUOTA_EXCEEDED,
+            refused=refused,
+        )
+
+    def _parsed(self, ref: ObjectRef, manifest: Manifest) -> Cluster | Binding:
+        """Return a changed object; the same Cluster as last time if it was changed in the same way."""
+        if ref.kind != CLUSTER:
+            return self.scheduler.parse_binding(manifest)
+        last = self._last_parsed.get(ref)
+        if last is None or last[0] != manifest:
+            last = self._last_parsed[ref] = manifest, self.scheduler.parse_cluster(manifest)
+        return last[1]
+
+    def _snapshot_with(self, clusters: Sequence[Cluster]) -> Snapshot:
+        """Return all clusters, some of them replaced.
+
+        The core's caches follow a log of changes, so the snapshots of this object are one sequence: the clusters that
+        were replaced in the snapshot before this one change back.
+        """
+        replaced = {each.name: each for each in clusters}
+        if replaced == self._replaced:
+            return self._latest
+        for name in sorted(self._replaced.keys() | replaced.keys()):
+            if self._replaced.get(name) is not replaced.get(name):
+                self._log.append(name)
+        self._replaced = replaced
+        self._latest = self._unedited.with_reported(clusters, generation=0)
+        return self._latest
+
+
+class _Manifests(Mapping[ObjectRef, Manifest]):
+    """The manifests of clusters, bindings and other objects in one mapping."""
+
+    def __init__(
+        self,
+        clusters: Mapping[ObjectRef, tuple[Manifest, Cluster]],
+        bindings: Mapping[ObjectRef, tuple[Manifest, Binding]],
+        others: Mapping[ObjectRef, Manifest],
+    ) -> None:
+        self._clusters, self._bindings, self._others = clusters, bindings, others
+
+    def __getitem__(self, ref: ObjectRef) -> Manifest:
+        if ref in self._others:
+            return self._others[ref]
+        found = self._clusters[ref] if ref.kind == CLUSTER else self._bindings[ref]
+        return found[0]
+
+    def __iter__(self) -> Any:
+        yield from self._clusters
+        yield from self._bindings
+        yield from self._others
+
+    def __len__(self) -> int:
+        return len(self._clusters) + len(self._bindings) + len(self._others)

@@ -1,0 +1,103 @@
+"""The reverse question: which bindings does a cluster not have, grouped by the primary cause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from karmada_advisor.explain.causes_state import of_state
+from karmada_advisor.explain.model import Cause, Provenance, Stage
+from karmada_advisor.explain.situation import Situation
+from karmada_scheduler.api.binding import Binding
+
+
+@dataclass(frozen=True, slots=True)
+class CauseGroup:
+    """The bindings that a cluster does not have for one cause.
+
+    Attributes:
+        text: The cause of the first of them, in one sentence.
+        names: All of them, in the order of the files.
+    """
+
+    code: str
+    stage: Stage
+    text: str
+    count: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNotCluster:
+    """Which bindings a cluster does not have, and why.
+
+    Attributes:
+        bindings: All bindings.
+        present: Bindings that are on the cluster, and stay there.
+        at_once: Those that get it at the next decision, which something asks for already.
+        after_rebalance: Those that would get it from a WorkloadRebalancer; they are in ``groups`` as well.
+        groups: The others by primary cause, the largest first.
+        not_looked_at: Bindings for which there was no time.
+    """
+
+    cluster: str
+    provenance: Provenance
+    bindings: int
+    present: int
+    at_once: int
+    after_rebalance: int
+    not_looked_at: int
+    groups: tuple[CauseGroup, ...]
+
+
+def why_not_cluster(
+    cluster: str,
+    bindings: Sequence[Binding],
+    situation_of: Callable[[Binding], Situation],
+    causes_of: Callable[[Situation, str], Iterable[Cause]],
+    *,
+    provenance: Provenance,
+    may_go_on: Callable[[], bool],
+) -> WhyNotCluster:
+    """Return the answer; bindings are looked at until the time is over.
+
+    Args:
+        cluster: The name of a known cluster.
+        bindings: All bindings.
+        situation_of: Returns what a decision about a binding reads.
+        causes_of: Returns why the cluster has no replicas of it, the primary cause first.
+        provenance: Where the objects come from.
+        may_go_on: Whether there is time left.
+    """
+    present = at_once = after_rebalance = looked_at = 0
+    groups: dict[tuple[str, Stage], list[tuple[str, str]]] = {}
+    for binding in bindings:
+        if not may_go_on():
+            break
+        looked_at += 1
+        situation = situation_of(binding)
+        is_present = cluster in situation.present
+        stored = None if is_present else next(of_state(situation), None)
+        if cluster in situation.placement and stored is None:
+            present, at_once = present + is_present, at_once + (not is_present)
+            continue
+        primary = stored or next(iter(causes_of(situation, cluster)), None)
+        if primary is None:
+            continue
+        groups.setdefault((primary.code, primary.stage), []).append((str(binding.key), primary.text))
+        if primary.stage is Stage.TRIGGER and situation.is_decided:
+            after_rebalance += cluster in (situation.rebalanced.placement or {})
+    found = [
+        CauseGroup(code, stage, members[0][1], len(members), tuple(name for name, _ in members))
+        for (code, stage), members in groups.items()
+    ]
+    return WhyNotCluster(
+        cluster,
+        provenance,
+        len(bindings),
+        present,
+        at_once,
+        after_rebalance,
+        len(bindings) - looked_at,
+        tuple(sorted(found, key=lambda each: (-each.count, each.code))),
+    )

@@ -1,0 +1,157 @@
+"""Changes after which a policy claims a template without a binding: the selector of the nearest policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from karmada_advisor.claims.selectors import Match
+from karmada_advisor.explain.model import Explanation
+from karmada_advisor.explain.policies import Miss, Template, differing_label, match_of, misses
+from karmada_advisor.whynot.detector import ref_of
+from karmada_advisor.whynot.edits import Action, Edit, Harm, ObjectRef, Side, edit, patched
+from karmada_advisor.whynot.model import (
+    BindingShown,
+    EditShown,
+    GoalShown,
+    NextDecision,
+    ObjectPatch,
+    ObjectShown,
+    Remedy,
+    SearchShown,
+    Touched,
+    Verified,
+    WhyNot,
+)
+from karmada_scheduler.api.manifest import Manifest
+
+_NEAREST: Final = 2
+_LEAST_LIKENESS: Final = 0.5
+
+
+def claiming(policies: Sequence[Manifest], template: Template, *, most: int = 3) -> list[Remedy]:
+    """Return edits of the nearest policies after which one matches the template, verified by the detector's rules.
+
+    Where the binding is placed then is not known: it is made from the template, of which only the metadata are read.
+
+    Args:
+        policies: All policies.
+        template: A template that no policy matches.
+        most: The most remedies.
+    """
+    if template.is_reserved:
+        return []
+    near = [each for each in misses(policies, template) if each.index >= 0][:_NEAREST]
+    proposed = [found for each in near for found in _corrected(each, template)]
+    proposed += [_added(each, template) for each in near[:1]]
+    found: list[Remedy] = []
+    for each in proposed:
+        changed = patched([each], {each.target: _policy(near, each.target)})
+        if changed is None or match_of(changed.manifests[each.target], template) is Match.NONE:
+            continue
+        shown = ObjectShown(*each.target)
+        operations = tuple(ObjectPatch(shown, (operation,)) for _, operation in changed.operations)
+        found.append(
+            Remedy(
+                edits=(EditShown(each.side, each.op, shown, each.text),),
+                apply=operations,
+                result=(),
+                moves=0,
+                touches=Touched(1, checked=False),
+                uses_cluster=False,
+                verified=Verified(1, 1),
+                rank=len(found) + 1,
+                harm=Harm.NONE,
+                caution=each.caution,
+            )
+        )
+    return found[:most]
+
+
+def answer_unclaimed(
+    explanation: Explanation, policies: Sequence[Manifest], template: Template, goal: GoalShown, cluster: str
+) -> WhyNot:
+    """Return the answer about a template that has no binding: nothing is decided, so nothing is searched.
+
+    Args:
+        explanation: Why it has none.
+        policies: All policies.
+        template: The template.
+        goal: What is asked for.
+        cluster: The cluster in question; "" if the goal is that it is placed anywhere.
+    """
+    head = explanation.binding
+    return WhyNot(
+        binding=BindingShown(head.kind, head.namespace, head.name, 0, 0),
+        cluster=cluster,
+        goal=goal,
+        state=explanation.state,
+        holds=False,
+        next_holds=False,
+        provenance=explanation.provenance,
+        present=(),
+        next=NextDecision((), "", ""),
+        causes=explanation.causes,
+        remedies=tuple(claiming(policies, template)),
+        ineffective=(),
+        search=SearchShown(
+            complete=False, decisions=0, runs=0, max_runs=0, max_depth=1, seconds=0.0, timeout_seconds=0.0,
+            exhausted_singles=False, ended_by="",
+        ),
+        notes=("Where it is placed is not known before it has a binding.",),
+    )  # fmt: skip
+
+
+def _policy(near: Sequence[Miss], target: ObjectRef) -> Manifest:
+    return next(each.policy for each in near if ref_of(each.policy) == target)
+
+
+def _corrected(miss: Miss, template: Template) -> Iterator[Edit]:
+    """Yield the selector with the value of the template in the one field that differs, if the two are alike."""
+    wanted = {
+        "apiVersion": template.api_version,
+        "kind": template.kind,
+        "namespace": template.namespace,
+        "name": template.name,
+    }
+    if miss.closeness[1] < _LEAST_LIKENESS:
+        return
+    if miss.field == "labelSelector":
+        yield from _corrected_label(miss, template)
+    if miss.field not in wanted:
+        return
+    asked = miss.policy["spec"]["resourceSelectors"][miss.index].get(miss.field)
+    yield edit(
+        Side.POLICY, "correctSelector", ref_of(miss.policy), Action.SET,
+        ("spec", "resourceSelectors", miss.index, miss.field), value=wanted[miss.field],
+        text=f"select {miss.field} {wanted[miss.field]} instead of {asked} in {miss.name}",
+        caution=f"What the selector matches now is released, if there is a {template.kind} {asked}."
+        if miss.field == "name"
+        else "",
+    )  # fmt: skip
+
+
+def _corrected_label(miss: Miss, template: Template) -> Iterator[Edit]:
+    """Yield the selector with the label of the template, if one value differs."""
+    selector = miss.policy["spec"]["resourceSelectors"][miss.index]
+    key, labels = differing_label(selector, template.labels), template.labels or {}
+    if key:
+        asked = selector["labelSelector"]["matchLabels"][key]
+        yield edit(
+            Side.POLICY, "correctSelector", ref_of(miss.policy), Action.SET,
+            ("spec", "resourceSelectors", miss.index, "labelSelector", "matchLabels", key), value=labels[key],
+            text=f"select {key}={labels[key]} instead of {key}={asked} in {miss.name}",
+            caution="What the selector matches now is released.",
+        )  # fmt: skip
+
+
+def _added(miss: Miss, template: Template) -> Edit:
+    """Return one more selector, of this template only."""
+    selector = {"apiVersion": template.api_version, "kind": template.kind, "name": template.name}
+    if template.namespace:
+        selector["namespace"] = template.namespace
+    return edit(
+        Side.POLICY, "addSelector", ref_of(miss.policy), Action.APPEND, ("spec", "resourceSelectors"), value=selector,
+        text=f"one more selector in {miss.name}: {template.kind} {template.name}",
+        caution=f"The template then gets the placement of {miss.name}.",
+    )  # fmt: skip

@@ -1,0 +1,252 @@
+"""Edits of the capacity of clusters and of what a replica requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from karmada_advisor.explain.amounts import counted
+from karmada_advisor.whynot.edits import Action, Edit, Harm, ObjectRef, Side
+from karmada_advisor.whynot.goals import has_replicas
+from karmada_advisor.whynot.harm import available
+from karmada_advisor.whynot.quantities import amounts_of
+from karmada_advisor.whynot.vocabulary.context import NEAREST, Context
+from karmada_scheduler.api import quantity
+from karmada_scheduler.api.binding import ReplicaRequirements
+from karmada_scheduler.api.cluster import KIND as CLUSTER
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.quantity import MAX_INT32
+from karmada_scheduler.core.available_replicas import counts_component_sets
+
+_SUMMARY: Final = ("status", "resourceSummary")
+_MI: Final = 1 << 20
+
+
+def proposals(context: Context) -> Iterator[Edit]:
+    """Yield more available replicas on the cluster, fewer on its competitors, and a smaller request."""
+    if not has_replicas(context.binding) and not context.binding.spec.components:
+        return
+    yield from _capacity(context, context.cluster, Side.CLUSTER)
+    yield from requests(context)
+    for number, each in enumerate(context.competitors()):
+        if number >= NEAREST:
+            break
+        yield from less(context, each.cluster, Side.COMPETITOR, extra=0.1 * number)
+
+
+def needed(context: Context) -> dict[str, int]:
+    """Return what one replica needs: cpu in thousandths, other resources in whole units."""
+    total: dict[str, int] = {}
+    spec = context.binding.spec
+    if counts_component_sets(spec, context.objects.gates):
+        for component in spec.components:
+            for name, amount in _needs(component.replica_requirements).items():
+                total[name] = total.get(name, 0) + component.replicas * amount
+        return total
+    return _needs(spec.replica_requirements)
+
+
+def _needs(requirements: ReplicaRequirements | None) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name, amount in (requirements.resource_request if requirements is not None else {}).items():
+        units = amount.milli_value if name == "cpu" else amount.value
+        if units > 0:
+            found[name] = units
+    return found
+
+
+def _capacity(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
+    """Yield a resource summary with which a number of replicas fits."""
+    base = available(context.binding, cluster, context.objects.gates)
+    others = context.available
+    wanted = 1 if _is_sets(context) else max(1, context.binding.spec.replicas)
+    one, units = ("set of Pods", "sets of Pods") if _is_sets(context) else ("replica", "replicas")
+    amounts = [base + wanted, base + wanted + max(0, min(others, MAX_INT32 // 4))]
+    ref = ObjectRef(CLUSTER, "", cluster.name)
+    manifest, per_replica = context.manifest(ref), needed(context)
+
+    def build(amount: int) -> Edit:
+        path, value, text = _with_capacity(manifest, cluster, per_replica, amount, context)
+        return context.make(
+            side, "addCapacity", ref, Action.SET, (*_SUMMARY, *path), value=value,
+            text=f"{text}: {counted(amount, one + ' fits', units + ' fit')} ({base} now)",
+            extra=0.5 if base > 0 else -0.8,
+            instead=f"Add nodes to {cluster.name}, or free what runs there; Karmada then updates its capacity.",
+        )  # fmt: skip
+
+    yield from amounts_of(
+        build, f"{units} that fit", base=base, amounts=[each for each in amounts if each > base]
+    )
+
+
+def _with_capacity(
+    manifest: Mapping[str, Any],
+    cluster: Cluster,
+    per_replica: Mapping[str, int],
+    amount: int,
+    context: Context,
+) -> tuple[tuple[str, ...], Any, str]:
+    """Return path, value and text of the change after which a number of replicas fits."""
+    summary = (manifest.get("status") or {}).get("resourceSummary") or {}
+    allocatable = dict(summary.get("allocatable") or {})
+    used = cluster.resource_summary
+    changed: dict[str, str] = {}
+    shown = []
+    pods = sum(each.replicas for each in context.binding.spec.components) if _is_sets(context) else 1
+    for name, units in {**per_replica, "pods": max(1, pods)}.items():
+        left = used.left(name) if used is not None else quantity.ZERO
+        have = left.milli_value if name == "cpu" else left.value
+        missing = units * amount - have
+        if missing <= 0:
+            continue
+        total = used.allocatable.get(name, quantity.ZERO) if used is not None else quantity.ZERO
+        whole = (total.milli_value if name == "cpu" else total.value) + missing
+        changed[name] = f"{whole}m" if name == "cpu" else str(whole)
+        shown.append(f"{_units(name, missing)} {name}")
+    text = f"{' and '.join(shown) or 'more'} free"
+    models = _with_nodes(summary, cluster, per_replica, amount) if _uses_models(context, cluster) else None
+    if models is None and len(changed) == 1 and used is not None:
+        [(name, written)] = changed.items()
+        return ("allocatable", name), written, text
+    allocatable.update(changed)
+    if models is None and used is not None:
+        return ("allocatable",), allocatable, text
+    value = {**summary, "allocatable": allocatable}
+    if models is not None:
+        value["allocatableModelings"] = models
+        text = f"{text}, and {_nodes_text(cluster, per_replica, models)}"
+    return (), value, text
+
+
+def _nodes_text(cluster: Cluster, per_replica: Mapping[str, int], models: Sequence[Any]) -> str:
+    """Return what has to change in the nodes that resource models describe."""
+    if models:
+        return "nodes for them"
+    known = {name for model in cluster.resource_models for name in model.minimums}
+    if missing := [name for name in per_replica if name not in known]:
+        return (
+            f"{', '.join(missing)} in spec.resourceModels (or the gate CustomizedClusterResourceModeling off)"
+        )
+    return "a grade in spec.resourceModels that takes one"
+
+
+def _is_sets(context: Context) -> bool:
+    return counts_component_sets(context.binding.spec, context.objects.gates)
+
+
+def _uses_models(context: Context, cluster: Cluster) -> bool:
+    summary = cluster.resource_summary
+    return bool(
+        context.objects.gates.enabled("CustomizedClusterResourceModeling")
+        and summary is not None
+        and summary.modelings
+        and cluster.resource_models
+    )
+
+
+def _with_nodes(
+    summary: Mapping[str, Any], cluster: Cluster, per_replica: Mapping[str, int], amount: int
+) -> list[dict[str, Any]]:
+    """Return the free nodes by grade with one more node per replica, of the smallest grade that takes one.
+
+    No grade may take one; without any count, the sums of the summary are used instead.
+    """
+    for model in sorted(cluster.resource_models, key=lambda each: each.grade):
+        fits = [
+            (model.minimums[name].milli_value if name == "cpu" else model.minimums[name].value) >= units
+            for name, units in per_replica.items()
+            if name in model.minimums
+        ]
+        if len(fits) == len(per_replica) and all(fits):
+            listed = [dict(each) for each in summary.get("allocatableModelings") or []]
+            for each in listed:
+                if (each.get("grade") or 0) == model.grade:
+                    each["count"] = (each.get("count") or 0) + amount
+                    return listed
+            return [*listed, {"grade": model.grade, "count": amount}]
+    return []
+
+
+def _units(name: str, amount: int) -> str:
+    if name == "cpu":
+        return f"{amount / 1000:g}"
+    if amount >= _MI:
+        return f"{-(-amount // _MI)}Mi"
+    return str(amount)
+
+
+def less(context: Context, cluster: Cluster, side: Side, *, extra: float = 0.0) -> Iterator[Edit]:
+    """Yield fewer pods for which a cluster has capacity."""
+    summary = cluster.resource_summary
+    if summary is None or "pods" not in summary.allocatable:
+        return
+    base = available(context.binding, cluster, context.objects.gates)
+    if base <= 0:
+        return
+    used = summary.allocatable["pods"].value - summary.left("pods").value
+
+    def build(amount: int) -> Edit:
+        return context.make(
+            side, "removeCapacity", ObjectRef(CLUSTER, "", cluster.name), Action.SET,
+            (*_SUMMARY, "allocatable", "pods"), value=str(used + amount), extra=extra,
+            text=f"{counted(amount, 'free pod')} ({counted(base, 'replica fits', 'replicas fit')} now)",
+            harm=Harm.NARROWS, caution=f"It takes capacity of {cluster.name} from all workloads.",
+        )  # fmt: skip
+
+    yield from amounts_of(build, "replicas that fit", base=base, amounts=[0])
+
+
+def requests(context: Context) -> Iterator[Edit]:
+    """Yield smaller requests of a replica."""
+    if context.binding.spec.components:
+        return
+    path = ("spec", "replicaRequirements", "resourceRequest")
+    listed = context.mine(*path)
+    for name, written in (listed if isinstance(listed, dict) else {}).items():
+        try:
+            amount = quantity.read(written, name)
+        except ManifestError:
+            continue
+        yield from _request(context, (*path, name), name, str(written), amount)
+        if amount.value > 0 and name not in {"cpu", "memory"}:
+            yield context.make(
+                Side.WORKLOAD, "dropRequest", context.objects.ref, Action.REMOVE, (*path, name),
+                text=f"no request of {name}", extra=0.6, harm=Harm.UNCHECKED,
+            )  # fmt: skip
+    if needed(context):
+        yield context.make(
+            Side.WORKLOAD,
+            "dropRequests",
+            context.objects.ref,
+            Action.REMOVE,
+            path,
+            text="no requests",
+            extra=1.2,
+            harm=Harm.UNCHECKED,
+        )
+
+
+def _request(
+    context: Context, path: tuple[str, ...], name: str, written: str, amount: quantity.Quantity
+) -> Iterator[Edit]:
+    scale, suffix = (1, "m") if name == "cpu" else (_MI, "Mi") if amount.value >= _MI else (1, "")
+    base = -(-(amount.milli_value if name == "cpu" else amount.value) // scale)
+    if base <= 0:
+        return
+
+    def build(least: int) -> Edit:
+        return context.make(
+            Side.WORKLOAD,
+            "setRequest",
+            context.objects.ref,
+            Action.SET,
+            path,
+            value=f"{least}{suffix}",
+            text=f"request {least}{suffix} {name} instead of {written}",
+            extra=0.2,
+        )
+
+    yield from amounts_of(
+        build, f"{name} request", base=base, amounts=[each for each in (base // 2, 1) if each], unit=suffix
+    )

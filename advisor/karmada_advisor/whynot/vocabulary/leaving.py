@@ -1,0 +1,40 @@
+"""Edits after which a binding leaves a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from karmada_advisor.whynot.edits import Action, Edit, Harm, Side
+from karmada_advisor.whynot.vocabulary import affinity, capacity, division, policies, selection, triggers
+from karmada_advisor.whynot.vocabulary.context import Context
+
+
+def proposals(context: Context) -> Iterator[Edit]:
+    """Yield edits that take a cluster out of the candidates, the selection or the division."""
+    yield from policies.proposals(context)
+    yield from triggers.reschedule(context)
+    yield from affinity.exclude(context, context.name)
+    for path, _ in context.affinity_paths():
+        if context.cluster.region:
+            yield context.policy(
+                "excludeRegion",
+                Action.APPEND,
+                (*path, "fieldSelector", "matchExpressions"),
+                f"region NotIn [{context.cluster.region}]",
+                value={"key": "region", "operator": "NotIn", "values": [context.cluster.region]},
+                extra=0.5,
+            )
+        break
+    yield context.on_cluster(
+        "addTaint",
+        Action.APPEND,
+        ("spec", "taints"),
+        "add a NoSchedule taint",
+        value={"key": "example.com/reserved", "effect": "NoSchedule"},
+        harm=Harm.NARROWS,
+        caution="The taint keeps every workload off that does not tolerate it.",
+    )
+    yield from capacity.less(context, context.cluster, Side.CLUSTER)
+    yield from division.replicas(context)
+    yield from selection.fewer_competitors(context)
+    yield from division.strategies(context)

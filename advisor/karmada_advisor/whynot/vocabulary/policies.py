@@ -1,0 +1,68 @@
+"""Edits of policies other than the one that claims the template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from karmada_advisor.explain.policies import Template, held_claim, miss_of, name_of
+from karmada_advisor.whynot.detector import ref_of
+from karmada_advisor.whynot.edits import Action, Edit, Side
+from karmada_advisor.whynot.vocabulary.context import Context
+
+_PREEMPT = "preempt"
+
+
+def proposals(context: Context) -> Iterator[Edit]:
+    """Yield what lets the policy that comes first take the template from the one that holds it."""
+    objects, edited = context.objects, context.outcome.edits
+    if not objects.policies or any(each.op != _PREEMPT for each in edited):
+        return  # an edit of a policy changes the whole binding, so that it is combined with no other one
+    resource = context.binding.spec.resource
+    template = Template(
+        resource.api_version, resource.kind, resource.namespace, resource.name, objects.template_labels
+    )
+    labels = objects.bindings[objects.ref][1].labels
+    held = held_claim(objects.policies.values(), labels, template)
+    if held is None:
+        return
+    first, holder = held.first.policy, held.holder
+    spec, ref = first.get("spec") or {}, ref_of(first)
+    if not edited:
+        if spec.get("preemption") != "Always":
+            yield context.make(
+                Side.POLICY, _PREEMPT, ref, Action.SET, ("spec", "preemption"), value="Always", extra=-1.2,
+                text=f"preemption: Always on {held.first.name}, which then takes it from {held.holder_name}",
+                caution="It needs the gate PropagationPolicyPreemption of karmada-controller-manager, which is off by "
+                "default.",
+            )  # fmt: skip
+        yield from _released(context, holder, template)
+        return
+    priority = _priority(holder) + 1
+    if priority > _priority(first):
+        yield context.make(
+            Side.POLICY, "setPriority", ref, Action.SET, ("spec", "priority"), value=priority,
+            text=f"priority {priority} on {held.first.name}, above that of {held.holder_name}", extra=-1.2,
+        )  # fmt: skip
+
+
+def _released(context: Context, holder: Mapping[str, Any], template: Template) -> Iterator[Edit]:
+    """Yield the removal of the selector by name with which a policy holds the template; without it, the first one claims."""
+    selectors = (holder.get("spec") or {}).get("resourceSelectors") or []
+    found = [
+        index
+        for index, each in enumerate(selectors)
+        if isinstance(each, Mapping) and not miss_of(each, template)
+    ]
+    if len(found) == 1 and len(selectors) > 1 and selectors[found[0]].get("name"):
+        yield context.make(
+            Side.POLICY, "releaseTemplate", ref_of(holder), Action.REMOVE,
+            ("spec", "resourceSelectors", found[0]), extra=-1.1,
+            text=f"remove the selector of {template.kind} {template.name} from {name_of(holder)}",
+        )  # fmt: skip
+
+
+def _priority(policy: Mapping[str, object]) -> int:
+    spec = policy.get("spec")
+    found = spec.get("priority") if isinstance(spec, Mapping) else None
+    return found if isinstance(found, int) else 0

@@ -1,0 +1,45 @@
+"""Edits for a placement that a FederatedResourceQuota refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from karmada_advisor.whynot.edits import Action, Edit, Side
+from karmada_advisor.whynot.quantities import amounts_of
+from karmada_advisor.whynot.quotas import shown, times_left, usage_of
+from karmada_advisor.whynot.vocabulary import capacity
+from karmada_advisor.whynot.vocabulary.context import Context
+from karmada_scheduler.api.binding import TargetCluster
+
+
+def proposals(context: Context) -> Iterator[Edit]:
+    """Yield as many replicas as the quotas allow, a higher limit, and smaller requests."""
+    yield from _fewer_replicas(context)
+    refused = context.outcome.scheduled.refused
+    if refused is not None:
+        limit, wanted = (shown(refused.resource, each) for each in (refused.limit, refused.requested))
+        yield context.make(
+            Side.QUOTA, "raiseQuota", refused.quota, Action.SET, ("spec", "overall", refused.resource), value=wanted, extra=-0.5,
+            text=f"raise {refused.resource} of the quota {refused.quota.name} to {wanted} ({limit} now)",
+        )  # fmt: skip
+    yield from capacity.requests(context)
+
+
+def _fewer_replicas(context: Context) -> Iterator[Edit]:
+    binding, objects = context.binding, context.objects
+    base = binding.spec.replicas
+    if binding.spec.components or base < 2:
+        return
+    one = usage_of(binding, [TargetCluster("", 1)])
+    quotas = objects.quotas_with(context.outcome.patched.manifests)
+    most = times_left(quotas, objects.key.namespace, objects.usage, one)
+
+    def build(amount: int) -> Edit:
+        return context.make(
+            Side.WORKLOAD, "setReplicas", objects.ref, Action.SET, ("spec", "replicas"), value=amount,
+            text=f"{amount} replicas ({base} now)", extra=-0.5,
+        )  # fmt: skip
+
+    present = sum(each.replicas for each in binding.spec.clusters)
+    amounts = [most] if most is not None and present < most < base else []  # no replica that runs is stopped
+    yield from amounts_of(build, "replicas", base=base, amounts=amounts)

@@ -1,0 +1,288 @@
+"""The records of decisions of one process: the recorder, the address that serves them, and the decision log."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from karmada_scheduler import __version__
+from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.app.host import Host
+from karmada_scheduler.app.state import State
+from karmada_scheduler.config import features, yaml_file
+from karmada_scheduler.config.options import Options
+from karmada_scheduler.estimator.estimation import Estimation
+from karmada_scheduler.framework.extension_points import Point
+from karmada_scheduler.framework.profile.profiles import Profiles
+from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
+from karmada_scheduler.http_server.request_guard import Access
+from karmada_scheduler.metrics.explain import UNLOGGED
+from karmada_scheduler.records.cluster_changes import ClusterChanges
+from karmada_scheduler.records.endpoints import Endpoints
+from karmada_scheduler.records.full_decisions import FullDecisions
+from karmada_scheduler.records.log_file import DecisionLog
+from karmada_scheduler.records.record import Process, encode, timestamp
+from karmada_scheduler.records.record_store import RecordStore
+from karmada_scheduler.records.recorder import Recorder
+from karmada_scheduler.scheduler.unplaced import GATED, WAITING
+
+log = logging.getLogger(__name__)
+
+MAX_RECORDS: Final = 20_000
+_FULL_SHARE: Final = 0.25
+"""The part of the memory that full decisions may take."""
+_IDLE_SECONDS: Final = 1.0
+"""How long records wait for an idle moment of the scheduling loop."""
+_LISTED: Final = 100
+"""Bindings and clusters in a list of the state."""
+
+
+class Explain:
+    """The parts of a process that records decisions.
+
+    Attributes:
+        recorder: Makes the records.
+        clusters: When clusters changed.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        host: Host,
+        state: State,
+        profiles: Profiles,
+        *,
+        identity: str,
+        estimation: Estimation | None,
+        refusal: Callable[[BindingKey], tuple[str, str, float | None] | None],
+        now: Callable[[], float],
+    ) -> None:
+        """Build everything; ``start`` opens the file and the listener.
+
+        Args:
+            options: The validated command line; records are enabled.
+            host: The process.
+            state: The caches and queues.
+            profiles: The plugins by scheduler name.
+            identity: The name of the process in the Lease.
+            estimation: The estimators in the member clusters; None if that is off.
+            refusal: Returns plugin, reason and remaining seconds of the last proposal of a Reconsider plugin about a
+                binding, None if none was refused; called in the thread of the server.
+            now: The time of day in seconds since 1970.
+        """
+        chosen = options.explain
+        self._elects = options.leader_election.enabled
+        self._host = host
+        self._state = state
+        self._estimation = estimation
+        self._refusal = refusal
+        self._name = _pod(identity)
+        self._now = now
+        self._configuration = Configuration(options, profiles)
+        self._store = RecordStore(max_bytes=chosen.memory, max_records=MAX_RECORDS)
+        self._full = FullDecisions(max_bytes=int(chosen.memory * _FULL_SHARE))
+        metrics = host.metrics.explain
+        metrics.expose(memory=lambda: self._store.size + self._full.size, bindings=self._store.__len__)
+        self.clusters: Final = ClusterChanges(now)
+        self._log = None
+        if chosen.decision_log is not None:
+            self._log = DecisionLog(
+                chosen.decision_log,
+                on_lost=metrics.lost.labels(UNLOGGED).inc,
+                on_error=metrics.errors.labels("log").inc,
+            )
+        self.recorder: Final = Recorder(
+            process=Process(
+                name=self._name,
+                config=self._configuration.hash,
+                oldest_summary=self.clusters.oldest_summary,
+                uses_estimators=estimation is not None,
+            ),
+            store=self._store,
+            full=self._full,
+            write_line=self._log.write if self._log is not None else None,
+            metrics=metrics,
+            clock=host.environment.clock,
+            now=now,
+            idle=partial(state.queue.wait_idle, timeout=_IDLE_SECONDS),
+        )
+        state.bindings.add_listener(self.recorder.binding_changed)
+        self._server: ReadOnlyServer | None = None
+        if chosen.address:
+            self._server = ReadOnlyServer(
+                chosen.address,
+                Endpoints(
+                    process=self._name,
+                    started=now(),
+                    store=self._store,
+                    full=self._full,
+                    leader=self._leader,
+                    state=self._process_state,
+                    queue_state=self._queue_state,
+                    cluster_times=self.clusters.times,
+                ).routes(),
+                access=Access(hosts=frozenset(chosen.allowed_hosts)),
+                on_response=lambda status: metrics.requests.labels(str(status)).inc(),
+                on_error=metrics.errors.labels("serve").inc,
+            )
+
+    async def start(self) -> None:
+        """Open the decision log, and listen. Raises ListenError."""
+        if self._log is not None:
+            self._log.start()
+        if self._server is not None:
+            await self._host.supervisor.run(self._server.start())
+
+    async def close(self) -> None:
+        """Close the listener, and write what is left of the decision log."""
+        if self._server is not None:
+            await self._host.supervisor.run(self._server.stop())
+        if self._log is not None:
+            await self._host.environment.in_thread(self._log.close, name="close decision log")
+
+    def _leader(self) -> str | None:
+        """Return None if this process leads, else the process that does, "" if it is not known."""
+        if not self._elects or self._host.supervisor.leading:
+            return None
+        elector = self._host.elector
+        return _pod(elector.holder) if elector is not None else ""
+
+    def _queue_state(self, key: BindingKey) -> Mapping[str, Any]:
+        """Return where a binding is: gated, waiting at Permit, or in a set of the queue. Runs in the thread of the server."""
+        found = self._state.queue.state_of(key)
+        state = found.state
+        if key in self._state.gate.gated:
+            state = GATED
+        elif any(each.binding.key == key for each in self._state.waiting.all()):
+            state = WAITING
+        fields: dict[str, Any] = {"state": state or None, "dueInSeconds": _rounded(found.due_in)}
+        if state == found.state and found.waited is not None:
+            fields |= {"before": found.before, "waitedSeconds": _rounded(found.waited)}
+            if found.priority is not None:
+                fields["priority"] = found.priority
+        refusal = self._refusal(key)
+        if refusal is not None:
+            plugin, reason, due_in = refusal
+            fields["proposal"] = {"plugin": plugin, "reason": reason, "dueInSeconds": _rounded(due_in)}
+        return fields
+
+    def _process_state(self) -> Mapping[str, Any]:
+        """Return the state that the API server does not have. Runs in the thread of the server, on copies."""
+        state = self._state
+        gated, waiting = list(frozenset(state.gate.gated)), list(state.waiting.all())
+        fields: dict[str, Any] = {
+            "version": __version__,
+            "at": timestamp(self._now()),
+            "configuration": self._configuration.fields(),
+            "clusters": len(state.clusters),
+            "queue": {
+                "due": len(state.queue),
+                "delayed": state.queue.delayed,
+                "processing": state.queue.processing,
+            },
+            "gated": _listed(gated),
+            "waitingAtPermit": _listed([each.binding.key for each in waiting]),
+            "records": {
+                "bindings": len(self._store),
+                "bytes": self._store.size,
+                "full": len(self._full),
+                "fullBytes": self._full.size,
+                "waiting": self.recorder.waiting(),
+            },
+        }
+        if state.assumed is not None:
+            fields["assumedPlacements"] = {
+                "bindings": len(state.assumed),
+                "byCluster": dict(sorted(state.assumed.counts().items())[:_LISTED]),
+            }
+        if self._estimation is not None:
+            fields["estimators"] = self._estimation.connections.count_by_state()
+        return fields
+
+
+def _pod(identity: str) -> str:
+    """Return the name of the Pod, or of the machine, from an identity in the Lease."""
+    return identity.rpartition("_")[0] or identity
+
+
+def _listed(keys: list[BindingKey]) -> dict[str, Any]:
+    return {"count": len(keys), "bindings": [f"{each.kind}/{each}" for each in sorted(keys)[:_LISTED]]}
+
+
+class Configuration:
+    """The configuration that decisions depend on, and a hash over it."""
+
+    def __init__(self, options: Options, profiles: Profiles) -> None:
+        """Take the flags, and the profiles, which change when a plugin file does."""
+        self._options = options
+        self._profiles = profiles
+        self._file = options.config.read_bytes() if options.config is not None else b""
+        self._shown_file = _without_extenders(self._file)
+        self._frameworks: list[tuple[str, Framework]] = []
+        self._hash = ""
+        self.hash()
+
+    def hash(self) -> str:
+        """Return a hash over gates, plugins and their arguments; plugins are compared by name and file."""
+        frameworks = self._profiles.items()
+        if frameworks != self._frameworks:
+            text = encode(self.fields(with_hash=False))
+            folders = self._options.plugin_dirs
+            files = [(file.name, _content(file)) for each in folders for file in sorted(each.glob("*.py"))]
+            self._hash = hashlib.sha256(repr((text, self._file, files)).encode()).hexdigest()[:12]
+            self._frameworks = frameworks
+        return self._hash
+
+    def fields(self, *, with_hash: bool = True) -> dict[str, Any]:
+        """Return the configuration as JSON values."""
+        options = self._options
+        fields = {
+            "featureGates": {name: options.feature_gates.enabled(name) for name in sorted(features.KNOWN)},
+            "plugins": list(options.plugins),
+            "pluginDirs": [str(folder) for folder in options.plugin_dirs],
+            "config": str(options.config) if options.config is not None else None,
+            "file": self._shown_file,
+            "schedulerName": options.scheduler_name,
+            "enableEmptyWorkloadPropagation": options.enable_empty_workload_propagation,
+            "estimatorFailurePolicy": options.estimators.failure_policy
+            if options.estimators.enabled
+            else None,
+            "profiles": [_profile(name, framework) for name, framework in self._profiles.items()],
+        }
+        return fields | ({"hash": self._hash} if with_hash else {})
+
+
+def _without_extenders(content: bytes) -> Mapping[str, Any] | None:
+    """Return a configuration file as data, without the extenders, whose keys may stand in it; None without a file."""
+    found = yaml_file.parse(content) if content else None
+    if not isinstance(found, Mapping):
+        return None
+    return {str(name): value for name, value in found.items() if name != "extenders"}
+
+
+def _content(file: Path) -> bytes:
+    """Return the content of a file, b"" if it was removed meanwhile or cannot be read."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+def _profile(name: str, framework: Framework) -> dict[str, Any]:
+    plugins = framework.plugins
+    points = {point.value: [each.name for each in plugins.at(point)] for point in Point}
+    return {
+        "schedulerName": name,
+        "plugins": {point: names for point, names in points.items() if names},
+        "weights": dict(plugins.weights),
+        "extenders": len(framework.extenders),
+    }
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 1)

@@ -1,0 +1,1 @@
+"""Decides without a control plane: what the scheduler would do with bindings, in the order of its queue."""

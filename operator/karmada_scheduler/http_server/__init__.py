@@ -1,0 +1,1 @@
+"""The HTTP server of the process: health, metrics, and records of decisions."""

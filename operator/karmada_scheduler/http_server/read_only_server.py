@@ -1,0 +1,335 @@
+"""An HTTP server that is read by people and tools, not by the platform: no request has an effect, everything is bounded.
+
+Its address is a loopback address. ``kubectl port-forward`` reaches it, so the right to forward ports of a Pod is the right to
+read. A page of another origin cannot read it: the ``Host`` header must be a name of this machine, which a page behind a
+rebound DNS name does not send, and no response permits another origin. It cannot make the server work either
+(``process.request_guard``). A POST is a question that is too long for an address.
+
+The scheduler runs it in the supervisor's event loop, and ``karmada-pyscheduler web`` in a thread of its own. Responses are
+written in parts, with pauses, so that a reader that is slow or reads nothing costs a connection for some seconds and no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+from urllib.parse import parse_qsl
+
+from aiohttp import web
+
+from karmada_scheduler.http_server.messages import (
+    AsyncHandler,
+    Document,
+    Handler,
+    ProblemPage,
+    Request,
+    Response,
+)
+from karmada_scheduler.http_server.request_guard import MAX_BODY, Access, Limits, RequestGuard
+from karmada_scheduler.http_server.server import ListenError
+
+log = logging.getLogger(__name__)
+
+MAX_CONNECTIONS: Final = 32
+MAX_STREAMS: Final = 16
+"""Connections, and those of them whose response does not end by itself."""
+
+_WRITE_SECONDS: Final = 10.0
+"""How long a reader may take for a part of a response."""
+_IDLE_SECONDS: Final = 10.0
+"""How long a connection may be open without a complete request."""
+_LEAST_BYTES: Final = 2**16
+"""What a reader takes of a response in that time at least."""
+_BODY_SECONDS: Final = 10.0
+"""How long a reader may take for the body of a POST."""
+_MAX_FIELDS: Final = 100
+_FORM: Final = "application/x-www-form-urlencoded"
+_LINGER_SECONDS: Final = 1.0
+"""How long the body of a refused request is read and dropped, so that the reader gets the response."""
+
+_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "Server": "karmada-pyscheduler",
+}
+_COMPRESSED_BYTES: Final = 1024
+"""Bodies of at least this size are compressed if the reader accepts it."""
+
+
+_LOOPBACK_ONLY: Final = Access()
+_FEW: Final = Limits()
+
+
+class ReadOnlyServer:
+    """One listener."""
+
+    def __init__(
+        self,
+        address: str,
+        routes: Mapping[str, Handler | AsyncHandler],
+        *,
+        posts: Mapping[str, AsyncHandler] | None = None,
+        always: frozenset[str] = frozenset(),
+        access: Access = _LOOPBACK_ONLY,
+        limits: Limits = _FEW,
+        name: str = "explain",
+        problem_page: ProblemPage | None = None,
+        on_response: Callable[[int], None] = lambda _: None,
+        on_error: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Prepare; ``start`` listens.
+
+        Args:
+            address: ``host:port``.
+            routes: Handlers by path; ``{name}`` in a path stands for one part of it.
+            posts: Handlers of POST requests with the fields of a form.
+            always: Paths that are answered whatever the number of requests and connections: those of probes.
+            access: Who may read.
+            limits: How many requests are answered.
+            name: Of the server, for its log line.
+            problem_page: Makes the pages of refusals for browsers; None for JSON only.
+            on_response: Gets the status of each response.
+            on_error: Called when a handler fails.
+        """
+        self._address = address
+        self._routes = routes
+        self._posts = posts or {}
+        self._always = always
+        self._access = access
+        self._limits = limits
+        self._name = name
+        self._problem_page = problem_page
+        self._on_response = on_response
+        self._on_error = on_error
+        self._streams: set[asyncio.Task[object]] = set()
+        self._busy: set[object] = set()
+        self._runner: web.AppRunner | None = None
+        self._sweeper: asyncio.Task[None] | None = None
+        self._guard: RequestGuard | None = None
+
+    async def start(self) -> None:
+        """Listen; ListenError has the address that is in use or not local."""
+        self._guard = RequestGuard(self._access, self._limits, asyncio.get_running_loop().time)
+        app = web.Application(middlewares=[self._checked], client_max_size=MAX_BODY)
+        for path, handler in self._routes.items():
+            app.router.add_get(path, self._handle(handler), allow_head=False)
+        for path, handler in self._posts.items():
+            app.router.add_post(path, self._handle(handler))
+        app.on_response_prepare.append(_add_headers)
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            handle_signals=False,
+            handler_cancellation=True,  # a stream that sends nothing would not notice that its reader has gone
+            shutdown_timeout=0.5,
+            lingering_time=_LINGER_SECONDS,
+        )
+        await self._runner.setup()
+        host, _, port = self._address.rpartition(":")
+        try:
+            await web.TCPSite(self._runner, host.strip("[]"), int(port), backlog=MAX_CONNECTIONS).start()
+        except OSError as error:
+            raise ListenError(f"cannot listen on {self._address}: {error.strerror or error}") from error
+        self._sweeper = asyncio.create_task(self._sweep(), name="close idle readers")
+        log.info("Starting %s server on %s", self._name, self._address)
+
+    async def stop(self) -> None:
+        """Close the listener and its connections."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for stream in self._streams:
+            stream.cancel()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    @web.middleware
+    async def _checked(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Refuse requests that must not be answered, and count responses."""
+        self._busy.add(request.protocol)
+        try:
+            response = self._refusal(request) or await self._unauthorized(request) or await handler(request)
+        except web.HTTPException as refusal:
+            response = self._problem(request, refusal.status, refusal.reason)
+            if "Allow" in refusal.headers:
+                response.headers["Allow"] = refusal.headers["Allow"]
+            if request.can_read_body:
+                response.force_close()
+        except Exception:
+            self._on_error()
+            log.exception("Cannot answer %s", request.path[:200])
+            response = self._problem(request, 500, "internal error")
+        finally:
+            self._busy.discard(request.protocol)
+        self._on_response(response.status)
+        return response
+
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        assert self._guard is not None  # made at the start
+        refused = self._guard.refusal(
+            request.method,
+            request.headers,
+            has_body=bool(
+                request.content_length
+                or "Transfer-Encoding" in request.headers
+                or "Upgrade" in request.headers
+            ),
+            content_length=request.content_length or 0,
+            is_limited=request.path not in self._always,
+        )
+        if refused is not None:
+            response = _problem(refused.status, refused.text, close=refused.close)
+            response.headers.update(refused.headers)
+            return response
+        server = self._runner.server if self._runner is not None else None
+        if (
+            server is not None
+            and len(server.connections) > MAX_CONNECTIONS
+            and request.path not in self._always
+        ):
+            return _problem(503, "too many connections", close=True)
+        return None
+
+    async def _unauthorized(self, request: web.Request) -> web.Response | None:
+        if self._access.authorize is None:
+            return None
+        refused = await self._access.authorize(request.headers.get("Authorization", ""))
+        return None if refused is None else self._problem(request, *refused)
+
+    def _problem(self, request: web.Request, status: int, text: str) -> web.Response:
+        if self._problem_page is None or "text/html" not in request.headers.get("Accept", ""):
+            return _problem(status, text)
+        return web.Response(
+            body=self._problem_page(status, text), status=status, content_type="text/html", charset="utf-8"
+        )
+
+    def _handle(
+        self, handler: Handler | AsyncHandler
+    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            found = handler(
+                Request(
+                    request.match_info,
+                    dict(request.query),
+                    request.path_qs,
+                    await _form(request) if request.method == "POST" else {},
+                    request.method,
+                    _requester(request),
+                )
+            )
+            answer = found if isinstance(found, Response) else await found
+            if isinstance(answer, Document):
+                return _whole(answer)
+            if not answer.is_stream:
+                return await _send(request, answer)
+            if len(self._streams) >= MAX_STREAMS:
+                return _problem(503, "too many event streams", close=True)
+            task = asyncio.current_task()
+            assert task is not None  # a handler runs in a task
+            self._streams.add(task)
+            try:
+                return await _send(request, answer)
+            finally:
+                self._streams.discard(task)
+
+        return handle
+
+    async def _sweep(self) -> None:
+        """Close connections that were without a request twice in a row, so that they do not accumulate.
+
+        A response that its reader takes goes on; a connection whose reader takes nothing is dropped with the rest of it.
+        """
+        untaken_before: dict[object, int] = {}
+        while True:
+            await asyncio.sleep(_IDLE_SECONDS)
+            server = self._runner.server if self._runner is not None else None
+            untaken: dict[object, int] = {}
+            for connection in server.connections if server is not None else ():
+                transport = connection.transport
+                if connection in self._busy or transport is None:
+                    continue
+                untaken[connection] = size = transport.get_write_buffer_size()
+                before = untaken_before.get(connection)
+                if before is None:
+                    continue
+                if not size:
+                    connection.force_close()
+                elif before - size < _LEAST_BYTES:
+                    transport.abort()
+            untaken_before = untaken
+
+
+async def _form(request: web.Request) -> Mapping[str, str]:
+    """Return the fields of a form; of one that is repeated, the last.
+
+    Raises:
+        HTTPException: The body is no form, it is too large, or it does not arrive.
+    """
+    if request.content_type != _FORM:
+        raise web.HTTPUnsupportedMediaType(reason=f"expected a form ({_FORM})")
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            body = await request.read()
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MAX_FIELDS))
+    except TimeoutError:
+        raise web.HTTPRequestTimeout(reason="the body has not arrived") from None
+    except ValueError as error:  # no UTF-8, or too many fields
+        raise web.HTTPBadRequest(reason="the body is no form") from error
+
+
+def _requester(request: web.Request) -> str:
+    headers = request.headers
+    return f"{request.remote} {headers.get('X-Forwarded-For', '')} {hash(headers.get('Authorization', ''))}"
+
+
+async def _send(request: web.Request, answer: Response) -> web.StreamResponse:
+    response = web.StreamResponse(status=answer.status)
+    response.content_type = answer.content_type
+    response.charset = "utf-8"
+    await response.prepare(request)
+    try:
+        async for part in answer.body:
+            async with asyncio.timeout(_WRITE_SECONDS):
+                await response.write(part)
+        async with asyncio.timeout(_WRITE_SECONDS):
+            await response.write_eof()
+    except (TimeoutError, ConnectionError):
+        # The reader has gone, or takes nothing: drop the connection with the data that it has not taken.
+        if request.transport is not None:
+            request.transport.abort()
+    return response
+
+
+def _whole(answer: Document) -> web.Response:
+    response = web.Response(
+        body=answer.body,
+        status=answer.status,
+        content_type=answer.content_type,
+        charset="utf-8",
+        headers=answer.headers,
+    )
+    if len(answer.body) >= _COMPRESSED_BYTES:
+        response.enable_compression()
+    return response
+
+
+async def _add_headers(_: web.BaseRequest, response: web.StreamResponse) -> None:
+    for name, value in _HEADERS.items():
+        response.headers.setdefault(name, value)
+    response.headers["Server"] = _HEADERS["Server"]
+
+
+def _problem(status: int, text: str, *, close: bool = False) -> web.Response:
+    response = web.json_response({"error": {"message": text}}, status=status)
+    if close:
+        response.force_close()
+    return response
