@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from karmada_advisor.explain.model import Stage
+from karmada_scheduler import command
 from tests.explain.fleet import failed_billing, fleet, manifests, placed_checkout
 
 ROOT = Path(__file__).parents[2]
