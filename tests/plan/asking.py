@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from karmada_advisor.claims.quota import read_quota
 from karmada_advisor.explain.model import Target
 from karmada_advisor.plan.change import Draft
-from karmada_advisor.plan.decide import Rules
 from karmada_advisor.plan.inputs import PlanInputs
 from karmada_advisor.plan.lint_selectors import TemplatesKnown
 from karmada_advisor.plan.model import BindingPlan, Effect, Plan
 from karmada_advisor.plan.objects import Objects
 from karmada_advisor.plan.planner import make_plan
 from karmada_advisor.state.schedulers import Schedulers
-from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.core.available_replicas import Estimators
-from karmada_scheduler.core.schedule import SchedulingAlgorithm
-from karmada_scheduler.dryrun.state import SimulatedBindings
-from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.dryrun.frameworks import Frameworks
+from karmada_scheduler.dryrun.objects import ShownObjects
+from karmada_scheduler.dryrun.workloads import Workloads
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, framework
 
 Change = Callable[[Draft], object]
@@ -31,28 +27,10 @@ Manifest = Mapping[str, Any]
 NOW = "2026-11-22T14:20:07Z"
 
 
-def rules(gates: FeatureGates | None = None) -> Rules:
+def rules(gates: FeatureGates | None = None) -> DryRun:
     """Return a configuration with the in-tree plugins."""
     gates = gates or FeatureGates()
-    known, plugins = SimulatedBindings(()), framework(gates=gates)
-    estimators = (GeneralEstimator(gates),)
-    peers = known if gates.enabled("WorkloadAffinity") else None
-    algorithm = SchedulingAlgorithm(gates, estimators, peers=peers, stored=known.get)
-
-    def show(_snapshot: Snapshot, bindings: Sequence[Binding]) -> None:
-        known.replace(bindings)
-
-    return Rules(
-        gates,
-        lambda _: plugins,
-        algorithm,
-        Estimators(estimators),
-        None,
-        lambda _: WorkloadAnswer(problem="none"),
-        show,
-        known.place,
-        peers=peers,
-    )
+    return DryRun(gates, ShownObjects(Workloads(None)), Frameworks.only(framework(gates=gates)))
 
 
 def gate(name: str, value: bool = True) -> FeatureGates:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -15,13 +15,14 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load
 from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.forecast import Simulation
+from karmada_scheduler.dryrun.frameworks import Frameworks
+from karmada_scheduler.dryrun.objects import ShownObjects
 from karmada_scheduler.dryrun.result import SimulationResult
-from karmada_scheduler.dryrun.state import SimulatedBindings
-from karmada_scheduler.dryrun.workloads import NONE_GIVEN
+from karmada_scheduler.dryrun.workloads import Workloads
 from karmada_scheduler.extenders.http_extender import HttpExtender
-from karmada_scheduler.framework import Plugin
-from karmada_scheduler.framework.cycle import no_workload
+from karmada_scheduler.framework import Plugin, Snapshot
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.testing import framework, gates
 from tests.fake_apiserver.objects import DUPLICATED
@@ -72,20 +73,15 @@ class DecisionCore:
             version: Of the plugins.
             extenders_score: Whether the scores of extenders count.
         """
-        simulation = Simulation(
-            clusters,
-            framework_of=lambda _: self._framework(version, extenders_score),
-            gates=self._setup.gates,
-            known=SimulatedBindings([binding]),
-            empty_workload_propagation=False,
-            workload_of=lambda _: NONE_GIVEN,
-            stored_workload=no_workload,
+        dry_run = DryRun(
+            self._setup.gates,
+            ShownObjects(Workloads(None)),
+            Frameworks.only(self._framework(version, extenders_score)),
+            session=HealthyEstimator() if self._setup.estimators else None,
         )
-        if self._setup.estimators:
-            algorithm = simulation._algorithm
-            decide = partial(algorithm.decide, session=HealthyEstimator())
-            algorithm.decide = decide  # type: ignore[method-assign]
-        (result,) = simulation.run([binding])
+        snapshot = Snapshot.of(clusters)
+        dry_run.objects.show(snapshot, [binding])
+        (result,) = Simulation(dry_run, snapshot).run([binding])
         return result
 
     def explains(self, before: Any, after: Targets, clusters: Sequence[Cluster]) -> bool:

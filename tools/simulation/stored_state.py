@@ -9,8 +9,13 @@ from typing import Any, Final
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.dryrun.forecast import simulate
+from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.dryrun.forecast import Simulation
+from karmada_scheduler.dryrun.frameworks import Frameworks
+from karmada_scheduler.dryrun.objects import ShownObjects
 from karmada_scheduler.dryrun.result import SimulationResult
+from karmada_scheduler.dryrun.workloads import Workloads
+from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.testing import framework
 
@@ -24,7 +29,10 @@ def targets(manifest: Any) -> dict[str, int]:
 
 def decide(binding: Binding, clusters: Iterable[Cluster]) -> SimulationResult:
     """Return the stable decision about a binding."""
-    (result,) = simulate([binding], clusters, framework_of=lambda _: _framework(), gates=_GATES)
+    dry_run = DryRun(_GATES, ShownObjects(Workloads(None)), Frameworks.only(_framework()))
+    snapshot = Snapshot.of(clusters)
+    dry_run.objects.show(snapshot, [binding])
+    (result,) = Simulation(dry_run, snapshot).run([binding])
     return result
 
 

@@ -223,8 +223,8 @@ def proposal_of(
                 hold_of=stored_holds(
                     sources.schedulers(running(arguments)),
                     knows_quotas=False,
-                    has_guards=rules.has_guards,
-                    has_own_plugins=rules.has_own_plugins and not rules.missing,
+                    has_guards=rules.frameworks.has_guards,
+                    has_own_plugins=rules.frameworks.has_own_plugins and not rules.frameworks.missing,
                 ),
                 fingerprint=hashed,
                 source=sources.source,

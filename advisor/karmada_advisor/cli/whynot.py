@@ -12,15 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any, Final
 
 from karmada_advisor.cli.explain import add_output_arguments, style_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster
 from karmada_advisor.explain.explain import fleet_of
-from karmada_advisor.explain.inputs import ExplainInputs, as_new
+from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Cause, Provenance, Stage, Tense
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.explain.policies import Template
@@ -31,13 +29,11 @@ from karmada_advisor.sources import capture, rules
 from karmada_advisor.sources import objects as objects_source
 from karmada_advisor.sources.bindings import possible_keys
 from karmada_advisor.sources.configurations import alternatives
-from karmada_advisor.sources.objects import NoAnswerError, Objects, gather, workload_reader
+from karmada_advisor.sources.inputs import Explaining, explaining
+from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
 from karmada_advisor.sources.remedies import editable
-from karmada_advisor.sources.rules import Frameworks
-from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.sources.times import seconds
 from karmada_advisor.state.reading import state_of
-from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.views.fields import as_json, as_yaml, why_not_cluster_fields, why_not_fields
 from karmada_advisor.views.layout import Style
 from karmada_advisor.views.printable import printable, with_printable_texts
@@ -53,11 +49,7 @@ from karmada_advisor.whynot.unclaimed import answer_unclaimed
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config import features
-from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.config.problems import ConfigError
-from karmada_scheduler.core.available_replicas import Estimators
 from karmada_scheduler.framework.profile.factory import Registration
-from karmada_scheduler.framework.snapshot import Snapshot
 
 ANSWERED: Final = 0
 NONE_FOUND: Final = 1
@@ -65,6 +57,8 @@ NO_ANSWER: Final = 2
 
 _SEARCH_SECONDS: Final = 2.0
 _CLUSTER_SECONDS: Final = 30.0
+_NO_BINDING: Final = Binding(BindingKey(RESOURCE_BINDING, "", ""))
+"""Where only the clusters matter."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -162,7 +156,7 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
     """
     _check_question(arguments)
     try:
-        gates = features.parse(arguments.feature_gates)
+        features.parse(arguments.feature_gates)
     except ValueError as error:
         raise NoAnswerError(f"--feature-gates: {error}") from error
     keys = possible_keys(arguments.name, arguments.namespace) if arguments.name else []
@@ -174,11 +168,11 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
     template = objects.unclaimed_template(arguments.name, arguments.namespace, keys) if keys else None
     if template is not None:
         return _unclaimed(arguments, objects, template)
-    with asking(arguments, objects, gates, own) as session, _without_collection():
+    with asking(arguments, objects, own) as session, _without_collection():
         if arguments.of_cluster:
-            text, is_good = session.of_cluster(gates)
+            text, is_good = session.of_cluster()
         else:
-            text, is_good = session.of_binding(gates, objects.find(keys).key)
+            text, is_good = session.of_binding(objects.find(keys).key)
     if objects.problems:
         return text, NO_ANSWER
     return text, ANSWERED if is_good else NONE_FOUND
@@ -197,29 +191,19 @@ def _unclaimed(arguments: argparse.Namespace, objects: Objects, template: Templa
 
 
 @contextmanager
-def asking(
-    arguments: argparse.Namespace, objects: Objects, gates: FeatureGates, own: Sequence[Registration]
-) -> Iterator[Session]:
+def asking(arguments: argparse.Namespace, objects: Objects, own: Sequence[Registration]) -> Iterator[Session]:
     """Provide what answers questions about objects.
 
     Args:
         arguments: With all flags of the command.
         objects: What was read.
-        gates: The feature gates of the flags.
         own: The plugins of a main program of the user's own.
 
     Raises:
         NoAnswerError: The configuration or a plugin cannot be used.
     """
-    scheduler = SimulatedScheduler(
-        gates, arguments, objects.workloads, read_workloads=workload_reader(arguments, objects)
-    )
-    try:
-        with rules.configured(arguments, gates, own, handle_for=scheduler.handle_for) as frameworks:
-            scheduler.use(frameworks)
-            yield Session(arguments, objects, scheduler, frameworks, own)
-    except ConfigError as unusable:
-        raise NoAnswerError("\n".join(str(each) for each in unusable.problems)) from unusable
+    with explaining(arguments, objects, own) as using:
+        yield Session(arguments, using, own)
 
 
 def _check_question(arguments: argparse.Namespace) -> None:
@@ -256,19 +240,12 @@ class Session:
     """The objects and rules of one call of the command."""
 
     arguments: argparse.Namespace
-    objects: Objects
-    scheduler: SimulatedScheduler
-    frameworks: Frameworks
+    using: Explaining
     own: Sequence[Registration]
 
-    @cached_property
-    def schedulers(self) -> Schedulers:
-        """Which schedulers exist, as far as the objects tell."""
-        return self.objects.schedulers()
-
-    def of_binding(self, gates: FeatureGates, key: BindingKey) -> tuple[str, bool]:
+    def of_binding(self, key: BindingKey) -> tuple[str, bool]:
         """Return the answer about one binding, and whether it is good."""
-        found = self.ask(gates, key)
+        found = self.ask(key)
         text = _written(
             self.arguments,
             why_not_fields(found),
@@ -276,16 +253,16 @@ class Session:
         )
         return text, found.holds or bool(found.remedies)
 
-    def ask(self, gates: FeatureGates, key: BindingKey) -> WhyNot:
+    def ask(self, key: BindingKey) -> WhyNot:
         """Return the answer about one binding."""
-        arguments, objects = self.arguments, self.objects
-        edited = self._editable(gates, key, self.scheduler)
+        arguments = self.arguments
+        edited = _editable(self.using, key)
         binding = edited.bindings[edited.ref][1]
 
         def causes(root: Outcome) -> list[Cause]:
             snapshot = edited.snapshot
-            self.scheduler.show(snapshot, objects.bindings)
-            inputs = self._inputs(binding, snapshot, gates)
+            self.using.show(snapshot)
+            inputs = self.using.inputs_of(binding, snapshot)
             situation = Situation(inputs, None if arguments.as_new else root.scheduled.decision)
             return _causes(
                 situation,
@@ -294,7 +271,7 @@ class Session:
                 of_binding=arguments.off or not arguments.cluster,
             )
 
-        inputs = self._inputs(binding, edited.snapshot, gates)
+        inputs = self.using.inputs_of(binding, edited.snapshot)
         return answer(
             edited,
             Question(arguments.cluster, _goal(arguments)),
@@ -312,25 +289,14 @@ class Session:
         Raises:
             NoAnswerError: The decision reads other bindings, which may not be listed.
         """
-        if not self.objects.unlisted:
+        if not self.using.objects.unlisted:
             return []
-        if self.scheduler.is_coupled:
+        if self.using.dry_run.is_coupled:
             raise NoAnswerError(
                 "without the permission to list bindings there is no answer: decisions read other bindings because "
                 "of a feature gate or a plugin"
             )
         return ["Bindings may not be listed, so it is not known how many others the changes concern."]
-
-    def _editable(self, gates: FeatureGates, key: BindingKey, scheduler: SimulatedScheduler) -> ObjectSet:
-        return editable(
-            self.objects,
-            key,
-            gates,
-            scheduler,
-            bindings=self.objects.bindings,
-            as_new=self.arguments.as_new,
-            schedulers=self.schedulers,
-        )
 
     def _by_configuration(self, edited: ObjectSet, root: Outcome) -> list[Remedy]:
         """Return the single changes of the configuration that reach the goal, each decided by a scheduler with it."""
@@ -339,20 +305,10 @@ class Session:
         refusing = blocker.code if blocker is not None and blocker.step is Step.FILTER else ""
         for each in alternatives(arguments, edited.gates, refusing):
             changed = each.applied(arguments)
-            gates = features.parse(changed.feature_gates)
-            scheduler = SimulatedScheduler(
-                gates,
-                changed,
-                self.objects.workloads,
-                read_workloads=workload_reader(arguments, self.objects),
-            )
             try:
-                with rules.configured(
-                    changed, gates, self.own, handle_for=scheduler.handle_for, say=_ignored
-                ) as frameworks:
-                    scheduler.use(frameworks)
-                    outcome = self._editable(gates, edited.key, scheduler).outcome(())
-            except ConfigError:
+                with explaining(changed, self.using.objects, self.own, say=_ignored) as using:
+                    outcome = _editable(using, edited.key).outcome(())
+            except NoAnswerError:
                 continue  # for example the last plugin cannot be disabled
             # A decision that fails leaves the placement, which may look like the goal.
             if outcome is not None and is_placed(outcome) and _goal(arguments).holds(outcome):
@@ -363,57 +319,43 @@ class Session:
                 )
         return found
 
-    def of_cluster(self, gates: FeatureGates) -> tuple[str, bool]:
+    def of_cluster(self) -> tuple[str, bool]:
         """Return the answer about all bindings that a cluster does not have; it is always good."""
-        found = self.ask_cluster(gates)
+        found = self.ask_cluster()
         fields = why_not_cluster_fields(found)
         return _written(
             self.arguments, fields, lambda style: why_not_cluster_text(with_printable_texts(found), style)
         ), True
 
-    def ask_cluster(self, gates: FeatureGates) -> WhyNotCluster:
+    def ask_cluster(self) -> WhyNotCluster:
         """Return which bindings a cluster does not have."""
-        snapshot, bindings = Snapshot.of(self.objects.clusters), self.objects.bindings
-        self.scheduler.show(snapshot, bindings)
+        using = self.using
+        using.show(using.snapshot)
         end = time.monotonic() + (self.arguments.timeout or _CLUSTER_SECONDS)
         return why_not_cluster(
             self.arguments.of_cluster,
-            bindings,
-            lambda binding: Situation(self._inputs(binding, snapshot, gates)),
+            using.objects.bindings,
+            lambda binding: Situation(using.inputs_of(binding)),
             causes_of_cluster,
-            provenance=self._provenance(self._inputs(None, snapshot, gates)),
+            provenance=self._provenance(using.inputs_of(_NO_BINDING)),
             may_go_on=lambda: time.monotonic() < end,
         )
 
     def _provenance(self, inputs: ExplainInputs) -> Provenance:
         now = at(inputs.now) if inputs.now is not None else ""
-        return Provenance(Tense.RECOMPUTED, self.objects.source, now, fleet_of(inputs))
+        return Provenance(Tense.RECOMPUTED, self.using.objects.source, now, fleet_of(inputs))
 
-    def _inputs(self, binding: Binding | None, snapshot: Snapshot, gates: FeatureGates) -> ExplainInputs:
-        """Return what a decision about a binding reads; None if only the clusters matter."""
-        scheduler, frameworks = self.scheduler, self.frameworks
-        given = binding or Binding(BindingKey(RESOURCE_BINDING, "", ""))
-        framework = frameworks.of(given) or frameworks.any
-        return ExplainInputs(
-            as_new(given) if self.arguments.as_new else given,
-            snapshot,
-            framework,
-            gates,
-            scheduler.core,
-            Estimators((scheduler.estimator,)),
-            peers=scheduler.peers,
-            empty_workload_propagation=scheduler.empty_workload_propagation,
-            workload=scheduler.workloads.of(given) if framework.needs_workload else None,
-            scheduler_names=frameworks.names,
-            binding_manifest=self.objects.manifests.get(given.key),
-            cluster_manifest=self.objects.manifests.get,
-            policies=self.objects.policies,
-            template_labels=self.objects.template_labels(given.spec.resource),
-            others=self.objects.bindings,
-            now=self.objects.at or datetime.now(UTC),
-            schedulers=self.schedulers,
-            events=self.objects.warning_events(),
-        )
+
+def _editable(using: Explaining, key: BindingKey) -> ObjectSet:
+    """Return all objects that were read, to be edited."""
+    objects = using.objects
+    return editable(
+        objects,
+        key,
+        using.scheduler,
+        bindings=objects.bindings,
+        schedulers=objects.schedulers(using.process),
+    )
 
 
 def _causes(situation: Situation, cluster: str, goal: Goal, *, of_binding: bool) -> list[Cause]:

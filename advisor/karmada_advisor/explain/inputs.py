@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -11,16 +10,15 @@ from typing import Any, Final
 from karmada_advisor.explain.process_view import ProcessView
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.state.schedulers import Schedulers
-from karmada_scheduler.api.binding import Binding, BindingStatus
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import second_after
-from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.available_replicas import Assumed, Estimators
 from karmada_scheduler.core.classify import Classification, classify
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
+from karmada_scheduler.dryrun.dry_run import DryRun, run
 from karmada_scheduler.estimator.session import EstimationSession
 from karmada_scheduler.framework.cycle import Peers
 from karmada_scheduler.framework.runtime.framework import Framework
@@ -64,7 +62,7 @@ class ExplainInputs:
         plugin_dirs: Where that process has loaded plugins from.
         rules: What ``framework`` and ``gates`` are, for people.
         others: The other bindings, as far as they were read; to find decisions that counted on the same capacity.
-        waits: Whether a decision waits for estimators in member clusters, or for plugins.
+        waits: Whether a decision waits for estimators in member clusters; asynchronous plugins are known from the framework.
     """
 
     binding: Binding
@@ -91,6 +89,23 @@ class ExplainInputs:
     rules: str = ""
     others: Sequence[Binding] = ()
     waits: bool = False
+
+    @classmethod
+    def of(cls, rules: DryRun, binding: Binding, snapshot: Snapshot) -> ExplainInputs:
+        """Return what a decision by some rules reads; the plugins of any profile if none has the binding's scheduler."""
+        framework = rules.frameworks.of(binding) or rules.frameworks.any
+        return cls(
+            binding,
+            snapshot,
+            framework,
+            rules.gates,
+            rules.algorithm,
+            rules.estimators,
+            peers=rules.peers,
+            empty_workload_propagation=rules.empty_workload_propagation,
+            workload=rules.workload_for(binding, framework),
+            scheduler_names=rules.frameworks.names,
+        )
 
     def with_binding(self, binding: Binding) -> ExplainInputs:
         """Return the inputs with another version of the binding."""
@@ -124,19 +139,10 @@ class ExplainInputs:
             assumed=self.assumed,
             workload=self.workload if self.framework.needs_workload else None,
         )
-        decision = asyncio.run(deciding) if self.waits else run_sync(deciding)
+        decision = run(deciding, waits=self.waits or self.framework.is_async)
         if isinstance(session, EstimationSession) and session.fallbacks:
             return replace(decision, fallbacks=session.fallbacks)
         return decision
-
-
-def as_new(binding: Binding) -> Binding:
-    """Return a binding as if it had never been scheduled: without clusters, status and evictions."""
-    annotations = {
-        name: value for name, value in binding.annotations.items() if name != APPLIED_PLACEMENT_ANNOTATION
-    }
-    spec = replace(binding.spec, clusters=(), graceful_eviction_tasks=())
-    return replace(binding, annotations=annotations, spec=spec, status=BindingStatus())
 
 
 def rebalanced(binding: Binding) -> Binding:

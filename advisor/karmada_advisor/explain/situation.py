@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from karmada_advisor.explain.inputs import ExplainInputs, as_new, rebalanced
+from karmada_advisor.explain.inputs import ExplainInputs, rebalanced
 from karmada_advisor.explain.model import NextState
 from karmada_advisor.explain.trace_trigger import Triggered, trace_trigger
 from karmada_advisor.explain.traces import Traces, attempt_of
@@ -16,6 +16,7 @@ from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.core.classify import Classification, ScheduleType
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.requeue_rules import is_claimed
+from karmada_scheduler.dryrun.forecast import as_new
 from karmada_scheduler.framework.diagnosis import FitError, KeptError, PluginError
 from karmada_scheduler.framework.result import Result
 

@@ -57,7 +57,7 @@ def deleted_clusters(changed: Mapping[str, ClusterChange]) -> list[str]:
 
 def _is_of_another(binding: Binding, side: Side) -> bool:
     """Return whether another scheduler decides about a binding, and the plan does not know what."""
-    return binding.spec.placement is not None and side.rules.framework_of(binding) is None
+    return binding.spec.placement is not None and side.rules.frameworks.of(binding) is None
 
 
 def _reason(each: Comparison, new: Binding, side: Side) -> str:

@@ -104,23 +104,9 @@ def _disallowed(bindings: Iterable[Binding], side: Side) -> tuple[Target, ...]:
 
 
 def _causes(binding: Binding, side: Side) -> tuple[Cause, ...]:
-    rules = side.rules
-    framework = rules.framework_of(binding)
-    if framework is None:
+    if side.rules.frameworks.of(binding) is None:
         return ()
-    inputs = ExplainInputs(
-        binding,
-        side.snapshot,
-        framework,
-        rules.gates,
-        rules.algorithm,
-        rules.estimators,
-        peers=rules.peers,
-        empty_workload_propagation=rules.empty_workload_propagation,
-        workload=rules.workload_of(binding) if framework.needs_workload else None,
-        scheduler_names=rules.scheduler_names,
-        waits=framework.is_async,
-    )
+    inputs = ExplainInputs.of(side.rules, binding, side.snapshot)
     try:
         found = causes_of_binding(Situation(inputs))
     except SchedulingError:

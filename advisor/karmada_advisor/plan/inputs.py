@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from karmada_advisor.claims.quota import Quota
 from karmada_advisor.plan.change import Draft
-from karmada_advisor.plan.decide import Rules
 from karmada_advisor.plan.lint_selectors import TemplatesKnown
 from karmada_advisor.plan.model import ChangeShown
 from karmada_advisor.plan.objects import Objects
 from karmada_advisor.plan.parsed import Known
 from karmada_advisor.state.schedulers import Schedulers
+from karmada_scheduler.dryrun.dry_run import DryRun
 
 Progress = Callable[[str, int, int], None]
 
@@ -49,9 +49,9 @@ class PlanInputs:
 
     before: Objects
     draft: Draft
-    rules: Rules
-    rules_after: Rules
-    other_mode: Callable[[], Rules] | None = None
+    rules: DryRun
+    rules_after: DryRun
+    other_mode: Callable[[], DryRun] | None = None
     rules_text: str = ""
     rule_changes: tuple[ChangeShown, ...] = ()
     evicts: bool = False

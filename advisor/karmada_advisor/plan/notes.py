@@ -69,11 +69,11 @@ def _limits(inputs: PlanInputs, found: Compared) -> Iterator[str]:
     rules = inputs.rules_after
     if rules.accounts and found.capacity:
         yield "placements that the running scheduler still assumes (SchedulingOvercommitProtection) are not known"
-    if rules.has_own_plugins and any(each.decided is not None for each in found.all.values()):
+    if rules.frameworks.has_own_plugins and any(each.decided is not None for each in found.all.values()):
         yield "Reserve, Permit, PreBind, Bind and PostBind plugins and extenders are not called"
-    if rules.missing:
+    if rules.frameworks.all_missing:
         yield (
-            f"plugins of the running scheduler are not asked, because their code is not here: {', '.join(rules.missing)} "
+            f"plugins of the running scheduler are not asked, because their code is not here: {', '.join(rules.frameworks.all_missing)} "
             "(--current-plugin-dir)"
         )
     others = Counter(
@@ -81,7 +81,7 @@ def _limits(inputs: PlanInputs, found: Compared) -> Iterator[str]:
         for each in found.all.values()
         if each.new is not None
         and each.new.spec.placement is not None
-        and rules.framework_of(each.new) is None
+        and rules.frameworks.of(each.new) is None
     )
     if others:
         named = ", ".join(f"{name} {count:,}" for name, count in others.most_common(_SHOWN))

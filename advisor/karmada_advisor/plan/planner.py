@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from karmada_advisor.explain.inputs import rebalanced
 from karmada_advisor.plan import deletions, eviction, failures, holds, triggers
 from karmada_advisor.plan.compared import Compared
-from karmada_advisor.plan.decide import Outcome, Rules, Side, grouped
+from karmada_advisor.plan.decide import Outcome, Side, grouped
 from karmada_advisor.plan.derive import derive
 from karmada_advisor.plan.effects import Comparison, same
 from karmada_advisor.plan.inputs import PlanInputs
@@ -104,8 +104,8 @@ class _Planner:
         hold_of = holds.stored_holds(
             self._inputs.schedulers,
             knows_quotas=self._inputs.quotas is not None,
-            has_guards=rules.has_guards,
-            has_own_plugins=rules.has_own_plugins and not rules.missing,
+            has_guards=rules.frameworks.has_guards,
+            has_own_plugins=rules.frameworks.has_own_plugins and not rules.frameworks.missing,
         )
         for key in {**before, **after}:
             old, new = before.get(key), after.get(key)
@@ -168,7 +168,7 @@ class _Planner:
             decisions = ((each, self._decided(side, each)) for each in grouped(bindings))
             yield from self._with_progress(decisions, phase, len(bindings))
             return
-        ordered = [(each, self._types[each.key]) for each in in_queue_order(asked, side.rules)]
+        ordered = [(each, self._types[each.key]) for each in side.rules.in_queue_order(asked)]
         made = {
             each.key: outcome
             for each, outcome in self._with_progress(side.in_order(ordered), phase, len(ordered))
@@ -297,10 +297,3 @@ class _Planner:
             else:
                 loads.keep(each.before)
         return loads.clusters()
-
-
-def in_queue_order(bindings: Iterable[Binding], rules: Rules) -> list[Binding]:
-    """Return bindings in the order of the scheduling queue: that of the input, or by priority with its gate."""
-    if not rules.gates.enabled("PriorityBasedScheduling"):
-        return list(bindings)
-    return sorted(bindings, key=lambda each: -each.spec.priority)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from karmada_advisor.plan.decide import Rules
 from karmada_advisor.plan.holds import HoldOf, nothing_holds
 from karmada_advisor.rebalance.model import Bounds, Goal
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.dryrun.dry_run import DryRun
 
 Progress = Callable[[int, int], None]
 
@@ -43,7 +43,7 @@ class Inputs:
 
     clusters: Sequence[Cluster]
     bindings: Sequence[Binding]
-    rules: Rules
+    rules: DryRun
     goal: Goal
     bounds: Bounds
     fill: str = ""

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from karmada_advisor.explain.inputs import rebalanced
-from karmada_advisor.plan.decide import NOTHING_ASSUMED, Outcome, Side, grouped
+from karmada_advisor.plan.decide import Outcome, Side, grouped
 from karmada_advisor.plan.effects import same, shift
 from karmada_advisor.rebalance.candidates import Candidates, candidates
 from karmada_advisor.rebalance.gain import Gain, gain_of
@@ -25,8 +25,9 @@ from karmada_advisor.rebalance.inputs import Inputs
 from karmada_advisor.rebalance.model import Left, Reason
 from karmada_advisor.rebalance.usage import Usage
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
-from karmada_scheduler.core.available_replicas import Assumed, with_footprint
+from karmada_scheduler.core.available_replicas import Assumed
 from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.dryrun.dry_run import NOTHING_ASSUMED
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 
 
@@ -251,8 +252,7 @@ class _Search:
         self._chosen += 1
         self._per_namespace[binding.key.namespace] += 1
         self._usage.move(binding.spec, binding.spec.clusters, after)
-        if self._inputs.rules.accounts:
-            self._assumed = with_footprint(self._assumed, binding, after)
+        self._assumed = self._inputs.rules.assuming(self._assumed, binding, after)
         self._bindings[binding.key] = replace(binding, spec=replace(binding.spec, clusters=after))
         if self._inputs.rules.is_coupled:
             self._side = Side(self._inputs.rules, self._side.snapshot, self._bindings.values())

@@ -3,36 +3,46 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.sources import rules
+from karmada_advisor.sources import rules as configurations
 from karmada_advisor.sources.objects import NoAnswerError, Objects, workload_reader
 from karmada_advisor.sources.process_rules import ProcessConfiguration, running
-from karmada_advisor.sources.rules import Frameworks
 from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.state.reading import Facts
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.config import features
-from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.problems import ConfigError
-from karmada_scheduler.core.available_replicas import Estimators
+from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.dryrun.forecast import as_new
+from karmada_scheduler.dryrun.objects import ShownObjects
+from karmada_scheduler.dryrun.workloads import Workloads
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.profile.factory import Registration
 
 
 @dataclass(frozen=True)
 class Explaining:
-    """Objects and rules, and the scheduler that decides by them; all decisions share the caches of one core."""
+    """Objects, and the rules by which decisions about them are explained.
+
+    Attributes:
+        objects: What was read.
+        dry_run: Decides.
+        snapshot: The clusters.
+        as_new: Whether decisions are those about bindings that were never scheduled.
+        rules: What the rules of ``dry_run`` are, for people.
+        process: Which schedulers run, as ``Objects.schedulers`` takes it.
+        plugin_dirs: Where the process that decides has loaded plugins from.
+    """
 
     objects: Objects
-    gates: FeatureGates
-    scheduler: SimulatedScheduler
-    frameworks: Frameworks
+    dry_run: DryRun
     snapshot: Snapshot
+    as_new: bool = False
     rules: str = ""
     process: Mapping[str, str] = field(default_factory=dict)
     plugin_dirs: Sequence[str] = ()
@@ -42,21 +52,28 @@ class Explaining:
         """What is stored besides bindings."""
         return self.objects.facts(self.process)
 
-    def inputs_of(self, binding: Binding) -> ExplainInputs:
-        """Return what a decision about a binding reads."""
-        scheduler, objects = self.scheduler, self.objects
-        framework = self.frameworks.of(binding) or self.frameworks.any
-        return ExplainInputs(
-            binding,
-            self.snapshot,
-            framework,
-            self.gates,
-            scheduler.core,
-            Estimators((scheduler.estimator,)),
-            peers=scheduler.peers,
-            empty_workload_propagation=scheduler.empty_workload_propagation,
-            workload=scheduler.workloads.of(binding) if framework.needs_workload else None,
-            scheduler_names=self.frameworks.names or None,
+    @property
+    def scheduler(self) -> SimulatedScheduler:
+        """What schedules changed objects."""
+        return SimulatedScheduler(self.dry_run, self.as_new)
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Let plugins see clusters, and the bindings that were read."""
+        bindings = self.objects.bindings
+        self.dry_run.objects.show(snapshot, map(as_new, bindings) if self.as_new else bindings)
+
+    def inputs_of(self, binding: Binding, snapshot: Snapshot | None = None) -> ExplainInputs:
+        """Return what a decision about a binding reads.
+
+        Args:
+            binding: The binding.
+            snapshot: The clusters; None for those that were read.
+        """
+        objects = self.objects
+        return replace(
+            ExplainInputs.of(
+                self.dry_run, as_new(binding) if self.as_new else binding, snapshot or self.snapshot
+            ),
             binding_manifest=objects.manifests.get(binding.key),
             cluster_manifest=objects.manifests.get,
             policies=objects.policies,
@@ -66,21 +83,26 @@ class Explaining:
             schedulers=objects.schedulers(self.process),
             events=objects.warning_events(),
             rules=self.rules,
-            missing=self.frameworks.missing.get(binding.spec.responsible_scheduler, ()),
+            missing=self.dry_run.frameworks.missing.get(binding.spec.responsible_scheduler, ()),
             plugin_dirs=self.plugin_dirs,
         )
 
 
 @contextmanager
 def explaining(
-    arguments: argparse.Namespace, objects: Objects, own: Sequence[Registration]
+    arguments: argparse.Namespace,
+    objects: Objects,
+    own: Sequence[Registration],
+    *,
+    say: Callable[[str], None] = configurations.print_warning,
 ) -> Iterator[Explaining]:
     """Provide the scheduler of the command line, with the objects that were read.
 
     Args:
-        arguments: With the flags of ``rules.add_arguments``.
+        arguments: With the flags of ``rules.add_arguments``; ``as_new`` is optional.
         objects: What was read.
         own: The plugins of a main program of the user's own.
+        say: Takes warnings; prints them by default.
 
     Raises:
         NoAnswerError: The configuration or a plugin cannot be used.
@@ -89,24 +111,23 @@ def explaining(
         gates = features.parse(arguments.feature_gates)
     except ValueError as error:
         raise NoAnswerError(f"--feature-gates: {error}") from error
-    snapshot = Snapshot.of(objects.clusters)
-    scheduler = SimulatedScheduler(
-        gates, arguments, objects.workloads, read_workloads=workload_reader(arguments, objects)
-    )
-    scheduler.show(snapshot, objects.bindings)
+    shown = ShownObjects(Workloads(objects.workloads, read=workload_reader(arguments, objects)))
+    empty = arguments.enable_empty_workload_propagation == "true"
+    process: ProcessConfiguration | None = arguments.process_rules
     try:
-        with rules.configured(arguments, gates, own, handle_for=scheduler.handle_for) as frameworks:
-            scheduler.use(frameworks)
-            process: ProcessConfiguration | None = arguments.process_rules
-            yield Explaining(
+        with configurations.configured(
+            arguments, gates, own, handle_for=shown.handle_for, say=say
+        ) as frameworks:
+            using = Explaining(
                 objects,
-                gates,
-                scheduler,
-                frameworks,
-                snapshot,
-                rules.described(arguments),
+                DryRun(gates, shown, frameworks, empty_workload_propagation=empty),
+                Snapshot.of(objects.clusters),
+                getattr(arguments, "as_new", False),
+                configurations.described(arguments),
                 running(arguments),
                 () if process is None else process.directories,
             )
+            using.show(using.snapshot)
+            yield using
     except ConfigError as unusable:
         raise NoAnswerError("\n".join(str(each) for each in unusable.problems)) from unusable

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import argparse
 import copy
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from karmada_advisor.plan.decide import Rules
 from karmada_advisor.plan.model import ChangeShown
 from karmada_advisor.sources import rules as configurations
 from karmada_advisor.sources.objects import NoAnswerError
 from karmada_advisor.sources.process_rules import ProcessConfiguration
-from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.config import features
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.problems import ConfigError
-from karmada_scheduler.core.available_replicas import Estimators
-from karmada_scheduler.core.schedule import SchedulingAlgorithm
-from karmada_scheduler.dryrun.state import SimulatedBindings, SimulatedHandle
-from karmada_scheduler.dryrun.workloads import StoredWorkloads, Workloads
-from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.dryrun.objects import ShownObjects
+from karmada_scheduler.dryrun.workloads import Workloads
 from karmada_scheduler.framework.profile.factory import Registration
 
 _OVERCOMMIT: Final = "SchedulingOvercommitProtection"
@@ -57,24 +51,24 @@ class Configurations:
     stack: ExitStack
     _warned: set[str] = field(default_factory=set)
 
-    def rules(self, arguments: argparse.Namespace) -> Rules:
+    def rules(self, arguments: argparse.Namespace) -> DryRun:
         """Return the rules of one configuration.
 
         Raises:
             NoAnswerError: It cannot be used.
         """
         gates = _gates(arguments)
-        empty = arguments.enable_empty_workload_propagation == "true"
-        scheduler = _PlannedScheduler(gates, self.workloads, empty=empty)
+        objects = ShownObjects(Workloads(self.workloads))
         try:
             frameworks = self.stack.enter_context(
                 configurations.configured(
-                    arguments, gates, self.own, handle_for=scheduler.handle_for, say=self._warn_once
+                    arguments, gates, self.own, handle_for=objects.handle_for, say=self._warn_once
                 )
             )
         except ConfigError as unusable:
             raise NoAnswerError("\n".join(str(each) for each in unusable.problems)) from unusable
-        return scheduler.rules(frameworks)
+        empty = arguments.enable_empty_workload_propagation == "true"
+        return DryRun(gates, objects, frameworks, empty_workload_propagation=empty)
 
     def _warn_once(self, text: str) -> None:
         """Print a warning that may concern each of the configurations."""
@@ -175,53 +169,3 @@ def _text(value: object) -> str:
     if isinstance(value, list):
         return ",".join(map(str, value)) or "default"
     return str(value) if value else "default"
-
-
-class _PlannedScheduler:
-    """One configuration; plugins see the objects that the plan shows them."""
-
-    def __init__(self, gates: FeatureGates, workloads: Sequence[Workload] | None, *, empty: bool) -> None:
-        self._gates, self._empty = gates, empty
-        self._snapshot = Snapshot()
-        self._known = SimulatedBindings(())
-        self._workloads = Workloads(workloads)
-        self._stored = StoredWorkloads(self._workloads, self._known.get)
-
-    def handle_for(self, profile: str) -> SimulatedHandle:
-        """Return the handle of the plugins of a profile."""
-        return SimulatedHandle(
-            profile, lambda: self._snapshot, self._known, time.time, self._stored.for_profile
-        )
-
-    def rules(self, frameworks: configurations.Frameworks) -> Rules:
-        """Return the rules with these plugins."""
-        self._stored.framework_of, self._stored.declaring = frameworks.of, frameworks.declaring
-        estimators = (GeneralEstimator(self._gates),)
-        peers = self._known if self._gates.enabled("WorkloadAffinity") else None
-        algorithm = SchedulingAlgorithm(
-            self._gates,
-            estimators,
-            empty_workload_propagation=self._empty,
-            peers=peers,
-            stored=self._known.get,
-            stored_workload=self._stored.of,
-        )
-        return Rules(
-            self._gates,
-            frameworks.of,
-            algorithm,
-            Estimators(estimators),
-            frameworks.names,
-            self._workloads.of,
-            self._show,
-            self._known.place,
-            peers=peers,
-            has_own_plugins=frameworks.has_own_plugins,
-            has_guards=frameworks.has_guards,
-            missing=tuple(sorted({name for names in frameworks.missing.values() for name in names})),
-            empty_workload_propagation=self._empty,
-        )
-
-    def _show(self, snapshot: Snapshot, bindings: Sequence[Binding]) -> None:
-        self._snapshot = snapshot
-        self._known.replace(bindings)

@@ -37,7 +37,6 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.policy import ID_LABELS
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
-from karmada_scheduler.config.features import FeatureGates
 
 _CURABLE: Final = frozenset(
     {
@@ -124,11 +123,10 @@ def _is_refused(binding: Binding) -> bool:
 def _objects(inputs: ExplainInputs, using: Explaining) -> ObjectSet:
     """Return the objects that the search edits: other bindings only where they change the decision about this one."""
     objects = using.objects
-    bindings = objects.bindings if using.scheduler.is_coupled else [inputs.binding]
+    bindings = objects.bindings if using.dry_run.is_coupled else [inputs.binding]
     return editable(
         objects,
         inputs.binding.key,
-        using.gates,
         using.scheduler,
         bindings=bindings,
         schedulers=inputs.schedulers,
@@ -138,11 +136,9 @@ def _objects(inputs: ExplainInputs, using: Explaining) -> ObjectSet:
 def editable(
     objects: Objects,
     key: BindingKey,
-    gates: FeatureGates,
     scheduler: SimulatedScheduler,
     *,
     bindings: Sequence[Binding],
-    as_new: bool = False,
     schedulers: Schedulers | None = None,
 ) -> ObjectSet:
     """Return the objects that a search edits.
@@ -150,16 +146,14 @@ def editable(
     Args:
         objects: What was read.
         key: The binding in question.
-        gates: Feature gates.
         scheduler: Schedules the changed objects.
         bindings: The binding in question, and those that decisions about it read.
-        as_new: Whether placements are forgotten.
         schedulers: Which schedulers exist; None for those that the objects tell of.
     """
     mine = next(each for each in bindings if each.key == key)
     return ObjectSet(
         key,
-        gates,
+        scheduler.rules.gates,
         scheduler,
         {
             ObjectRef(CLUSTER, "", each.name): (objects.manifests[each.name], each)
@@ -171,7 +165,7 @@ def editable(
         template_labels=objects.template_labels(mine.spec.resource),
         schedulers=objects.schedulers() if schedulers is None else schedulers,
         has_all_bindings=not objects.unlisted,
-        as_new=as_new,
+        as_new=scheduler.as_new,
     )
 
 

@@ -6,18 +6,19 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from karmada_advisor.sources import process_rules
 from karmada_advisor.sources.process_rules import ProcessConfiguration
-from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.flags import plugin_tokens
 from karmada_scheduler.config.options import LeaderElection, Options
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
+from karmada_scheduler.dryrun.frameworks import Frameworks
 from karmada_scheduler.framework import Handle
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.profile.factory import Registration
@@ -32,29 +33,6 @@ from karmada_scheduler_plugins.registry import IN_TREE, ORIGIN, in_tree
 _NOT_RUN: Final = (Point.PRE_BIND, Point.BIND)
 """Neither is PostBind; it decides nothing."""
 _NO_ELECTION: Final = LeaderElection(enabled=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Frameworks:
-    """The plugins of each profile.
-
-    Attributes:
-        of: Returns the plugins of a binding's profile; None if another scheduler is responsible.
-        names: The names of the profiles; None if every binding is decided.
-        declaring: Whether a profile declares that it needs workloads, by name.
-        any: The plugins of the first profile.
-    """
-
-    of: Callable[[Binding], Framework | None]
-    names: frozenset[str] | None
-    declaring: Mapping[str, bool]
-    any: Framework
-    has_own_plugins: bool = False
-    """Whether a profile has plugins of the user's own, which may read other bindings."""
-    has_guards: bool = False
-    """Whether a profile has Guard plugins, which may count the moves of other bindings."""
-    missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By profile, the plugins of the process that decides whose code is not here."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

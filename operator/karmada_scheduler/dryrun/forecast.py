@@ -2,106 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from karmada_scheduler.api.binding import Binding, BindingKey, BindingStatus, TargetCluster
-from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
-from karmada_scheduler.api.workload import Workload, WorkloadAnswer
-from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.core.available_replicas import Assumed, with_footprint
-from karmada_scheduler.core.classify import ScheduleType, classify
+from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.core.run_sync import run_sync
-from karmada_scheduler.core.schedule import SchedulingAlgorithm
+from karmada_scheduler.dryrun.dry_run import NOTHING_ASSUMED, DryRun, run
 from karmada_scheduler.dryrun.result import Held, SimulationResult, decided, unchanged
-from karmada_scheduler.dryrun.state import SimulatedBindings, WaitingDecision
-from karmada_scheduler.dryrun.workloads import NONE_GIVEN
-from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.dryrun.state import WaitingDecision
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.binding_points import BindContext
-from karmada_scheduler.framework.cycle import no_workload
-from karmada_scheduler.framework.diagnosis import FitError, PluginError, SchedulingError, UnschedulableError
+from karmada_scheduler.framework.diagnosis import FitError, SchedulingError, UnschedulableError
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.result import SUCCESS, Result
 from karmada_scheduler.framework.runtime.framework import Framework
 
 
-def simulate(
-    bindings: Iterable[Binding],
-    clusters: Iterable[Cluster],
-    *,
-    framework_of: Callable[[Binding], Framework | None],
-    gates: FeatureGates,
-    known: SimulatedBindings | None = None,
-    empty_workload_propagation: bool = False,
-    workload_of: Callable[[Binding], WorkloadAnswer] = lambda _: NONE_GIVEN,
-    stored_workload: Callable[[BindingKey], Workload | None] = no_workload,
-) -> list[SimulationResult]:
-    """Schedule one binding after the other, each as if the previous decisions had been written.
-
-    Args:
-        bindings: The bindings, in the order in which they are scheduled.
-        clusters: The clusters; decisions do not change their status.
-        framework_of: Returns the plugins of a binding's profile; None if another scheduler is responsible.
-        gates: Feature gates.
-        known: The bindings that the plugins' handles return; decisions are stored there.
-        empty_workload_propagation: Whether selected clusters without replicas become targets, too.
-        workload_of: Returns the metadata of a binding's workload; called where a plugin needs it.
-        stored_workload: Returns the workload of another binding for plugins, None without one.
-    """
-    if known is None:
-        bindings = list(bindings)
-        known = SimulatedBindings(bindings)
-    simulation = Simulation(
-        clusters,
-        framework_of=framework_of,
-        gates=gates,
-        known=known,
-        empty_workload_propagation=empty_workload_propagation,
-        workload_of=workload_of,
-        stored_workload=stored_workload,
-    )
-    return simulation.run(bindings)
-
-
 class Simulation:
-    """One simulation."""
+    """One simulation: binding after binding, each as if the previous decisions had been written."""
 
-    def __init__(
-        self,
-        clusters: Iterable[Cluster] | Snapshot,
-        *,
-        framework_of: Callable[[Binding], Framework | None],
-        gates: FeatureGates,
-        known: SimulatedBindings,
-        empty_workload_propagation: bool,
-        workload_of: Callable[[Binding], WorkloadAnswer],
-        stored_workload: Callable[[BindingKey], Workload | None],
-        algorithm: SchedulingAlgorithm | None = None,
-    ) -> None:
-        """Prepare; the other arguments are those of ``simulate``.
+    def __init__(self, rules: DryRun, snapshot: Snapshot) -> None:
+        """Schedule by these rules, on these clusters; decisions do not change their status.
 
-        Args:
-            algorithm: The core with the same arguments, to share its caches; None for a new one.
+        Decisions are stored in the bindings of ``rules.objects``.
         """
-        self._snapshot = clusters if isinstance(clusters, Snapshot) else Snapshot.of(clusters)
-        self._terminating = self._snapshot.terminating
-        self._framework_of = framework_of
-        self._gates = gates
-        self._known = known
-        self._workload_of = workload_of
-        self._assumed: Assumed = {}
-        self._algorithm = algorithm or SchedulingAlgorithm(
-            gates,
-            [GeneralEstimator(gates)],
-            empty_workload_propagation=empty_workload_propagation,
-            peers=known if gates.enabled("WorkloadAffinity") else None,
-            stored=known.get,
-            stored_workload=stored_workload,
-        )
+        self._rules = rules
+        self._snapshot = snapshot
+        self._known = rules.objects.bindings
+        self._assumed = NOTHING_ASSUMED
         self._permit_results: dict[BindingKey, Decision] = {}
         """The decisions that have waited at Permit: allowed ones, and the errors of rejected ones."""
 
@@ -116,42 +46,26 @@ class Simulation:
         ]
 
     def _place(self, binding: Binding) -> SimulationResult:
+        framework = self._rules.frameworks.of(binding)
+        if framework is None:
+            return replace(unchanged(binding), has_profile=False)
         schedule_type = ScheduleType.AVOID
-        if (
-            binding.spec.placement is not None
-            and not binding.deleting
-            and not binding.spec.scheduling_suspended
-        ):
-            schedule_type = classify(binding, terminating=self._terminating, gates=self._gates).type
-        framework = self._framework_of(binding)
-        if schedule_type is ScheduleType.AVOID or framework is None:
-            return replace(unchanged(binding), has_profile=framework is not None)
-        waits = framework.is_async or framework.plugins.permit
-        coroutine = self._decide(binding, schedule_type, framework)
-        result = asyncio.run(coroutine) if waits else run_sync(coroutine)
+        if not binding.spec.scheduling_suspended:
+            schedule_type = self._rules.type_of(binding, self._snapshot)
+        if schedule_type is ScheduleType.AVOID:
+            return unchanged(binding)
+        waits = framework.is_async or bool(framework.plugins.permit)
+        result = run(self._schedule(binding, schedule_type, framework), waits=waits)
         if self._known.waiting:
             self._end_waits()
         return result
 
-    async def _decide(
+    async def _schedule(
         self, binding: Binding, schedule_type: ScheduleType, framework: Framework
     ) -> SimulationResult:
-        workload = self._workload_of(binding) if framework.needs_workload else None
-        try:
-            gate = framework.binding.run_pre_enqueue(binding, workload)
-        except PluginError as error:
-            return decided(binding, schedule_type, Decision(binding.key, error=error))
-        if not gate.is_success:
-            held = Held(Point.PRE_ENQUEUE, {gate.plugin: gate.message})
-            return replace(unchanged(binding), type=schedule_type, held=held)
-        decision = await self._algorithm.decide(
-            binding,
-            self._snapshot,
-            framework,
-            assumed=self._assumed,
-            in_flight=self._known.in_flight if self._known.waiting else (),
-            workload=workload,
-        )
+        decision = await self._rules.deciding(binding, self._snapshot, framework, self._assumed)
+        if isinstance(decision, Held):
+            return replace(unchanged(binding), type=schedule_type, held=decision)
         if decision.targets is None:
             return decided(binding, schedule_type, decision)
         context = _bind_context(binding, decision)
@@ -202,7 +116,7 @@ class Simulation:
                 if each.refusal:
                     self._assume(binding, binding.spec.clusters)
                     decision = Decision(binding.key, error=UnschedulableError(each.refusal))
-                    framework = self._framework_of(binding)
+                    framework = self._rules.frameworks.of(binding)
                     assert framework is not None  # it was used for the decision
                     framework.binding.unreserve(each.context)
                 else:
@@ -210,8 +124,7 @@ class Simulation:
                 self._permit_results[binding.key] = decision
 
     def _assume(self, binding: Binding, targets: tuple[TargetCluster, ...]) -> None:
-        if targets and self._gates.enabled("SchedulingOvercommitProtection"):
-            self._assumed = with_footprint(self._assumed, binding, targets)
+        self._assumed = self._rules.assuming(self._assumed, binding, targets)
 
 
 def _bind_context(binding: Binding, decision: Decision) -> BindContext | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -177,12 +176,3 @@ class SimulatedHandle:
 
     def record_event(self, binding: Binding, *, warning: bool, reason: str, text: str) -> None:
         """Drop the Event."""
-
-
-def handles(
-    snapshot: Snapshot,
-    known: SimulatedBindings,
-    stored_workload: Callable[[str, BindingKey], Workload | None],
-) -> Callable[[str], SimulatedHandle]:
-    """Return the function that makes the handle of the plugins of a profile."""
-    return lambda profile: SimulatedHandle(profile, lambda: snapshot, known, time.time, stored_workload)

@@ -11,6 +11,9 @@ from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.whynot.edits import Action, Edit, ObjectRef, Side, edit
 from karmada_advisor.whynot.objects import ObjectSet
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.dryrun.objects import ShownObjects
+from karmada_scheduler.dryrun.workloads import Workloads
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 
 
@@ -18,10 +21,10 @@ from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, c
 def object_set(asked: BindingBuilder, *clusters: ClusterBuilder) -> Iterator[ObjectSet]:
     parser = argparse.ArgumentParser()
     rules.add_arguments(parser)
-    arguments = parser.parse_args([], argparse.Namespace(as_new=False))
-    scheduler = SimulatedScheduler(FeatureGates(), arguments, None)
-    with rules.configured(arguments, FeatureGates(), (), handle_for=scheduler.handle_for) as frameworks:
-        scheduler.use(frameworks)
+    arguments = parser.parse_args([])
+    shown = ShownObjects(Workloads(None))
+    with rules.configured(arguments, FeatureGates(), (), handle_for=shown.handle_for) as frameworks:
+        scheduler = SimulatedScheduler(DryRun(FeatureGates(), shown, frameworks))
         built = asked.build()
         yield ObjectSet(
             built.key,

@@ -29,14 +29,15 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.config import features
 from karmada_scheduler.config.problems import ConfigError
-from karmada_scheduler.dryrun.forecast import as_new, simulate
+from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.dryrun.forecast import Simulation, as_new
+from karmada_scheduler.dryrun.objects import ShownObjects
 from karmada_scheduler.dryrun.result import Outcome, SimulationResult
-from karmada_scheduler.dryrun.state import SimulatedBindings, handles
-from karmada_scheduler.dryrun.workloads import StoredWorkloads, Workloads
+from karmada_scheduler.dryrun.workloads import Workloads
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.profile.factory import Registration
 
-__all__ = ["Contents", "Problem", "SimulationResult", "add_parser", "read", "run", "simulate"]
+__all__ = ["Contents", "Problem", "SimulationResult", "add_parser", "read", "run"]
 
 ALL_PLACED: Final = 0
 SOME_NOT_PLACED: Final = 1
@@ -149,27 +150,16 @@ def _schedule_all(
 ) -> list[SimulationResult] | None:
     """Schedule all bindings; None, after printing why, if the configuration or a plugin cannot be used."""
     wanted = [as_new(each) for each in given.bindings.objects] if arguments.as_new else given.bindings.objects
-    known = SimulatedBindings(wanted)
     snapshot = Snapshot.of(given.clusters.objects)
-    workloads = Workloads(None if given.workloads is None else given.workloads.objects)
-    stored_workloads = StoredWorkloads(workloads, known.get)
+    objects = ShownObjects(Workloads(None if given.workloads is None else given.workloads.objects))
+    objects.show(snapshot, wanted)
+    empty = arguments.enable_empty_workload_propagation == "true"
     try:
-        with rules.configured(
-            arguments, gates, own, handle_for=handles(snapshot, known, stored_workloads.for_profile)
-        ) as frameworks:
-            stored_workloads.framework_of, stored_workloads.declaring = frameworks.of, frameworks.declaring
+        with rules.configured(arguments, gates, own, handle_for=objects.handle_for) as frameworks:
             for problem in given.problems:
                 _print_error(str(problem))
-            return simulate(
-                with_progress(wanted, total=len(wanted)),
-                given.clusters.objects,
-                framework_of=frameworks.of,
-                gates=gates,
-                known=known,
-                empty_workload_propagation=arguments.enable_empty_workload_propagation == "true",
-                workload_of=workloads.of,
-                stored_workload=stored_workloads.of,
-            )
+            dry_run = DryRun(gates, objects, frameworks, empty_workload_propagation=empty)
+            return Simulation(dry_run, snapshot).run(with_progress(wanted, total=len(wanted)))
     except ConfigError as unusable:
         for each in unusable.problems:
             _print_error(f"Error: {each}")

@@ -175,9 +175,9 @@ class CommandAnswers:
         try:
             with (
                 redirect_stderr(io.StringIO()),
-                asking(arguments, state.contents.objects, self._gates, self._own) as session,
+                asking(arguments, state.contents.objects, self._own) as session,
             ):
-                return session.ask(self._gates, key)
+                return session.ask(key)
         except CommandError as problem:
             raise NoAnswerError(str(problem)) from problem
 
@@ -187,9 +187,9 @@ class CommandAnswers:
         try:
             with (
                 redirect_stderr(io.StringIO()),
-                asking(arguments, state.contents.objects, self._gates, self._own) as session,
+                asking(arguments, state.contents.objects, self._own) as session,
             ):
-                return session.ask_cluster(self._gates)
+                return session.ask_cluster()
         except CommandError as problem:
             raise NoAnswerError(str(problem)) from problem
 
