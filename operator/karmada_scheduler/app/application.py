@@ -15,9 +15,7 @@ from karmada_scheduler.app.host import Host
 from karmada_scheduler.app.leader import Leader
 from karmada_scheduler.app.leadership import Leadership
 from karmada_scheduler.app.records import Explain
-from karmada_scheduler.app.state import State
 from karmada_scheduler.app.workloads import Workloads
-from karmada_scheduler.binding_cycle.own_writes import OwnWrites
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
@@ -43,8 +41,8 @@ from karmada_scheduler.informer.relist import Relister
 from karmada_scheduler.plugin_loader.handle import HandleBackend
 from karmada_scheduler.plugin_loader.manager import PluginManager
 from karmada_scheduler.scheduler.guarded import GuardedBindings
-from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
 from karmada_scheduler.scheduler.reconsideration import Reconsiderations
+from karmada_scheduler.scheduler.state import SchedulerState
 from karmada_scheduler.scheduler.unplaced import UnplacedBindings
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 from karmada_scheduler.scheduling_queue.factory import make_queue
@@ -94,14 +92,8 @@ class Application:
         if options.feature_gates.enabled("SchedulingOvercommitProtection"):
             assumed = AssumedPlacements(clock=self._clock, ttl=options.assumption_ttl)
             self._metrics.scheduling.expose_assumed(assumed.__len__)
-        self._state = State(
-            bindings=bindings,
-            clusters=clusters,
-            queue=queue,
-            gate=PreEnqueueGate(queue, bindings),
-            waiting=waiting,
-            own_writes=OwnWrites(),
-            assumed=assumed,
+        self._state = SchedulerState(
+            queue, bindings=bindings, clusters=clusters, waiting=waiting, assumed=assumed
         )
         self._api_server = ApiServer(options, environment, self._metrics)
         self._reconsiderations = Reconsiderations(
@@ -322,7 +314,7 @@ class Application:
             await leader.run()
 
     @property
-    def state(self) -> State:
+    def state(self) -> SchedulerState:
         """The caches and queues."""
         return self._state
 

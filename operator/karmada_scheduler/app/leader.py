@@ -11,7 +11,6 @@ from typing import Any, Final
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.app.host import Host
-from karmada_scheduler.app.state import State
 from karmada_scheduler.binding_cycle.cycle import BindingCycle
 from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
 from karmada_scheduler.binding_cycle.writer import BindingWriter
@@ -27,6 +26,7 @@ from karmada_scheduler.informer.workloads import NotSynced
 from karmada_scheduler.records.recorder import Recorder
 from karmada_scheduler.scheduler.reconsideration import Reconsiderations
 from karmada_scheduler.scheduler.scheduler import Scheduler
+from karmada_scheduler.scheduler.state import SchedulerState
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Leader:
         self,
         host: Host,
         options: Options,
-        state: State,
+        state: SchedulerState,
         connection: Connection,
         *,
         profiles: Profiles,
@@ -102,15 +102,9 @@ class Leader:
         )
         gates = options.feature_gates
         self.scheduler = Scheduler(
-            options=options,
-            queue=state.queue,
-            gate=state.gate,
-            bindings=state.bindings,
-            clusters=state.clusters,
+            options,
+            state,
             profiles=profiles,
-            waiting=state.waiting,
-            cycle=BindingCycle(writer, self._recorder, own_writes=state.own_writes, now=environment.now),
-            find_workload=find_workload,
             algorithm=SchedulingAlgorithm(
                 gates,
                 [GeneralEstimator(gates)],
@@ -119,13 +113,14 @@ class Leader:
                 stored=state.bindings.get,
                 stored_workload=stored_workload,
             ),
-            accurate=accurate,
-            assumed=state.assumed,
+            cycle=BindingCycle(writer, self._recorder, own_writes=state.own_writes, now=environment.now),
+            reconsiderations=reconsiderations,
+            find_workload=find_workload,
             metrics=metrics,
             clock=environment.clock,
             new_budget=environment.decision_budget,
+            accurate=accurate,
             recorder=recorder,
-            reconsiderations=reconsiderations,
         )
 
     def record(self, binding: Binding, warning: bool, reason: str, text: str) -> None:  # noqa: FBT001 (the handle)
@@ -136,9 +131,9 @@ class Leader:
         """Schedule until cancelled; then wait for the writes under way, and for Events."""
         log.info("Starting karmada scheduler", extra={"count": len(self._state.queue)})
         async with self._recorder.posting(flush_seconds=_FLUSH_SECONDS):
-            again = asyncio.create_task(self._reconsiderations.run(), name="reconsider")
             try:
-                await self.scheduler.run()
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(self.scheduler.run(), name="schedule")
+                    tasks.create_task(self._reconsiderations.run(), name="reconsider")
             finally:
-                again.cancel()
                 await self.scheduler.drain(timeout=STOP_SECONDS)

@@ -9,7 +9,7 @@ from typing import Final
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.framework.diagnosis import PluginError
-from karmada_scheduler.scheduler.decision_runner import Request
+from karmada_scheduler.scheduler.request import Request
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 
 log = logging.getLogger(__name__)

@@ -28,9 +28,9 @@ from karmada_scheduler.informer.listeners import Listeners, PermitListener
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.plugin_loader.handle import HandleBackend, PluginHandle
 from karmada_scheduler.records.recorder import Recorder
-from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
 from karmada_scheduler.scheduler.reconsideration import Reconsiderations
 from karmada_scheduler.scheduler.scheduler import Scheduler
+from karmada_scheduler.scheduler.state import SchedulerState
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
@@ -61,12 +61,19 @@ class SchedulerHarness:
         self.server = server or FakeApiServer()
         self.events: list[tuple[str, str]] = []
         self.bindings, self.clusters = BindingCache(), ClusterCache()
-        self.waiting = WaitingBindings()
         self.queue: Any = WorkQueue(limits=RetryLimits(), clock=lambda: self.now)
         if priorities:
             self.queue = PrioritySchedulingQueue(clock=lambda: self.now)
         self.metrics = Metrics()
         queue: AsyncQueue[BindingKey] = AsyncQueue(self.queue)
+        state = SchedulerState(
+            queue,
+            bindings=self.bindings,
+            clusters=self.clusters,
+            waiting=WaitingBindings(),
+            own_writes=OwnWrites(seconds=0),
+        )
+        self.waiting, self.gate = state.waiting, state.gate
         self.profiles = Profiles({"ours": with_in_tree()})
         self.reconsiderations = Reconsiderations(
             bindings=self.bindings,
@@ -103,10 +110,9 @@ class SchedulerHarness:
         cycle = BindingCycle(
             writer,
             self,  # type: ignore[arg-type]
-            own_writes=OwnWrites(seconds=0),
+            own_writes=state.own_writes,
             now=lambda: self.time_of_day,
         )
-        self.gate = PreEnqueueGate(queue, self.bindings)
         backend = HandleBackend(
             bindings=self.bindings,
             clusters=self.clusters,
@@ -119,15 +125,11 @@ class SchedulerHarness:
         self.profiles.replace({"ours": with_in_tree(*plugins, *made(self.handle), caller=caller)})
         chosen = Options(scheduler_name="ours", **options)
         self.scheduler = Scheduler(
-            options=chosen,
-            queue=queue,
-            bindings=self.bindings,
-            clusters=self.clusters,
+            chosen,
+            state,
             find_workload=lambda _: WorkloadAnswer(problem="not needed"),
-            gate=self.gate,
             cycle=cycle,
             profiles=self.profiles,
-            waiting=self.waiting,
             algorithm=SchedulingAlgorithm(
                 chosen.feature_gates,
                 estimators,
