@@ -39,7 +39,7 @@ from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.condition import UNSCHEDULABLE as UNSCHEDULABLE_REASON
 from karmada_scheduler.core.requeue_rules import is_claimed
-from karmada_scheduler.scheduling_queue.work_queue import UNSCHEDULABLE as UNSCHEDULABLE_SET
+from karmada_scheduler.scheduling_queue.queue import UNSCHEDULABLE as UNSCHEDULABLE_SET
 from tools.apiserver_model import BY_NAME, Write
 from tools.simulation.bindings import BINDING_KINDS
 from tools.simulation.decisions import DecisionCore, ReadableClusters, Targets, read_binding, targets_of

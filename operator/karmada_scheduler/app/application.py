@@ -44,7 +44,6 @@ from karmada_scheduler.scheduler.guarded import GuardedBindings
 from karmada_scheduler.scheduler.reconsideration import Reconsiderations
 from karmada_scheduler.scheduler.state import SchedulerState
 from karmada_scheduler.scheduler.unplaced import UnplacedBindings
-from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 from karmada_scheduler.scheduling_queue.factory import make_queue
 
 log = logging.getLogger(__name__)
@@ -78,15 +77,13 @@ class Application:
             in_thread=environment.in_thread,
             extender_transport=environment.extender_transport,
         )
-        queue = AsyncQueue(
-            make_queue(
-                options,
-                queue_sort=self._plugins.queue_sort,
-                binding_of=bindings.get,
-                caller=self._plugins.caller,
-                metrics=self._metrics,
-                clock=self._clock,
-            )
+        queue = make_queue(
+            options,
+            queue_sort=self._plugins.queue_sort,
+            binding_of=bindings.get,
+            caller=self._plugins.caller,
+            metrics=self._metrics,
+            clock=self._clock,
         )
         assumed: AssumedPlacements | None = None
         if options.feature_gates.enabled("SchedulingOvercommitProtection"):

@@ -24,7 +24,7 @@ from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.reconsidering import Proposed
 from karmada_scheduler.metrics.plugins import PluginMetrics
 from karmada_scheduler.scheduler.request import Request
-from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
+from karmada_scheduler.scheduling_queue.queue import SchedulingQueue
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Reconsiderations:
         self,
         *,
         bindings: BindingCache,
-        queue: AsyncQueue[BindingKey],
+        queue: SchedulingQueue[BindingKey],
         profiles: Profiles,
         metrics: PluginMetrics,
         clock: Callable[[], float],

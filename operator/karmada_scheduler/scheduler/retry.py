@@ -12,7 +12,7 @@ from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.framework.diagnosis import KeptError, OverBudgetError, UnschedulableError
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduler.recording import Recording
-from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
+from karmada_scheduler.scheduling_queue.queue import SchedulingQueue
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class Requeuer:
 
     def __init__(
         self,
-        queue: AsyncQueue[BindingKey],
+        queue: SchedulingQueue[BindingKey],
         bindings: BindingCache,
         metrics: Metrics,
         recording: Recording,

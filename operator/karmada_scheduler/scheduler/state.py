@@ -11,7 +11,7 @@ from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
 from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
-from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
+from karmada_scheduler.scheduling_queue.queue import SchedulingQueue
 
 
 class SchedulerState:
@@ -29,7 +29,7 @@ class SchedulerState:
 
     def __init__(
         self,
-        queue: AsyncQueue[BindingKey],
+        queue: SchedulingQueue[BindingKey],
         *,
         bindings: BindingCache,
         clusters: ClusterCache,

@@ -31,7 +31,6 @@ from karmada_scheduler.records.recorder import Recorder
 from karmada_scheduler.scheduler.reconsideration import Reconsiderations
 from karmada_scheduler.scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduler.state import SchedulerState
-from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import cluster
@@ -65,7 +64,7 @@ class SchedulerHarness:
         if priorities:
             self.queue = PrioritySchedulingQueue(clock=lambda: self.now)
         self.metrics = Metrics()
-        queue: AsyncQueue[BindingKey] = AsyncQueue(self.queue)
+        queue = self.queue
         state = SchedulerState(
             queue,
             bindings=self.bindings,

@@ -28,7 +28,6 @@ from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduler.state import SchedulerState
-from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import binding, cluster, framework, gates
 from tests.unit.scheduler.fakes import FakeTransaction, new_reconsiderations
@@ -149,7 +148,7 @@ class EstimatingLoopHarness:
             else None
         )
         state = SchedulerState(
-            AsyncQueue(self.queue),
+            self.queue,
             bindings=self.bindings,
             clusters=self.clusters,
             waiting=WaitingBindings(),

@@ -27,7 +27,6 @@ from karmada_scheduler.informer.workloads import NotSynced
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduler.state import SchedulerState
-from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import cluster, framework, gates
 from tests import manifests
@@ -109,7 +108,6 @@ class LoopHarness:
         self.waiting = WaitingBindings()
         self.queue: WorkQueue[BindingKey] = WorkQueue(limits=RetryLimits(), clock=lambda: self.now)
         self.bindings = BindingCache()
-        self.async_queue = AsyncQueue(self.queue)
         self.clusters = ClusterCache()
         for name in ("m1", "m2"):
             manifest = cluster(name).manifest()
@@ -119,7 +117,7 @@ class LoopHarness:
         self.profiles = Profiles({"ours": framework(*plugins, select=["ClusterAffinity"])})
         chosen = Options(scheduler_name="ours", **options)
         state = SchedulerState(
-            self.async_queue,
+            self.queue,
             bindings=self.bindings,
             clusters=self.clusters,
             waiting=self.waiting,
@@ -555,7 +553,7 @@ async def test_events_wait_until_the_queue_is_empty() -> None:
     running = asyncio.create_task(loop.scheduler.run())
     for _ in range(20):
         await asyncio.sleep(0)
-    idle = asyncio.create_task(loop.async_queue.wait_idle(timeout=5))
+    idle = asyncio.create_task(loop.queue.wait_idle(timeout=5))
     for _ in range(20):
         await asyncio.sleep(0)
     assert not idle.done()
