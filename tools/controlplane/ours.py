@@ -126,11 +126,7 @@ def start_web(plane: ControlPlane, *flags: str, name: str = "web") -> tuple[Proc
         name: Of the process and its user.
     """
     user = f"system:karmada:{name}"
-    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": user}}
-    plane.client.apply({**role, "kind": "ClusterRole", "rules": yaml.safe_load(WEB_RULES.read_text())})
-    subjects = [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}]
-    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user}
-    plane.client.apply({**role, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": subjects})
+    kubeconfig = plane.kubeconfig_with_rules(user, yaml.safe_load(WEB_RULES.read_text()))
     address = f"127.0.0.1:{free_port()}"
     process = plane.spawn(
         name,
@@ -139,7 +135,7 @@ def start_web(plane: ControlPlane, *flags: str, name: str = "web") -> tuple[Proc
             "-m",
             "karmada_scheduler",
             "web",
-            f"--kubeconfig={plane.kubeconfig_for(user)}",
+            f"--kubeconfig={kubeconfig}",
             f"--bind-address={address}",
             *flags,
         ],
