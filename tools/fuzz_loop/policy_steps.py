@@ -13,7 +13,6 @@ from .plane import Bindings, Plane
 
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 POLICIES = f"/apis/policy.karmada.io/v1alpha1/namespaces/{NAMESPACE}/propagationpolicies"
-REBALANCERS = "/apis/apps.karmada.io/v1alpha1/workloadrebalancers"
 
 
 def scale(model: Model) -> Step | None:
