@@ -28,6 +28,7 @@ import requests
 from karmada_advisor.cli.table import table
 from tools.bench.plane_meters import cpu_seconds, peak_mib, resident_mib
 from tools.bench.recording import Sizes
+from tools.controlplane.api import local_session
 from tools.controlplane.processes import Process, Supervisor, free_port
 
 QUIET_SECONDS: Final = 3.0
@@ -77,8 +78,7 @@ class Bench:
         self.sizes = sizes
         self._supervisor = supervisor
         self._kubeconfig = folder / "kubeconfig"
-        self._session = requests.Session()
-        self._session.trust_env = False
+        self._session = local_session()
         arguments = [
             "--folder",
             str(folder),

@@ -13,6 +13,7 @@ import requests
 import yaml
 
 from . import karmada
+from .api import local_session
 from .controlplane import ControlPlane
 from .processes import Process, free_port
 
@@ -45,8 +46,7 @@ class Scheduler:
         return self._get(self.metrics + "/metrics").text
 
     def _get(self, url: str) -> requests.Response:
-        with requests.Session() as session:
-            session.trust_env = False
+        with local_session() as session:
             return session.get(url, timeout=5)
 
 
@@ -146,6 +146,5 @@ def start_web(plane: ControlPlane, *flags: str, name: str = "web") -> tuple[Proc
 
 
 def _status(url: str) -> int:
-    with requests.Session() as session:
-        session.trust_env = False
+    with local_session() as session:
         return session.get(url, timeout=10).status_code

@@ -12,6 +12,7 @@ from pathlib import Path
 import requests
 
 from tools.controlplane import ApiError, Object, WaitTimeoutError
+from tools.controlplane.api import local_session
 from tools.state_check import applying
 from tools.state_check.asking import ask, fields_of
 from tools.state_check.judge import judged, judged_also, remedy_text
@@ -175,8 +176,7 @@ class Check:
 
     def _page(self, situation: Situation, scene: Scene) -> Iterator[str]:
         name = scene.notes["binding"]
-        with requests.Session() as session:
-            session.trust_env = False
+        with local_session() as session:
             for path in (f"b/{scene.namespace}/{name}", f"bindings?namespace={scene.namespace}"):
                 deadline = time.monotonic() + _PAGE_SECONDS
                 while True:  # the page reads the control plane every few seconds
