@@ -14,11 +14,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
 from karmada_scheduler.command import main as command
+from karmada_scheduler.core.algorithms.webster import prefers_descending_names
 from tools.check_frame import on_control_plane, parser
 from tools.controlplane import ControlPlane
 from tools.controlplane.ours import start_scheduler
@@ -38,6 +40,8 @@ _USER: Final = "planner"
 _BINDINGS: Final = f"/apis/work.karmada.io/v1alpha2/namespaces/{NAMESPACE}/resourcebindings"
 _REST_SECONDS: Final = 8.0
 _TIMEOUT_SECONDS: Final = 900.0
+_LATER_NAME: Final = "0"
+"""A uid with which ties go to the later name; without one they go to the earlier."""
 _READ: Final = {
     "cluster.karmada.io": ["clusters"],
     "work.karmada.io": ["resourcebindings", "clusterresourcebindings"],
@@ -79,11 +83,21 @@ class Check:
         """Plan a change, make it, and compare."""
         before = self._settled()
         started = time.monotonic()
-        plan = self._plan(change)
+        plan = self._plan(change, change.files)
         planned = time.monotonic() - started
+        other = (
+            self._plan(change, [_with_uid(each, _LATER_NAME) for each in change.files])
+            if change.creates
+            else plan
+        )
         change.make(self._plane)
         after = self._settled(at_least=plan["total"])
         wanted, found = predicted(plan, before), happened(before, after)
+        wanted |= {
+            name: each
+            for name, each in predicted(other, before).items()
+            if _takes_the_later_name(after.get(name))
+        }
         wrong = {name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name)}
         self.different += len(wrong)
         classes = ", ".join(f"{count} {name}" for name, count in plan["counts"].items() if count)
@@ -105,15 +119,15 @@ class Check:
             for each in entries
         )
 
-    def _plan(self, change: Change) -> dict[str, Any]:
+    def _plan(self, change: Change, files: Sequence[Manifest]) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "change.json"
-            path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(change.files)}))
-            files = ["-f", str(path)] if change.files else []
+            path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(files)}))
+            named = ["-f", str(path)] if files else []
             out = io.StringIO()
             with contextlib.redirect_stdout(out):
                 status = command(
-                    ["plan", f"--kubeconfig={self._kubeconfig}", *files, *change.flags,
+                    ["plan", f"--kubeconfig={self._kubeconfig}", *named, *change.flags,
                      f"--scheduler-name={SCHEDULER}", "-o", "json", "--fail-on", "none"]
                 )  # fmt: skip
         if status:
@@ -146,6 +160,15 @@ def _is_settled(binding: Manifest) -> bool:
     status = binding.get("status") or {}
     is_observed = status.get("schedulerObservedGeneration") == binding["metadata"]["generation"]
     return has_failed(binding) or (is_observed and bool(status.get("conditions")))
+
+
+def _with_uid(manifest: Manifest, uid: str) -> Manifest:
+    return {**manifest, "metadata": {**manifest["metadata"], "uid": uid}}
+
+
+def _takes_the_later_name(binding: Manifest | None) -> bool:
+    """Return whether ties between clusters go to the later name, which the uid of the workload decides."""
+    return binding is not None and prefers_descending_names(binding["spec"]["resource"].get("uid", ""))
 
 
 def _shown(outcome: Outcome | None) -> str:
