@@ -151,7 +151,7 @@ THROUGHPUT := docs/benchmark/throughput
 
 .PHONY: bench-page
 bench-page: install ## tables and charts of docs/benchmark from its JSON
-	@$(BIN)/python -m tools.bench.report $(patsubst %,docs/benchmark/%.json,throughput rounds streams) --into docs/benchmark.md
+	@$(BIN)/python -m tools.bench.report $(patsubst %,docs/benchmark/%.json,throughput rounds streams) --into docs/benchmark/throughput.md
 	@$(BIN)/python -m tools.bench.plot $(THROUGHPUT).json $(THROUGHPUT).svg
 	@$(BIN)/python -m tools.fast_apiserver.page
 
