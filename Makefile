@@ -249,7 +249,7 @@ manifests: install ## render the chart into manifests/, and tables of flags and 
 	@$(BIN)/python -m tests.deploy manifests
 
 .PHONY: reference
-reference: install ## write docs/plugin-reference.md from docstrings and annotations
+reference: install ## write build/plugin-reference.md: extension points, arguments and test kit of plugins, from docstrings
 	@$(BIN)/python -m tests.docs.plugin_reference
 
 .PHONY: chart
