@@ -252,6 +252,10 @@ manifests: install ## render the chart into manifests/, and tables of flags and 
 reference: install ## write build/plugin-reference.md: extension points, arguments and test kit of plugins, from docstrings
 	@$(BIN)/python -m tests.docs.plugin_reference
 
+.PHONY: size
+size: ## print lines of code and words of documentation (ARGS=REVISION for the difference to it)
+	@$(PYTHON) -m tools.size $(ARGS)
+
 .PHONY: chart
 chart: install ## lint the chart and pack it into dist/
 	@$(BIN)/python -m tests.deploy package
