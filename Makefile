@@ -155,7 +155,7 @@ THROUGHPUT := docs/benchmark/throughput
 
 .PHONY: bench-page
 bench-page: install ## tables and charts of docs/benchmark from its JSON
-	@$(BIN)/python -m tools.bench.report $(patsubst %,docs/benchmark/%.json,throughput rounds streams) --into docs/benchmark.md
+	@$(BIN)/python -m tools.bench.report $(patsubst %,docs/benchmark/%.json,throughput rounds streams) --into docs/benchmark/throughput.md
 	@$(BIN)/python -m tools.bench.plot $(THROUGHPUT).json $(THROUGHPUT).svg
 	@$(BIN)/python -m tools.fast_apiserver.page
 
@@ -253,8 +253,12 @@ manifests: install ## render the chart into manifests/, and tables of flags and 
 	@$(BIN)/python -m tests.deploy manifests
 
 .PHONY: reference
-reference: install ## write docs/plugin-reference.md from docstrings and annotations
+reference: install ## write build/plugin-reference.md: extension points, arguments and test kit of plugins, from docstrings
 	@$(BIN)/python -m tests.docs.plugin_reference
+
+.PHONY: size
+size: ## print lines of code and words of documentation (ARGS=REVISION for the difference to it)
+	@$(PYTHON) -m tools.size $(ARGS)
 
 .PHONY: chart
 chart: install ## lint the chart and pack it into dist/

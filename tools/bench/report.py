@@ -1,7 +1,7 @@
 """Tables from the JSON of ``tools.bench.plane``.
 
 python -m tools.bench.report docs/benchmark/throughput.json
-python -m tools.bench.report docs/benchmark/throughput.json docs/benchmark/rounds.json --into docs/benchmark.md
+python -m tools.bench.report docs/benchmark/throughput.json docs/benchmark/rounds.json --into docs/benchmark/throughput.md
 """
 
 from __future__ import annotations

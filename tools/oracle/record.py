@@ -1,4 +1,4 @@
-"""Writes the output of fuzzer runs into docs/conformance.md: ``python -m tools.oracle.record LOG...``.
+"""Writes the output of fuzzer runs into docs/measurements/fuzzing.md: ``python -m tools.oracle.record LOG...``.
 
 Each log is the output of one ``make fuzz ... ARGS=--features``. A number that is in no log is not written.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tools.pages import markdown_table, with_section
 
-PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
+PAGE = Path(__file__).parents[2] / "docs" / "measurements" / "fuzzing.md"
 BEGIN, END = "<!-- written by tools/oracle/record.py -->\n", "<!-- end -->\n"
 
 _SUMMARY = re.compile(

@@ -1,4 +1,4 @@
-"""Writes the result of a run into docs/reliability.md, between two marks."""
+"""Writes the result of a run into docs/measurements/soak.md, between two marks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def block(found: Mapping[str, Any]) -> str:
     rows = sorted({round(index * (count - 1) / (_ROWS - 1)) for index in range(_ROWS)})
     names = " | ".join(_COLUMNS)
     lines = [
-        "![memory and caches](soak/soak.svg)",
+        "![memory and caches](../soak/soak.svg)",
         "",
         f"| events | process | {names} |",
         "|---:|" + "---:|" * (len(_COLUMNS) + 1),
@@ -55,8 +55,8 @@ def block(found: Mapping[str, Any]) -> str:
         "",
         *([f"- Problem: {each}" for each in judged["problems"]] or ["No problems."]),
         "",
-        "All figures are in [soak/soak.json](soak/soak.json).",
-        "`python -m tools.soak --judge docs/soak/soak.json --page docs/reliability.md` judges them again.",
+        "All figures are in [soak.json](../soak/soak.json).",
+        "`python -m tools.soak --judge docs/soak/soak.json --page docs/measurements/soak.md` judges them again.",
         "",
     ]
     return "\n".join(lines)

@@ -75,7 +75,7 @@ class Handlers:
     """All paths."""
 
     def __init__(self, answers: Answers, computer: Computer, pages: Pages) -> None:
-        """Answer from a answers; what needs decisions runs in the computer."""
+        """Answer requests from ``answers``; ``computer`` runs the functions that take decisions."""
         self._answers = answers
         self._computer = computer
         self._pages = pages
