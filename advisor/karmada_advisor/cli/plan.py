@@ -36,7 +36,7 @@ from karmada_advisor.sources.objects import NoAnswerError, gather
 from karmada_advisor.sources.objects import Objects as Sources
 from karmada_advisor.sources.process import gates_of, read_configuration
 from karmada_advisor.sources.process_rules import running, use
-from karmada_advisor.views.fields import as_json, as_yaml, plan_fields
+from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.views.plan_text import plan_text
 from karmada_scheduler.api.manifest import ManifestError
@@ -427,9 +427,9 @@ def _progress() -> Callable[[str, int, int], None]:
 def _written(plan: Plan, arguments: argparse.Namespace) -> str:
     match arguments.output:
         case "json":
-            return as_json(plan_fields(plan))
+            return as_json(document_fields(plan))
         case "yaml":
-            return as_yaml(plan_fields(plan))
+            return as_yaml(document_fields(plan))
         case "markdown":
             return plan_markdown(plan)
     return plan_text(plan, style_of(arguments))

@@ -38,7 +38,7 @@ from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.sources.times import seconds
 from karmada_advisor.state.reading import state_of
 from karmada_advisor.state.schedulers import Schedulers
-from karmada_advisor.views.fields import as_json, as_yaml, why_not_cluster_fields, why_not_fields
+from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.layout import Style
 from karmada_advisor.views.printable import printable, with_printable_texts
 from karmada_advisor.views.why_not import why_not_cluster_text, why_not_text
@@ -191,7 +191,7 @@ def _unclaimed(arguments: argparse.Namespace, objects: Objects, template: Templa
     goal = goal_shown(_goal(arguments), as_new=arguments.as_new)
     found = answer_unclaimed(explanation, policies, template, goal, arguments.cluster)
     text = _written(
-        arguments, why_not_fields(found), lambda style: why_not_text(with_printable_texts(found), style)
+        arguments, document_fields(found), lambda style: why_not_text(with_printable_texts(found), style)
     )
     return text, NO_ANSWER if objects.problems else ANSWERED if found.remedies else NONE_FOUND
 
@@ -271,7 +271,7 @@ class Session:
         found = self.ask(gates, key)
         text = _written(
             self.arguments,
-            why_not_fields(found),
+            document_fields(found),
             lambda style: why_not_text(with_printable_texts(found), style),
         )
         return text, found.holds or bool(found.remedies)
@@ -366,7 +366,7 @@ class Session:
     def of_cluster(self, gates: FeatureGates) -> tuple[str, bool]:
         """Return the answer about all bindings that a cluster does not have; it is always good."""
         found = self.ask_cluster(gates)
-        fields = why_not_cluster_fields(found)
+        fields = document_fields(found)
         return _written(
             self.arguments, fields, lambda style: why_not_cluster_text(with_printable_texts(found), style)
         ), True

@@ -17,12 +17,8 @@ from karmada_advisor.explain.names import nearest
 from karmada_advisor.plan.model import Effect, Plan
 from karmada_advisor.state.model import StateName
 from karmada_advisor.views.fields import (
-    explanation_fields,
+    document_fields,
     fields_of,
-    plan_fields,
-    summary_fields,
-    why_not_cluster_fields,
-    why_not_fields,
 )
 from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.web import charts
@@ -207,7 +203,7 @@ class Handlers:
         return fields
 
     async def _overview_data(self, _: Request) -> Mapping[str, Any]:
-        return summary_fields(summary(self._answers.state, self._answers.causes))
+        return document_fields(summary(self._answers.state, self._answers.causes))
 
     def _wanted_clusters(self, request: Request) -> tuple[ClusterFilter, str, list[ClusterShown]]:
         by = request.query.get("sort", "state")
@@ -295,7 +291,7 @@ class Handlers:
         )
 
     async def _why_not_cluster_data(self, request: Request) -> Mapping[str, Any]:
-        return why_not_cluster_fields(await self._why_not_cluster(request))
+        return document_fields(await self._why_not_cluster(request))
 
     def _filtered(self, request: Request) -> tuple[Filter, list[Any]]:
         wanted = Filter(
@@ -411,7 +407,7 @@ class Handlers:
         return names[:_COMPLETED_NAMES]
 
     async def _binding_data(self, request: Request) -> Mapping[str, Any]:
-        return explanation_fields(await self._explanation(request))
+        return document_fields(await self._explanation(request))
 
     async def _why_not(self, request: Request) -> WhyNot:
         state = self._answers.state
@@ -457,7 +453,7 @@ class Handlers:
         )
 
     async def _why_not_data(self, request: Request) -> Mapping[str, Any]:
-        return why_not_fields(await self._why_not(request))
+        return document_fields(await self._why_not(request))
 
     async def _plan(self, request: Request) -> Plan | None:
         """Return the plan that is asked for, None without a question."""
@@ -495,7 +491,7 @@ class Handlers:
         plan = await self._plan(request)
         if plan is None:
             raise RefusedError(400, "name a change: policy, without, cordon, uncordon or scale")
-        return plan_fields(plan)
+        return document_fields(plan)
 
     def _rendered(self, name: str, request: Request, values: Mapping[str, Any], *, data: str) -> Document:
         return _html(self._pages.render(name, {**self._common(request, data=data), **values}))
