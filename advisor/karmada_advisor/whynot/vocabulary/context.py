@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from karmada_advisor.whynot.blockers import Blocker
-from karmada_advisor.whynot.edits import Action, Edit, Harm, ObjectRef, Path, Side, edit, patched
-from karmada_advisor.whynot.objects import ObjectSet, Outcome
+from karmada_advisor.whynot.blockers import GoalBlocker
+from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Path, Side, edit, patched
+from karmada_advisor.whynot.objects import ObjectSet, ScheduledObjects
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.cluster import Cluster
@@ -46,8 +46,8 @@ class Context:
     """
 
     objects: ObjectSet
-    outcome: Outcome
-    blocker: Blocker
+    outcome: ScheduledObjects
+    blocker: GoalBlocker
     name: str
     is_wanted: bool = False
 
@@ -86,7 +86,7 @@ class Context:
     @cached_property
     def _indexed(self) -> Mapping[ObjectRef, Any]:
         """The changed objects without removals, so that every index is that of the object as it was read."""
-        kept = [each for each in self.outcome.edits if each.action is not Action.REMOVE]
+        kept = [each for each in self.outcome.edits if each.action is not PatchAction.REMOVE]
         found = patched(kept, self.objects.manifests)
         return {} if found is None else found.manifests
 
@@ -118,7 +118,7 @@ class Context:
         side: Side,
         op: str,
         ref: ObjectRef,
-        action: Action,
+        action: PatchAction,
         path: Path,
         *,
         extra: float = 0.0,
@@ -132,7 +132,7 @@ class Context:
     def policy(
         self,
         op: str,
-        action: Action,
+        action: PatchAction,
         path: Path,
         text: str,
         *,
@@ -156,7 +156,7 @@ class Context:
     def on_cluster(
         self,
         op: str,
-        action: Action,
+        action: PatchAction,
         path: Path,
         text: str,
         *,
