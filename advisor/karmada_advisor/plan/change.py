@@ -459,11 +459,6 @@ def _next_generation(manifest: Manifest) -> Manifest:
     return {**manifest, "metadata": {**metadata, "generation": following}}
 
 
-def next_generation(manifest: Manifest) -> Manifest:
-    """Return a manifest whose spec was changed, with the next generation."""
-    return _next_generation(manifest)
-
-
 def _changed_amount(cluster: str, summary: Manifest, resource: str, written: str) -> str:
     """Return the allocatable amount after a change of the free one.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
@@ -152,10 +152,6 @@ class Edit:
     def slot(self) -> tuple[ObjectRef, Path]:
         """The place that it changes; two edits of one place exclude each other, except for appended items."""
         return self.target, (*self.path, "-") if self.action is PatchAction.APPEND else self.path
-
-    def with_minimum(self, minimal: Minimum) -> Edit:
-        """Return the edit with the boundary of its amount."""
-        return replace(self, minimal=minimal)
 
 
 def edit(
