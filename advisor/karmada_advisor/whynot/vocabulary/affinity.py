@@ -133,14 +133,7 @@ def _terms(context: Context) -> Iterator[Edit]:
             if context.binding.spec.is_workload:
                 yield _overflow(context, index, name)
             if len(listed) > 1:
-                yield context.policy(
-                    "dropTerm",
-                    PatchAction.REMOVE,
-                    ("clusterAffinities", index),
-                    f"drop affinity term {name}",
-                    extra=0.5,
-                    harm=Harm.WIDENS,
-                )
+                yield drop_term(context, index, name, extra=0.5)
         elif _matches(term, context.cluster):
             others = [each for each in listed if each is not term]
             yield context.policy(
@@ -155,6 +148,18 @@ def _terms(context: Context) -> Iterator[Edit]:
         "dropTerms", PatchAction.REMOVE, ("clusterAffinities",), "drop clusterAffinities", extra=1.5,
         harm=Harm.WIDENS,
     )  # fmt: skip
+
+
+def drop_term(context: Context, index: int, name: str, *, extra: float) -> Edit:
+    """Return the edit that removes an affinity term, so that the next one is used."""
+    return context.policy(
+        "dropTerm",
+        PatchAction.REMOVE,
+        ("clusterAffinities", index),
+        f"drop affinity term {name}",
+        extra=extra,
+        harm=Harm.WIDENS,
+    )
 
 
 def _matches(found: Any, cluster: Cluster) -> bool:

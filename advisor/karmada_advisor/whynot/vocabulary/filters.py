@@ -55,15 +55,7 @@ def _other_terms(context: Context) -> Iterator[Edit]:
             and term.get("affinityName") == context.attempt.affinity_name
             and len(listed) > 1
         ):
-            name = term.get("affinityName")
-            yield context.policy(
-                "dropTerm",
-                PatchAction.REMOVE,
-                ("clusterAffinities", index),
-                f"drop affinity term {name}",
-                extra=1.0,
-                harm=Harm.WIDENS,
-            )
+            yield affinity.drop_term(context, index, context.attempt.affinity_name, extra=1.0)
 
 
 def _taints(context: Context) -> Iterator[Edit]:
