@@ -129,45 +129,13 @@ class Context:
         cost = _COST[side] + extra + _HARM_COST[harm]
         return edit(side, op, ref, action, path, cost=cost, harm=harm, **rest)
 
-    def policy(
-        self,
-        op: str,
-        action: PatchAction,
-        path: Path,
-        text: str,
-        *,
-        value: Any = None,
-        extra: float = 0.0,
-        **rest: Any,
-    ) -> Edit:
-        """Return an edit of the placement; the path starts below it."""
-        return self.make(
-            Side.POLICY,
-            op,
-            self.objects.ref,
-            action,
-            (*PLACEMENT, *path),
-            value=value,
-            text=text,
-            extra=extra,
-            **rest,
-        )
+    def policy(self, op: str, action: PatchAction, path: Path, text: str, **rest: Any) -> Edit:
+        """Return an edit of the placement; the path starts below it, the rest are arguments of ``make``."""
+        return self.make(Side.POLICY, op, self.objects.ref, action, (*PLACEMENT, *path), text=text, **rest)
 
-    def on_cluster(
-        self,
-        op: str,
-        action: PatchAction,
-        path: Path,
-        text: str,
-        *,
-        value: Any = None,
-        extra: float = 0.0,
-        **rest: Any,
-    ) -> Edit:
-        """Return an edit of the cluster."""
-        return self.make(
-            Side.CLUSTER, op, self.cluster_ref, action, path, value=value, text=text, extra=extra, **rest
-        )
+    def on_cluster(self, op: str, action: PatchAction, path: Path, text: str, **rest: Any) -> Edit:
+        """Return an edit of the cluster; the rest are arguments of ``make``."""
+        return self.make(Side.CLUSTER, op, self.cluster_ref, action, path, text=text, **rest)
 
     def competitors(self) -> Iterator[Candidate]:
         """Yield the other candidates that got replicas or were selected, those with the most replicas first."""
