@@ -33,7 +33,6 @@ STILL_TWICE = {
     "Request",
     "Requeuer",
     "Response",
-    "ResultWriter",
     "Side",
     "SpreadConstraint",
     "Stream",
