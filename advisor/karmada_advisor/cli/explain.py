@@ -35,7 +35,7 @@ from karmada_advisor.sources.process import read_process, use_rules
 from karmada_advisor.sources.remedies import with_claiming_remedies, with_remedies
 from karmada_advisor.sources.times import seconds
 from karmada_advisor.state.reading import unreadable
-from karmada_advisor.views.fields import as_json, as_yaml, explanation_fields, summary_fields
+from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.html import explanation_html
 from karmada_advisor.views.layout import Style
 from karmada_advisor.views.markdown import explanation_markdown
@@ -231,9 +231,9 @@ def _of_all(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
         _print_error(problem)
     match arguments.output:
         case "json":
-            text = as_json(summary_fields(found))
+            text = as_json(document_fields(found))
         case "yaml":
-            text = as_yaml(summary_fields(found))
+            text = as_yaml(document_fields(found))
         case _:
             text = overview_text(with_printable_texts(found), style_of(arguments))
     return text, _status(found.is_good, problems)
@@ -396,9 +396,9 @@ def _without_collection() -> Iterator[None]:
 def _written(explanation: Explanation, arguments: argparse.Namespace) -> str:
     match arguments.output:
         case "json":
-            return as_json(explanation_fields(explanation))
+            return as_json(document_fields(explanation))
         case "yaml":
-            return as_yaml(explanation_fields(explanation))
+            return as_yaml(document_fields(explanation))
     shown = with_printable_texts(explanation)
     match arguments.output:
         case "markdown":

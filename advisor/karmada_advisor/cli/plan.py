@@ -24,7 +24,7 @@ from karmada_advisor.plan.fingerprint import SHOWN
 from karmada_advisor.plan.inputs import PlanInputs
 from karmada_advisor.plan.lint_selectors import TemplatesKnown
 from karmada_advisor.plan.model import CLASSES, Plan
-from karmada_advisor.plan.objects import Objects, policy_key, template_key
+from karmada_advisor.plan.objects import PlanObjects, policy_key, template_key
 from karmada_advisor.plan.parsed import Known
 from karmada_advisor.plan.planner import make_plan
 from karmada_advisor.sources import objects as objects_source
@@ -36,7 +36,7 @@ from karmada_advisor.sources.objects import NoAnswerError, gather
 from karmada_advisor.sources.objects import Objects as Sources
 from karmada_advisor.sources.process import gates_of, read_configuration
 from karmada_advisor.sources.process_rules import running, use
-from karmada_advisor.views.fields import as_json, as_yaml, plan_fields
+from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.views.plan_text import plan_text
 from karmada_scheduler.api.manifest import ManifestError
@@ -202,7 +202,7 @@ def _use_process(arguments: argparse.Namespace) -> None:
 def made(
     arguments: argparse.Namespace,
     sources: Sources,
-    before: Objects,
+    before: PlanObjects,
     changes: Sequence[Mapping[str, Any]],
     own: Sequence[Registration] = (),
 ) -> tuple[Plan, Sequence[str]]:
@@ -261,7 +261,7 @@ def made(
     return plan, unread
 
 
-def _gathered(arguments: argparse.Namespace) -> tuple[Sources, Objects]:
+def _gathered(arguments: argparse.Namespace) -> tuple[Sources, PlanObjects]:
     """Read the objects as they are, with the templates of ``--workloads``."""
     sources = gather(arguments, (), all_bindings=True)
     found = as_manifests(sources)
@@ -271,9 +271,9 @@ def _gathered(arguments: argparse.Namespace) -> tuple[Sources, Objects]:
     return sources, found
 
 
-def as_manifests(sources: Sources) -> Objects:
+def as_manifests(sources: Sources) -> PlanObjects:
     """Return what was read as a plan reads it."""
-    return Objects(
+    return PlanObjects(
         {each.name: sources.manifests[each.name] for each in sources.clusters},
         {each.key: sources.manifests[each.key] for each in sources.bindings},
         None
@@ -309,7 +309,7 @@ def _quotas(arguments: argparse.Namespace, sources: Sources) -> tuple[list[Quota
 
 
 def _read_templates(
-    arguments: argparse.Namespace, draft: Draft, before: Objects
+    arguments: argparse.Namespace, draft: Draft, before: PlanObjects
 ) -> tuple[TemplatesKnown, Sequence[str]]:
     """Read the metadata of the templates that changed policies select; return what could not be read, too."""
     kinds = [KindName(*each) for each in selected_kinds(before, draft.after)]
@@ -427,9 +427,9 @@ def _progress() -> Callable[[str, int, int], None]:
 def _written(plan: Plan, arguments: argparse.Namespace) -> str:
     match arguments.output:
         case "json":
-            return as_json(plan_fields(plan))
+            return as_json(document_fields(plan))
         case "yaml":
-            return as_yaml(plan_fields(plan))
+            return as_yaml(document_fields(plan))
         case "markdown":
             return plan_markdown(plan)
     return plan_text(plan, style_of(arguments))

@@ -31,7 +31,7 @@ from karmada_advisor.sources.objects import NoAnswerError, gather
 from karmada_advisor.sources.process import use_rules
 from karmada_advisor.sources.process_rules import running
 from karmada_advisor.sources.rules import add_arguments as add_rule_arguments
-from karmada_advisor.views.fields import as_json, as_yaml, rebalance_fields
+from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.rebalance_text import rebalance_text
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework.profile.factory import Registration
@@ -302,9 +302,9 @@ def _progress() -> Callable[[int, int], None]:
 def _printed(proposal: RebalanceProposal, arguments: argparse.Namespace, written: Sequence[str]) -> str:
     match arguments.output:
         case "json":
-            return as_json(rebalance_fields(proposal))
+            return as_json(document_fields(proposal))
         case "yaml":
-            return as_yaml(rebalance_fields(proposal))
+            return as_yaml(document_fields(proposal))
     return rebalance_text(proposal, style_of(arguments), written=written)
 
 

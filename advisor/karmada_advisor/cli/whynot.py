@@ -23,7 +23,7 @@ from karmada_advisor.explain.explain import fleet_of
 from karmada_advisor.explain.inputs import ExplainInputs, as_new
 from karmada_advisor.explain.model import Cause, Provenance, Stage, Tense
 from karmada_advisor.explain.names import nearest
-from karmada_advisor.explain.policies import Template
+from karmada_advisor.explain.policies import TemplateHead
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.explain.unclaimed import explain_unclaimed
@@ -38,17 +38,17 @@ from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.sources.times import seconds
 from karmada_advisor.state.reading import state_of
 from karmada_advisor.state.schedulers import Schedulers
-from karmada_advisor.views.fields import as_json, as_yaml, why_not_cluster_fields, why_not_fields
+from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.layout import Style
 from karmada_advisor.views.printable import printable, with_printable_texts
 from karmada_advisor.views.why_not import why_not_cluster_text, why_not_text
-from karmada_advisor.whynot.answer import Question, answer, goal_shown, remedy_of_configuration
-from karmada_advisor.whynot.blockers import Step, blocker_of
+from karmada_advisor.whynot.answer import WhyNotQuestion, answer, goal_shown, remedy_of_configuration
+from karmada_advisor.whynot.blockers import BlockedStep, blocker_of
 from karmada_advisor.whynot.goals import Goal, IsPlaced, OffCluster, OnCluster, is_placed
 from karmada_advisor.whynot.model import Remedy, WhyNot
-from karmada_advisor.whynot.objects import ObjectSet, Outcome
+from karmada_advisor.whynot.objects import ObjectSet, ScheduledObjects
 from karmada_advisor.whynot.reverse import WhyNotCluster, why_not_cluster
-from karmada_advisor.whynot.search import Bounds
+from karmada_advisor.whynot.search import SearchBounds
 from karmada_advisor.whynot.unclaimed import answer_unclaimed
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.api.quantity import MAX_INT32
@@ -184,14 +184,14 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
     return text, ANSWERED if is_good else NONE_FOUND
 
 
-def _unclaimed(arguments: argparse.Namespace, objects: Objects, template: Template) -> tuple[str, int]:
+def _unclaimed(arguments: argparse.Namespace, objects: Objects, template: TemplateHead) -> tuple[str, int]:
     """Return the answer about a workload without a binding, and the exit status."""
     policies = objects.policies or ()
     explanation = explain_unclaimed(template, policies, source=objects.source)
     goal = goal_shown(_goal(arguments), as_new=arguments.as_new)
     found = answer_unclaimed(explanation, policies, template, goal, arguments.cluster)
     text = _written(
-        arguments, why_not_fields(found), lambda style: why_not_text(with_printable_texts(found), style)
+        arguments, document_fields(found), lambda style: why_not_text(with_printable_texts(found), style)
     )
     return text, NO_ANSWER if objects.problems else ANSWERED if found.remedies else NONE_FOUND
 
@@ -271,7 +271,7 @@ class Session:
         found = self.ask(gates, key)
         text = _written(
             self.arguments,
-            why_not_fields(found),
+            document_fields(found),
             lambda style: why_not_text(with_printable_texts(found), style),
         )
         return text, found.holds or bool(found.remedies)
@@ -282,7 +282,7 @@ class Session:
         edited = self._editable(gates, key, self.scheduler)
         binding = edited.bindings[edited.ref][1]
 
-        def causes(root: Outcome) -> list[Cause]:
+        def causes(root: ScheduledObjects) -> list[Cause]:
             snapshot = edited.snapshot
             self.scheduler.show(snapshot, objects.bindings)
             inputs = self._inputs(binding, snapshot, gates)
@@ -297,8 +297,8 @@ class Session:
         inputs = self._inputs(binding, edited.snapshot, gates)
         return answer(
             edited,
-            Question(arguments.cluster, _goal(arguments)),
-            Bounds(arguments.timeout or _SEARCH_SECONDS, arguments.max_runs),
+            WhyNotQuestion(arguments.cluster, _goal(arguments)),
+            SearchBounds(arguments.timeout or _SEARCH_SECONDS, arguments.max_runs),
             state=state_of(binding, edited.manifests[edited.ref], inputs.facts),
             provenance=self._provenance(inputs),
             causes=causes,
@@ -332,11 +332,11 @@ class Session:
             schedulers=self.schedulers,
         )
 
-    def _by_configuration(self, edited: ObjectSet, root: Outcome) -> list[Remedy]:
+    def _by_configuration(self, edited: ObjectSet, root: ScheduledObjects) -> list[Remedy]:
         """Return the single changes of the configuration that reach the goal, each decided by a scheduler with it."""
         arguments, found = self.arguments, []
         blocker = blocker_of(root, arguments.cluster) if arguments.cluster else None
-        refusing = blocker.code if blocker is not None and blocker.step is Step.FILTER else ""
+        refusing = blocker.code if blocker is not None and blocker.step is BlockedStep.FILTER else ""
         for each in alternatives(arguments, edited.gates, refusing):
             changed = each.applied(arguments)
             gates = features.parse(changed.feature_gates)
@@ -366,7 +366,7 @@ class Session:
     def of_cluster(self, gates: FeatureGates) -> tuple[str, bool]:
         """Return the answer about all bindings that a cluster does not have; it is always good."""
         found = self.ask_cluster(gates)
-        fields = why_not_cluster_fields(found)
+        fields = document_fields(found)
         return _written(
             self.arguments, fields, lambda style: why_not_cluster_text(with_printable_texts(found), style)
         ), True

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 from karmada_advisor.explain.names import nearest
-from karmada_advisor.explain.policies import Template
+from karmada_advisor.explain.policies import TemplateHead
 from karmada_advisor.plan.objects import binding_key
 from karmada_advisor.sources import capture
 from karmada_advisor.sources.bindings import NoSuchBindingError, singular, workload_of
@@ -150,7 +150,9 @@ class Objects:
                 return each
         return None
 
-    def unclaimed_template(self, name: str, namespace: str, keys: Sequence[BindingKey]) -> Template | None:
+    def unclaimed_template(
+        self, name: str, namespace: str, keys: Sequence[BindingKey]
+    ) -> TemplateHead | None:
         """Return the template ``KIND/NAME`` if it has no binding; None if it has one, or was not read.
 
         Raises:
@@ -161,7 +163,7 @@ class Objects:
             return None
         if self.is_live and self.policies is None:
             raise NoAnswerError(f"{name} has no binding, and the policies cannot be read")
-        return Template(found.api_version, found.kind, found.namespace, found.name, found.labels)
+        return TemplateHead(found.api_version, found.kind, found.namespace, found.name, found.labels)
 
     def find(self, keys: Sequence[BindingKey]) -> Binding:
         """Return the binding of the first key that exists.

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from karmada_advisor.sources import rules
 from karmada_advisor.sources.simulated import SimulatedScheduler
-from karmada_advisor.whynot.edits import Action, Edit, ObjectRef, Side, edit
+from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side, edit
 from karmada_advisor.whynot.objects import ObjectSet
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
@@ -45,7 +45,7 @@ def fleet() -> list[ClusterBuilder]:
 
 def taint(name: str, key: str = "k") -> Edit:
     return edit(
-        Side.CLUSTER, "addTaint", ObjectRef("Cluster", "", name), Action.APPEND, ("spec", "taints"),
+        Side.CLUSTER, "addTaint", ObjectRef("Cluster", "", name), PatchAction.APPEND, ("spec", "taints"),
         value={"key": key, "effect": "NoSchedule"},
     )  # fmt: skip
 
@@ -53,7 +53,7 @@ def taint(name: str, key: str = "k") -> Edit:
 def exclude(name: str) -> Edit:
     ref = ObjectRef(*asked().build().key)
     return edit(
-        Side.POLICY, "excludeCluster", ref, Action.APPEND, ("spec", "placement", "clusterAffinity", "exclude"),
+        Side.POLICY, "excludeCluster", ref, PatchAction.APPEND, ("spec", "placement", "clusterAffinity", "exclude"),
         value=name,
     )  # fmt: skip
 
