@@ -16,14 +16,12 @@ from karmada_advisor.sources.bindings import NoSuchBindingError, singular, workl
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.files import Contents, as_binding, as_cluster, as_workload, read
 from karmada_advisor.sources.live import (
-    TIMEOUT_SECONDS,
     ControlPlane,
     LiveError,
     read_bindings,
     read_live,
     read_workloads,
 )
-from karmada_advisor.sources.times import seconds
 from karmada_advisor.state.model import SchedulerShown
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.state.schedulers import Schedulers, schedulers_of
@@ -38,9 +36,7 @@ from karmada_scheduler.dryrun.workloads import ReadWorkloads
 __all__ = [
     "NoAnswerError",
     "Objects",
-    "add_arguments",
     "add_other_bindings",
-    "add_quota_argument",
     "captured",
     "gather",
 ]
@@ -48,7 +44,6 @@ __all__ = [
 Manifest = Mapping[str, Any]
 T = TypeVar("T")
 
-_FILES: Final = "YAML or JSON as kubectl writes it, also gzipped, - for standard input; may be repeated"
 _QUOTA: Final = "FederatedResourceQuota"
 _WARNINGS: Final = ("federatedresourcequotas:",)
 _POLICIES: Final = ("propagationpolicies:", "clusterpropagationpolicies:")
@@ -192,58 +187,6 @@ def _unknown(wanted: BindingKey, known: Sequence[BindingKey]) -> str:
     return f"{text}. Nearest: {near}" if near else text
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags for files and for a control plane."""
-    files = _FILES
-    parser.add_argument("--clusters", action="append", metavar="FILE", help=f"Clusters: {files}")
-    parser.add_argument(
-        "--bindings", action="append", metavar="FILE", help=f"bindings of both kinds: {files}"
-    )
-    parser.add_argument(
-        "--policies",
-        action="append",
-        metavar="FILE",
-        help=f"policies, for what they say beyond the binding: {files}",
-    )
-    parser.add_argument(
-        "--workloads",
-        action="append",
-        metavar="FILE",
-        help=f"objects of any kind, for plugins that read the workload's labels and annotations: {files}",
-    )
-    parser.add_argument(
-        "--kubeconfig",
-        default="",
-        metavar="FILE",
-        help="the control plane to read, without --clusters and --bindings (default as kubectl)",
-    )
-    parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
-    parser.add_argument(
-        "--request-timeout",
-        type=seconds,
-        default=TIMEOUT_SECONDS,
-        metavar="TIME",
-        help=f"for reading everything from the control plane (default {TIMEOUT_SECONDS:g}s)",
-    )
-    parser.add_argument(
-        "--replay",
-        default="",
-        metavar="FILE",
-        help="a file of explain --capture instead of a control plane: its objects, and its rules unless flags name others",
-    )
-
-
-def add_quota_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the flag for files of quotas."""
-    parser.add_argument(
-        "--quotas",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help=f"FederatedResourceQuotas, for changes of a workload that a quota refuses: {_FILES}",
-    )
-
-
 def gather(
     arguments: argparse.Namespace,
     keys: Sequence[BindingKey],
@@ -254,7 +197,7 @@ def gather(
     """Read the objects that the flags name.
 
     Args:
-        arguments: With the flags of ``add_arguments``.
+        arguments: With the flags of ``cli.flags.shared.add_objects``.
         keys: The wanted binding under each of its possible keys.
         all_bindings: Whether a control plane is asked for all bindings; files are always read in full.
         others_needed: Whether there is no answer without the other bindings; else they may be forbidden.
