@@ -31,7 +31,6 @@ from karmada_advisor.plan.planner import make_plan
 from karmada_advisor.sources import planned
 from karmada_advisor.sources.change_files import read_changes
 from karmada_advisor.sources.files import as_workload, read
-from karmada_advisor.sources.live import ControlPlane, LiveError, read_quotas, read_templates
 from karmada_advisor.sources.objects import NoAnswerError, gather
 from karmada_advisor.sources.objects import Objects as Sources
 from karmada_advisor.sources.process import gates_of, read_configuration
@@ -41,7 +40,6 @@ from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.views.plan_text import plan_text
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.quantity import MAX_INT32
-from karmada_scheduler.client.metadata import KindName
 from karmada_scheduler.framework.profile.factory import Registration
 
 GOOD: Final = 0
@@ -213,10 +211,12 @@ def _quotas(arguments: argparse.Namespace, sources: Sources) -> tuple[list[Quota
     manifests: Sequence[Mapping[str, Any]] | None = sources.quotas
     problems = ["no --quotas were given"]
     if manifests is None and sources.is_live:
-        plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+        from karmada_advisor.sources import live  # the client, which files do not need
+
+        plane = live.ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
         try:
-            manifests, problems = read_quotas(plane, timeout=arguments.request_timeout)
-        except LiveError as error:
+            manifests, problems = live.read_quotas(plane, timeout=arguments.request_timeout)
+        except live.LiveError as error:
             raise NoAnswerError(str(error)) from error
     if manifests is None:
         return None, "; ".join(problems)
@@ -234,13 +234,16 @@ def _read_templates(
     arguments: argparse.Namespace, draft: Draft, before: Objects
 ) -> tuple[TemplatesKnown, Sequence[str]]:
     """Read the metadata of the templates that changed policies select; return what could not be read, too."""
+    from karmada_advisor.sources import live
+    from karmada_scheduler.client.metadata import KindName
+
     kinds = [KindName(*each) for each in selected_kinds(before, draft.after)]
     if not kinds:
         return TemplatesKnown(), ()
-    plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+    plane = live.ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
     try:
-        found = read_templates(plane, kinds)
-    except LiveError as error:
+        found = live.read_templates(plane, kinds)
+    except live.LiveError as error:
         raise NoAnswerError(str(error)) from error
     for each in found.objects:
         key = template_key(each)

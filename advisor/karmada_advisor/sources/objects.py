@@ -15,13 +15,6 @@ from karmada_advisor.sources import capture
 from karmada_advisor.sources.bindings import NoSuchBindingError, singular, workload_of
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.files import Contents, as_binding, as_cluster, as_workload, read
-from karmada_advisor.sources.live import (
-    ControlPlane,
-    LiveError,
-    read_bindings,
-    read_live,
-    read_workloads,
-)
 from karmada_advisor.state.model import SchedulerShown
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.state.schedulers import Schedulers, schedulers_of
@@ -296,13 +289,15 @@ def _from_files(arguments: argparse.Namespace) -> Objects:
 
 
 def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, all_bindings: bool) -> Objects:
-    plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+    from karmada_advisor.sources import live  # the client, which files do not need
+
+    plane = live.ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
     workload = workload_of(arguments.name, arguments.namespace) if keys else None
     try:
-        found = read_live(
+        found = live.read_live(
             plane, keys, all_bindings=all_bindings, workload=workload, timeout=arguments.request_timeout
         )
-    except (LiveError, NoSuchBindingError) as error:
+    except (live.LiveError, NoSuchBindingError) as error:
         raise NoAnswerError(str(error)) from error
     objects = Objects(
         found.server,
@@ -331,10 +326,12 @@ def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, al
 
 def add_other_bindings(arguments: argparse.Namespace, objects: Objects) -> None:
     """Read all bindings of the control plane; if that fails, it is a warning, because one binding is explained."""
-    plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+    from karmada_advisor.sources import live
+
+    plane = live.ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
     try:
-        found = read_bindings(plane, timeout=arguments.request_timeout)
-    except LiveError as error:
+        found = live.read_bindings(plane, timeout=arguments.request_timeout)
+    except live.LiveError as error:
         objects.warnings.append(f"bindings: {error}")
         return
     objects.warnings += found.problems
@@ -349,11 +346,13 @@ def workload_reader(arguments: argparse.Namespace, objects: Objects) -> ReadWork
         return None
 
     def read_all() -> tuple[list[Workload], str]:
-        plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+        from karmada_advisor.sources import live
+
+        plane = live.ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
         resources = [each.spec.resource for each in objects.bindings]
         try:
-            found, problems = read_workloads(plane, resources, timeout=arguments.request_timeout)
-        except LiveError as error:
+            found, problems = live.read_workloads(plane, resources, timeout=arguments.request_timeout)
+        except live.LiveError as error:
             return [], str(error)
         return [each for each, _ in _parsed(found, as_workload, problems)], "; ".join(problems)
 

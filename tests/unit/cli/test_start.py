@@ -67,3 +67,20 @@ def test_the_version_needs_neither_flags_nor_commands() -> None:
 
 def test_an_unknown_flag_is_reported_without_the_command() -> None:
     assert not imported("explain", "--nonsense") & HEAVY
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("explain", "-n", "shop", "checkout-deployment", *FILES),
+        ("why-not", "-n", "shop", "checkout-deployment", "eu-west-1", *FILES),
+        ("plan", "--cordon=eu-west-1", *FILES),
+        ("rebalance", "--max-moves=1", *FILES),
+        ("simulate", *FILES),
+        ("plugins",),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_an_answer_from_files_needs_no_client(arguments: tuple[str, ...]) -> None:
+    live = {"aiohttp", "grpc", "jinja2", "kopf", "kubernetes", "prometheus_client", "uvloop"}
+    assert not imported(*arguments) & live
