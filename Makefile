@@ -215,8 +215,12 @@ bench-why-not: install ## latency of why-not at 100, 1,000 and 5,000 clusters (A
 	@exec $(BIN)/python -m tools.why_not_check.bench $(ARGS)
 
 .PHONY: bench-start
-bench-start: install ## a cold start with 100,000 bindings and 5,000 clusters, replayed (ARGS=--help)
+bench-start: install ## time and imported modules of --version, --help and answers from files (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.start $(ARGS)
+
+.PHONY: bench-cold-start
+bench-cold-start: install ## a cold start with 100,000 bindings and 5,000 clusters, replayed (ARGS=--help)
+	@exec $(BIN)/python -m tools.bench.cold_start $(ARGS)
 
 # Debian's packages; where they cannot be installed, the tests that need them are skipped and say so.
 .PHONY: chromium

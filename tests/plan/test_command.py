@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_advisor.cli.plan import DEFAULT_FAIL_ON, status_of
-from karmada_advisor.plan.model import Plan
+from karmada_advisor.cli.flags.plan import DEFAULT_FAIL_ON, FAIL_ON
+from karmada_advisor.cli.plan import status_of
+from karmada_advisor.plan.model import CLASSES, Plan
 from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.layout import Style
 from karmada_advisor.views.plan_markdown import MAX_CHARACTERS, plan_markdown
@@ -324,3 +325,7 @@ def test_progress_is_drawn_on_a_terminal_only(
     assert "after the change" in ran.err
     assert "#" * 40 in ran.err
     assert "#" * 40 not in ran.out
+
+
+def test_the_flag_takes_every_class_and_what_a_plan_has_besides() -> None:
+    assert (*CLASSES, "overcommit", "blocked", "warnings", "drift", "none") == FAIL_ON

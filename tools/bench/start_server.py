@@ -1,4 +1,4 @@
-"""The API server of ``tools.bench.start``: the model's HTTP front with a large installation, in a process of its own.
+"""The API server of ``tools.bench.cold_start``: the model's HTTP front with a large installation, in a process of its own.
 
     python -m tools.bench.start_server --folder DIR --bindings 100000 --clusters 5000
 

@@ -6,7 +6,6 @@ Reads the objects of a control plane, or files as ``simulate`` reads them. Nothi
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +15,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final
 
-from karmada_advisor.cli.explain import add_output_arguments, style_of
+from karmada_advisor.cli.collection import collection_of_new_objects
+from karmada_advisor.cli.output import print_error, print_failure, style_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster
 from karmada_advisor.explain.explain import fleet_of
@@ -28,19 +28,17 @@ from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.sources import capture, rules
-from karmada_advisor.sources import objects as objects_source
 from karmada_advisor.sources.bindings import possible_keys
 from karmada_advisor.sources.configurations import alternatives
 from karmada_advisor.sources.objects import NoAnswerError, Objects, gather, workload_reader
 from karmada_advisor.sources.remedies import editable
 from karmada_advisor.sources.rules import Frameworks
 from karmada_advisor.sources.simulated import SimulatedScheduler
-from karmada_advisor.sources.times import seconds
 from karmada_advisor.state.reading import state_of
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.layout import Style
-from karmada_advisor.views.printable import printable, with_printable_texts
+from karmada_advisor.views.printable import with_printable_texts
 from karmada_advisor.views.why_not import why_not_cluster_text, why_not_text
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer, goal_shown, remedy_of_configuration
 from karmada_advisor.whynot.blockers import BlockedStep, blocker_of
@@ -51,7 +49,6 @@ from karmada_advisor.whynot.reverse import WhyNotCluster, why_not_cluster
 from karmada_advisor.whynot.search import SearchBounds
 from karmada_advisor.whynot.unclaimed import answer_unclaimed
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
-from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config import features
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.problems import ConfigError
@@ -65,70 +62,6 @@ NO_ANSWER: Final = 2
 
 _SEARCH_SECONDS: Final = 2.0
 _CLUSTER_SECONDS: Final = 30.0
-
-
-def add_parser(subparsers: Any) -> None:
-    """Add the command to the command line."""
-    parser = subparsers.add_parser(
-        "why-not",
-        help="why a cluster has no replicas of a binding, and verified changes that give it some",
-        description="Explain why a cluster has no replicas of a binding, and find changes after which the scheduler, "
-        "run again, puts replicas there.",
-        epilog="Exit status: 0 the cluster has replicas, or a change was found; 1 no change was found; 2 there is no "
-        "answer, or some input cannot be used.",
-    )
-    parser.add_argument(
-        "name",
-        nargs="?",
-        default="",
-        metavar="[KIND/]NAME",
-        help="the binding (rb/NAME, crb/NAME), or the workload that it propagates (deployment/NAME)",
-    )
-    parser.add_argument("cluster", nargs="?", default="", metavar="CLUSTER", help="the cluster")
-    parser.add_argument(
-        "-n", "--namespace", default="default", help="namespace of the binding (default default)"
-    )
-    goals = parser.add_mutually_exclusive_group()
-    goals.add_argument("--placed", action="store_true", help="find changes that place the binding anywhere")
-    goals.add_argument("--off", action="store_true", help="find changes after which the cluster has none")
-    goals.add_argument(
-        "--cluster",
-        dest="of_cluster",
-        default="",
-        metavar="CLUSTER",
-        help="without a binding: which bindings this cluster does not have, by primary cause (30s, or --timeout)",
-    )
-    goals.add_argument("--replicas", type=_replicas, default=1, metavar="N", help="at least N (default 1)")
-    parser.add_argument(
-        "--allow",
-        action="append",
-        choices=("configuration",),
-        default=[],
-        help="also try single changes of gates and plugins of the scheduler",
-    )
-    parser.add_argument("--as-new", action="store_true", help="as if nothing had ever been scheduled")
-    parser.add_argument("--timeout", type=seconds, metavar="TIME", help="of the search (default 2s)")
-    parser.add_argument(
-        "--max-runs", type=_positive, default=96, metavar="N", help="sets of changes to try (default 96)"
-    )
-    objects_source.add_arguments(parser)
-    objects_source.add_quota_argument(parser)
-    rules.add_arguments(parser)
-    add_output_arguments(parser)
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected 1 or more, got {number}")
-    return number
-
-
-def _replicas(text: str) -> int:
-    number = _positive(text)
-    if number > MAX_INT32:
-        raise argparse.ArgumentTypeError(f"a workload has at most {MAX_INT32} replicas, got {number}")
-    return number
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
@@ -146,8 +79,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
             else:
                 written, status = _answer(arguments, own)
     except NoAnswerError as error:
-        for line in str(error).splitlines():
-            _print_error(f"Error: {line}")
+        print_failure(error)
         return NO_ANSWER
     sys.stdout.write(written)
     sys.stdout.flush()
@@ -168,13 +100,13 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
     keys = possible_keys(arguments.name, arguments.namespace) if arguments.name else []
     objects = gather(arguments, keys, all_bindings=True, others_needed=not keys)
     for problem in [*objects.problems, *objects.unlisted]:
-        _print_error(problem)
+        print_error(problem)
     cluster = arguments.of_cluster or arguments.cluster
     _check_cluster(cluster, objects)
     template = objects.unclaimed_template(arguments.name, arguments.namespace, keys) if keys else None
     if template is not None:
         return _unclaimed(arguments, objects, template)
-    with asking(arguments, objects, gates, own) as session, _without_collection():
+    with asking(arguments, objects, gates, own) as session, collection_of_new_objects():
         if arguments.of_cluster:
             text, is_good = session.of_cluster(gates)
         else:
@@ -232,16 +164,6 @@ def _check_question(arguments: argparse.Namespace) -> None:
         raise NoAnswerError("name a binding and a cluster, or use --cluster")
     elif not arguments.cluster and not arguments.placed:
         raise NoAnswerError("name a cluster, or use --placed")
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Leave what was read out of garbage collections, which take longer than a decision."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def _check_cluster(cluster: str, objects: Objects) -> None:
@@ -458,7 +380,3 @@ def _written(arguments: argparse.Namespace, fields: dict[str, Any], text: Callab
 
 def _ignored(_warning: str) -> None:
     """Print nothing: the warning was printed for the given configuration."""
-
-
-def _print_error(text: str) -> None:
-    print(printable(text), file=sys.stderr)  # noqa: T201 (a command, not a server)

@@ -78,7 +78,7 @@ def explaining(
     """Provide the scheduler of the command line, with the objects that were read.
 
     Args:
-        arguments: With the flags of ``rules.add_arguments``.
+        arguments: With the flags of ``cli.flags.shared.add_rules``.
         objects: What was read.
         own: The plugins of a main program of the user's own.
 

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from karmada_advisor.cli.flags.shared import add_rules
 from karmada_advisor.sources import rules
 from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side, edit
@@ -17,7 +18,7 @@ from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, c
 @contextmanager
 def object_set(asked: BindingBuilder, *clusters: ClusterBuilder) -> Iterator[ObjectSet]:
     parser = argparse.ArgumentParser()
-    rules.add_arguments(parser)
+    add_rules(parser)
     arguments = parser.parse_args([], argparse.Namespace(as_new=False))
     scheduler = SimulatedScheduler(FeatureGates(), arguments, None)
     with rules.configured(arguments, FeatureGates(), (), handle_for=scheduler.handle_for) as frameworks:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, Final, Self
 
 from karmada_advisor.cli import plan
+from karmada_advisor.cli.flags import plan as plan_flags
 from karmada_advisor.cli.web.reading import Reader
 from karmada_advisor.cli.whynot import asking
 from karmada_advisor.explain.explain import explain
@@ -195,10 +196,8 @@ class CommandAnswers:
 
     def plan(self, state: PageState, change: AskedChange) -> Plan:
         """Return what a change would do."""
-        parser = argparse.ArgumentParser(exit_on_error=False)
-        plan.add_parser(parser.add_subparsers())
         given = self._arguments
-        arguments = parser.parse_args(["plan", *change.flags])
+        arguments = plan_flags.make_parser().parse_args(change.flags)
         arguments.kubeconfig, arguments.context = given.kubeconfig, given.context
         arguments.current_feature_gates = list(given.feature_gates)
         arguments.current_plugins = list(given.plugins or ())
