@@ -3,8 +3,8 @@
     python -m tools.bench.start --bindings 100000 --clusters 5000 --json FILE [-- FLAGS OF THE SCHEDULER]
 
 The scheduler is the real process, ``python -m karmada_scheduler``, with its defaults: kopf, leader election, metrics,
-every plugin. The API server is ``tools.bench.replay``, a process of its own on the same two cores; its docstring describes what
-of it is not real. One binding in a hundred waits for its first decision, the others are settled, and a fifth of these
+every plugin. The API server is ``tools.bench.start_server``, a process of its own on the same two cores; its docstring
+describes what of it is not real. One binding in a hundred waits for its first decision, the others are settled, and a fifth of these
 is Duplicated and therefore decided again by any scheduler that starts. Memory is the kernel's account of the process.
 """
 
@@ -28,6 +28,7 @@ import requests
 from karmada_advisor.cli.table import table
 from tools.bench.plane_meters import cpu_seconds, peak_mib, resident_mib
 from tools.bench.recording import Sizes
+from tools.controlplane.api import local_session
 from tools.controlplane.processes import Process, Supervisor, free_port
 
 QUIET_SECONDS: Final = 3.0
@@ -62,7 +63,6 @@ class Result:
     placed: int = 0
     moved: int = 0
     requests: dict[str, int] = field(default_factory=dict)
-    megabytes_listed: float = 0.0
     events: int = 0
     event_micros: float = 0.0
     event_memory: list[float] = field(default_factory=list)
@@ -71,15 +71,14 @@ class Result:
 
 
 class Bench:
-    """A replayed API server and a scheduler on it."""
+    """An API server with a large installation, and a scheduler on it."""
 
     def __init__(self, sizes: Sizes, folder: Path, supervisor: Supervisor) -> None:
         """Start the API server and wait until it serves."""
         self.sizes = sizes
         self._supervisor = supervisor
         self._kubeconfig = folder / "kubeconfig"
-        self._session = requests.Session()
-        self._session.trust_env = False
+        self._session = local_session()
         arguments = [
             "--folder",
             str(folder),
@@ -88,7 +87,7 @@ class Bench:
             "--clusters",
             str(sizes.clusters),
         ]
-        supervisor.spawn("replay", [sys.executable, "-m", "tools.bench.replay", *arguments])
+        supervisor.spawn("server", [sys.executable, "-m", "tools.bench.start_server", *arguments])
         self._until(self._kubeconfig.exists, "the API server", 300)
         config = json.loads(self._kubeconfig.read_text())
         self._server = config["clusters"][0]["cluster"]["server"]
@@ -123,14 +122,13 @@ class Bench:
             result.settled_memory, result.peak_memory = resident_mib(pid), peak_mib(pid)
             seen = self._seen()
             result.placed, result.moved, result.requests = seen["placed"], seen["moved"], seen["requests"]
-            result.megabytes_listed = seen["bytesListed"] / 1e6
             self._update(result, pid, metrics, rate=rate, seconds=seconds)
         return result
 
     def _update(self, result: Result, pid: int, metrics: str, *, rate: float, seconds: float) -> None:
         query = {"rate": str(rate), "seconds": str(seconds)}
         before, known, sent = cpu_seconds(pid), self._events(metrics), self._seen()["updates"]
-        self._session.post(f"{self._server}/replay/updates", params=query, timeout=10).raise_for_status()
+        self._session.post(f"{self._server}/bench/updates", params=query, timeout=10).raise_for_status()
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
             time.sleep(1.0)
@@ -184,7 +182,7 @@ class Bench:
         raise TimeoutError(f"the scheduler was not idle after {limit:.0f}s")
 
     def _seen(self) -> dict[str, Any]:
-        answer: dict[str, Any] = self._session.get(f"{self._server}/replay/seen", timeout=60).json()
+        answer: dict[str, Any] = self._session.get(f"{self._server}/bench/seen", timeout=60).json()
         return answer
 
     def _answers(self, url: str) -> bool:
@@ -223,7 +221,7 @@ def report(result: Result) -> str:
         "",
         table(["after the start", "s", "CPU s", "memory MiB"], rows),
         "",
-        f"  requests: {lists}; {result.megabytes_listed:.0f} MB listed; {result.moved} moved",
+        f"  requests: {lists}; {result.moved} moved",
         (f"  status updates of Clusters: {result.events}, {result.event_micros:.0f} us CPU each, memory"
         f" {memory[0]:.0f} MiB after a second, {memory[-1]:.0f} at the end (peak {result.peak_memory_after:.0f})"),
     ))  # fmt: skip

@@ -7,7 +7,6 @@ the audit log has a write of the user who plans.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import json
@@ -15,15 +14,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
 from karmada_scheduler.command import main as command
-from tools.controlplane import ControlPlane, binaries
+from tools.check_frame import on_control_plane, parser
+from tools.controlplane import ControlPlane
 from tools.controlplane.ours import start_scheduler
-from tools.controlplane.workspace import DEFAULT, workspace
 from tools.plan_check.compare import Outcome, happened, has_failed, predicted
 from tools.plan_check.objects import (
     NAMESPACE,
@@ -155,48 +153,34 @@ def _shown(outcome: Outcome | None) -> str:
 
 
 def _reader(plane: ControlPlane) -> Path:
-    api = "rbac.authorization.k8s.io"
     rules = [
         {"apiGroups": [group], "resources": names, "verbs": ["get", "list"]} for group, names in _READ.items()
     ]
-    role: Mapping[str, Any] = {"apiVersion": f"{api}/v1", "kind": "ClusterRole", "metadata": {"name": _USER}}
-    plane.client.apply({**role, "rules": rules})
-    plane.client.apply(
-        {
-            **role,
-            "kind": "ClusterRoleBinding",
-            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": _USER},
-            "subjects": [{"apiGroup": api, "kind": "User", "name": _USER}],
-        }
-    )
-    return plane.kubeconfig_for(_USER)
+    return plane.kubeconfig_with_rules(_USER, rules)
 
 
 def main() -> int:
     """Run the command; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="make check-plan", description=__doc__)
-    parser.add_argument(
+    made = parser("make check-plan", __doc__, folder="plan-check")
+    made.add_argument(
         "--bindings", type=int, default=1000, help="Deployments to create (default: %(default)s)"
     )
-    parser.add_argument(
-        "--folder",
-        type=Path,
-        default=DEFAULT / "plan-check",
-        help="where the control plane's files go (default: %(default)s)",
-    )
-    options = parser.parse_args()
-    binaries.ensure(quiet=True)
-    with workspace(options.folder.resolve()) as folder, ControlPlane(folder, audit_log=True) as plane:
-        plane.add(*members())
-        start_scheduler(plane, name=SCHEDULER)
-        check = Check(plane, options.bindings)
-        check.prepare()
-        print(f"{options.bindings} bindings are placed", flush=True)
-        for change in changes(options.bindings):
-            check.check(change)
-        writes = check.writes()
-    print(f"{check.different} different, {writes} writes of the user who plans")
-    return 1 if check.different or writes else 0
+    options = made.parse_args()
+
+    def check(folder: Path) -> bool:
+        with ControlPlane(folder, audit_log=True) as plane:
+            plane.add(*members())
+            start_scheduler(plane, name=SCHEDULER)
+            made = Check(plane, options.bindings)
+            made.prepare()
+            print(f"{options.bindings} bindings are placed", flush=True)
+            for change in changes(options.bindings):
+                made.check(change)
+            writes = made.writes()
+        print(f"{made.different} different, {writes} writes of the user who plans")
+        return not (made.different or writes)
+
+    return on_control_plane(options.folder, check)
 
 
 if __name__ == "__main__":
