@@ -243,10 +243,12 @@ screenshots: binaries chromium ## screenshots of every view of the page in docs/
 bench-web: install ## latency and size of the pages at 1,000 and 5,000 clusters (ARGS=--help)
 	@exec $(BIN)/python -m tools.web_page.bench $(ARGS)
 
+PROCESSES ?= 0
+
 .PHONY: test
-test: binaries chromium promtool ## every test, those on the real control plane included
+test: binaries chromium promtool ## every test, those on the real control plane included (PROCESSES=3 shares them out)
 	@$(BIN)/python -m tests.deploy programs --all
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n $(PROCESSES) --dist loadgroup --durations=10
 
 .PHONY: wheel
 wheel: install ## build dist/*.whl
