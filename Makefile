@@ -107,6 +107,10 @@ fuzz: install ## compare decisions of our core and the real Go core in generated
 simulate-faults: install ## the whole scheduler in virtual time under faults (SEEDS=100 of each profile, ARGS="--first 1000", "--planted", "--plan FILE")
 	$(BIN)/python -m tools.simulation --seeds $(or $(SEEDS),100) $(ARGS)
 
+.PHONY: walk
+walk: install ## the functions that one binding passes in the real scheduler, and how deep they are (ARGS=--functions)
+	@$(BIN)/python -m tools.walk $(ARGS)
+
 .PHONY: soak
 soak: install ## a day of churn for the scheduler process, judged for leaks (ARGS="--events 1000000 --out docs/soak", ARGS=--help)
 	@exec $(BIN)/python -m tools.soak $(ARGS)
@@ -151,7 +155,7 @@ THROUGHPUT := docs/benchmark/throughput
 
 .PHONY: bench-page
 bench-page: install ## tables and charts of docs/benchmark from its JSON
-	@$(BIN)/python -m tools.bench.report $(patsubst %,docs/benchmark/%.json,throughput rounds streams) --into docs/benchmark.md
+	@$(BIN)/python -m tools.bench.report $(patsubst %,docs/benchmark/%.json,throughput rounds streams) --into docs/benchmark/throughput.md
 	@$(BIN)/python -m tools.bench.plot $(THROUGHPUT).json $(THROUGHPUT).svg
 	@$(BIN)/python -m tools.fast_apiserver.page
 
@@ -211,8 +215,12 @@ bench-why-not: install ## latency of why-not at 100, 1,000 and 5,000 clusters (A
 	@exec $(BIN)/python -m tools.why_not_check.bench $(ARGS)
 
 .PHONY: bench-start
-bench-start: install ## a cold start with 100,000 bindings and 5,000 clusters, replayed (ARGS=--help)
+bench-start: install ## time and imported modules of --version, --help and answers from files (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.start $(ARGS)
+
+.PHONY: bench-cold-start
+bench-cold-start: install ## a cold start with 100,000 bindings and 5,000 clusters, replayed (ARGS=--help)
+	@exec $(BIN)/python -m tools.bench.cold_start $(ARGS)
 
 # Debian's packages; where they cannot be installed, the tests that need them are skipped and say so.
 .PHONY: chromium
@@ -235,10 +243,12 @@ screenshots: binaries chromium ## screenshots of every view of the page in docs/
 bench-web: install ## latency and size of the pages at 1,000 and 5,000 clusters (ARGS=--help)
 	@exec $(BIN)/python -m tools.web_page.bench $(ARGS)
 
+PROCESSES ?= 0
+
 .PHONY: test
-test: binaries chromium promtool ## every test, those on the real control plane included
+test: binaries chromium promtool ## every test, those on the real control plane included (PROCESSES=3 shares them out)
 	@$(BIN)/python -m tests.deploy programs --all
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n $(PROCESSES) --dist loadgroup --durations=10
 
 .PHONY: wheel
 wheel: install ## build dist/*.whl
@@ -249,8 +259,12 @@ manifests: install ## render the chart into manifests/, and tables of flags and 
 	@$(BIN)/python -m tests.deploy manifests
 
 .PHONY: reference
-reference: install ## write docs/plugin-reference.md from docstrings and annotations
+reference: install ## write build/plugin-reference.md: extension points, arguments and test kit of plugins, from docstrings
 	@$(BIN)/python -m tests.docs.plugin_reference
+
+.PHONY: size
+size: ## print lines of code and words of documentation (ARGS=REVISION for the difference to it)
+	@$(PYTHON) -m tools.size $(ARGS)
 
 .PHONY: chart
 chart: install ## lint the chart and pack it into dist/

@@ -1,5 +1,7 @@
 """The command line, and the scheduler as a command with built-in plugins of one's own.
 
+What only one of the commands needs is imported where it starts.
+
 ``sys.exit(new_scheduler_command(with_plugin("Cost", Cost))())`` is a complete program. It has the flags and commands of
 ``karmada-pyscheduler``.
 
@@ -8,28 +10,22 @@ Source: karmada v1.18.2 cmd/scheduler/app/scheduler.go NewSchedulerCommand, With
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import logging
 import sys
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from karmada_scheduler import __version__, logs
-from karmada_scheduler.config import flags
-from karmada_scheduler.config.options import Options
-from karmada_scheduler.config.problems import ConfigError, ConfigProblem
-from karmada_scheduler.framework.profile.factory import (
-    Factory,
-    Registration,
-    first_doc_line,
-    registration_problems,
-)
+from karmada_scheduler import __version__
 from karmada_scheduler.process.process_exit import TERMINATION
+
+if TYPE_CHECKING:
+    from karmada_scheduler.config.options import Options
+    from karmada_scheduler.framework.profile.factory import Factory, Registration
 
 log = logging.getLogger(__name__)
 
-_COMMANDS: Final = "karmada_advisor.cli.main"
+_COMMANDS: Final = "karmada_advisor.cli.commands"
 """The module with the commands that only read, named in text: the scheduler runs without it and never imports it."""
 
 
@@ -41,6 +37,8 @@ class Command(Protocol):
 
 def with_plugin(name: str, factory: Factory) -> Registration:
     """Return the registration of a plugin; profiles and ``--plugins`` treat it like any other."""
+    from karmada_scheduler.framework.profile.factory import Registration, first_doc_line
+
     return Registration(name, factory, _origin(factory), first_doc_line(factory))
 
 
@@ -52,6 +50,9 @@ def new_scheduler_command(*plugins: Registration) -> Command:
     Args:
         plugins: The results of ``with_plugin``.
     """
+    from karmada_scheduler.config.problems import ConfigProblem
+    from karmada_scheduler.framework.profile.factory import registration_problems
+
     problems = [ConfigProblem(each.name, text) for each in plugins for text in registration_problems(each)]
     names = [each.name for each in plugins]
     problems.extend(
@@ -89,6 +90,8 @@ def main(arguments: Sequence[str] | None = None, plugins: Sequence[Registration]
         if given[0] in commands.COMMANDS:
             status: int = commands.run(given, plugins)
             return status
+    from karmada_scheduler.config import flags
+
     try:
         chosen = flags.parse(given)
     except flags.OptionsError as problems:
@@ -101,10 +104,13 @@ def main(arguments: Sequence[str] | None = None, plugins: Sequence[Registration]
 
 def _schedule(options: Options, plugins: Sequence[Registration]) -> int:
     """Run the scheduler; the process then ends without waiting for the rest of its event loop and threads."""
+    import asyncio
+
     import uvloop
 
-    from karmada_scheduler import app
+    from karmada_scheduler import app, logs
     from karmada_scheduler.client.identity import ConnectionConfigError
+    from karmada_scheduler.config.problems import ConfigError
     from karmada_scheduler.http_server.server import ListenError
     from karmada_scheduler.process import process_exit
 
@@ -131,6 +137,8 @@ def _schedule(options: Options, plugins: Sequence[Registration]) -> int:
 
 def _log_problems(error: BaseException) -> None:
     """Log every problem of a configuration, with the traceback of an error of a plugin."""
+    from karmada_scheduler.config.problems import ConfigError
+
     assert isinstance(error, ConfigError)
     for problem in error.problems:
         log.error("couldn't create scheduler: %s", problem, exc_info=problem.cause)

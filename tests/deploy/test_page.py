@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_advisor.cli import web
+from karmada_advisor.cli.flags import web
 from karmada_scheduler.metrics.metrics import Metrics
 from tests.deploy.chart import CHART, PAGE, Object, objects, one
 
@@ -55,11 +55,9 @@ def test_the_page_is_off_by_default() -> None:
 
 def test_the_command_accepts_the_arguments_of_the_chart() -> None:
     [container] = _deployment()["spec"]["template"]["spec"]["containers"]
-    import argparse
-
-    parser = argparse.ArgumentParser()
-    web.add_parser(parser.add_subparsers())
-    chosen = parser.parse_args(container["args"])
+    command, *flags = container["args"]
+    assert command == "web"
+    chosen = web.make_parser().parse_args(flags)
     assert chosen.bind_address == "127.0.0.1:10401"
     assert chosen.kubeconfig == "/etc/karmada/config/web.config"
     assert chosen.plugins == ["*,-TaintToleration"]

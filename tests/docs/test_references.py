@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
     path
-    for folder in (ROOT, ROOT / "docs", ROOT / "docs" / "decisions", ROOT / "docs" / "benchmark")
+    for folder in (ROOT, *(ROOT / "docs" / name for name in (".", "decisions", "benchmark", "measurements")))
     for path in folder.glob("*.md")
 )
 _SPAN = re.compile(r"`([^`\n]+)`")

@@ -60,20 +60,7 @@ class Answer:
 def reader(plane: ControlPlane, user: str = READER, *rules: Object) -> Path:
     """Return the kubeconfig of a user who may read with these rules, or all that the commands read."""
     chosen = list(rules) or [CLUSTERS, BINDINGS, POLICIES, WORKLOADS]
-    api = "rbac.authorization.k8s.io"
-    plane.client.apply(
-        {"apiVersion": f"{api}/v1", "kind": "ClusterRole", "metadata": {"name": user}, "rules": chosen}
-    )
-    plane.client.apply(
-        {
-            "apiVersion": f"{api}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": user},
-            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": user},
-            "subjects": [{"apiGroup": api, "kind": "User", "name": user}],
-        }
-    )
-    return plane.kubeconfig_for(user)
+    return plane.kubeconfig_with_rules(user, chosen)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Fixtures of the end-to-end tests: one real control plane for all, a namespace for each.
+"""Fixtures of the end-to-end tests: one real control plane for many, a namespace for each.
 
 The control plane has the members of tools/controlplane/fleet.py and karmada-scheduler as
 default-scheduler. Schedulers of ours are started by the tests that want them and end with
@@ -17,13 +17,10 @@ from typing import Any
 import pytest
 
 from tests.e2e.workload import Workload
-from tests.reruns import pytest_sessionfinish, pytest_terminal_summary
 from tools.controlplane import ControlPlane, binaries
 from tools.controlplane.fleet import real_members, simulated_members
 from tools.controlplane.ours import Scheduler
 from tools.controlplane.ours import start_scheduler as start
-
-__all__ = ["pytest_sessionfinish", "pytest_terminal_summary"]  # hooks
 
 HERE = Path(__file__).parent
 StartScheduler = Callable[..., Scheduler]
@@ -34,11 +31,18 @@ _numbers = itertools.count(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark everything in this folder as e2e, with a second attempt; see docs/decisions/0035-reruns.md."""
+    """Mark everything in this folder as e2e, with a second attempt; see docs/decisions/0035-reruns.md.
+
+    The tests of one control plane stay in one process. A module that names a group of its own
+    shares a control plane with that group only.
+    """
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.e2e)
             item.add_marker(pytest.mark.flaky(reruns=1))
+            uses_controlplane = "controlplane" in getattr(item, "fixturenames", ())
+            if uses_controlplane and item.get_closest_marker("xdist_group") is None:
+                item.add_marker(pytest.mark.xdist_group("controlplane"))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -74,7 +78,7 @@ def new_controlplane(
 def controlplane(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
-    """The control plane that the tests share."""
+    """The control plane that the tests of one process share."""
     with new_controlplane(request, tmp_path_factory) as plane:
         yield plane
 

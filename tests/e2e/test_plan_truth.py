@@ -63,7 +63,7 @@ def test_a_workload_that_is_scaled_beyond_a_quota_is_held_as_planned(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
     # Karmada charges a quota before the write is stored: where another write comes in between (409), the charge for
-    # two replicas stays until its periodic recount. The quota has room for one such charge.
+    # two replicas stays until its periodic recount. The quota allows one such charge.
     start_scheduler()
     controlplane.client.create(
         {

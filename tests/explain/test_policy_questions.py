@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from karmada_advisor.explain.causes import Cause, causes_of
-from karmada_advisor.explain.policies import Template, matching
+from karmada_advisor.explain.policies import TemplateHead, matching
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.state.model import StateName
 from karmada_scheduler.testing import binding, cluster
 from tests.explain.asking import codes, inputs_of
 
-WEB = Template("apps/v1", "Deployment", "shop", "web", {"app": "web"})
+WEB = TemplateHead("apps/v1", "Deployment", "shop", "web", {"app": "web"})
 DEPLOYMENTS = {"apiVersion": "apps/v1", "kind": "Deployment"}
 
 

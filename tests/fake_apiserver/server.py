@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import threading
 import time
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import orjson
 from aiohttp import web
@@ -17,6 +18,9 @@ from tools.apiserver_model import ApiServerModel, FrontEnd, Response, Watch, tar
 
 from .faults import Answer, Fault, status
 from .storage import Storage
+
+_GZIP_FROM: Final = 128 * 1024
+"""Bytes of a response from which on kube-apiserver compresses it (k8s.io/apiserver 0.35.3, APIResponseCompression)."""
 
 
 class Request(NamedTuple):
@@ -147,7 +151,9 @@ class FakeApiServer(Storage):
             found = front.handle(received)
         if fault is not None and fault.drop:
             return self._dropped(request)
-        return _response(fault.answer) if fault is not None and fault.answer is not None else _sent(found)
+        if fault is not None and fault.answer is not None:
+            return _response(fault.answer)
+        return await _sent(found, request)
 
     def _front(self, request: web.Request) -> ApiServerModel | FrontEnd | None:
         """Return who processes a request; None if its connection is closed without an answer."""
@@ -187,7 +193,7 @@ class FakeApiServer(Storage):
         with self.lock:
             watch = front.watch(received, on_line)
         if not isinstance(watch, Watch):
-            return _sent(watch)
+            return await _sent(watch, request)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         response.enable_chunked_encoding()
         try:
@@ -216,8 +222,12 @@ def _verb(request: apiserver_model.Request) -> str:
     return "WATCH" if request.query.get("watch") in ("true", "1") else "LIST"
 
 
-def _sent(found: Response) -> web.Response:
-    return web.Response(body=found.body, status=found.status, headers=found.headers)
+async def _sent(found: Response, request: web.Request) -> web.Response:
+    body, headers = found.body, dict(found.headers)
+    if len(body) >= _GZIP_FROM and "gzip" in request.headers.get("Accept-Encoding", ""):
+        body = await asyncio.to_thread(gzip.compress, body, 1)
+        headers["Content-Encoding"] = "gzip"
+    return web.Response(body=body, status=found.status, headers=headers)
 
 
 def _response(answer: Answer) -> web.Response:

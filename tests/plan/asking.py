@@ -11,7 +11,7 @@ from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.inputs import PlanInputs
 from karmada_advisor.plan.lint_selectors import TemplatesKnown
 from karmada_advisor.plan.model import BindingPlan, Effect, Plan
-from karmada_advisor.plan.objects import Objects
+from karmada_advisor.plan.objects import PlanObjects
 from karmada_advisor.plan.planner import make_plan
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_scheduler.config.features import FeatureGates
@@ -57,7 +57,7 @@ def plan_of(
         each if isinstance(each, Mapping) else each.manifest()
         for each in (*clusters, *bindings, *(policies or ()), *templates)
     ]
-    before = Objects.of(manifests, has_policies=policies is not None)
+    before = PlanObjects.of(manifests, has_policies=policies is not None)
     draft = Draft(before)
     for change in changes:
         change(draft)

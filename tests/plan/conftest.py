@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import copy
 import functools
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from karmada_advisor.cli import plan
+from karmada_advisor.cli.flags.plan import make_parser
 from karmada_advisor.plan.model import Plan
 from karmada_scheduler import command
 from tests.plan import fleet
@@ -65,11 +65,9 @@ def plans(files: list[str]) -> Callable[[tuple[str, ...]], Plan]:
 
 def planned(files: Sequence[str], flags: Sequence[str]) -> Plan:
     """Return the plan that the command makes of flags, with files next to those of the fleet."""
-    parser = argparse.ArgumentParser()
-    plan.add_parser(parser.add_subparsers())
     with contextlib.chdir(Path(files[1]).parent), pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "now", lambda: NOW)
-        found, problems = plan.plan_of(parser.parse_args(["plan", *files, *flags]))
+        found, problems = plan.plan_of(make_parser().parse_args([*files, *flags]))
     assert problems == []
     return found
 

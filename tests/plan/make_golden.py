@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from karmada_advisor.views.fields import as_json, as_yaml, plan_fields
+from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.layout import Style
 from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.views.plan_text import plan_text
@@ -36,8 +36,8 @@ def write() -> None:
                     path.write_text(plan_text(plan, Style(width, colour)))
             (GOLDEN / f"{name}.md").write_text(plan_markdown(plan))
             if name in SHORT:
-                (GOLDEN / f"{name}.json").write_text(as_json(plan_fields(plan)))
-                (GOLDEN / f"{name}.yaml").write_text(as_yaml(plan_fields(plan)))
+                (GOLDEN / f"{name}.json").write_text(as_json(document_fields(plan)))
+                (GOLDEN / f"{name}.yaml").write_text(as_yaml(document_fields(plan)))
 
 
 if __name__ == "__main__":

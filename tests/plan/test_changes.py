@@ -9,7 +9,7 @@ import pytest
 
 from karmada_advisor.plan.change import UNSCHEDULABLE, ChangeError, Draft
 from karmada_advisor.plan.fingerprint import fingerprint
-from karmada_advisor.plan.objects import Objects
+from karmada_advisor.plan.objects import PlanObjects
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.testing import binding, cluster
 from tests.plan.fleet import policy
@@ -20,7 +20,7 @@ def draft(*manifests: Any) -> Draft:
     m1 = cluster("m1").region("eu").labels(tier="prod").taint(f"{UNSCHEDULABLE}:NoSchedule")
     m1.allocated({"cpu": "400", "pods": 100})
     web = binding("web", namespace="shop").replicas(4, cpu=1)
-    return Draft(Objects.of([m1.manifest(), cluster("m2").manifest(), web.manifest(), *manifests]))
+    return Draft(PlanObjects.of([m1.manifest(), cluster("m2").manifest(), web.manifest(), *manifests]))
 
 
 def parsed(made: Draft, name: str = "m1") -> Cluster:
@@ -190,10 +190,10 @@ def test_the_fingerprint_ignores_what_no_decision_reads() -> None:
     one = cluster("m1").resource_version("7").manifest()
     other = cluster("m1").resource_version("8").manifest()
     other["status"]["nodeSummary"] = {"totalNum": 3}
-    assert fingerprint(Objects.of([one]), "") == fingerprint(Objects.of([other]), "")
+    assert fingerprint(PlanObjects.of([one]), "") == fingerprint(PlanObjects.of([other]), "")
     fuller = cluster("m1").capacity(cpu=3).manifest()
-    assert fingerprint(Objects.of([one]), "") != fingerprint(Objects.of([fuller]), "")
-    assert fingerprint(Objects.of([one]), "gates") != fingerprint(Objects.of([one]), "")
+    assert fingerprint(PlanObjects.of([one]), "") != fingerprint(PlanObjects.of([fuller]), "")
+    assert fingerprint(PlanObjects.of([one]), "gates") != fingerprint(PlanObjects.of([one]), "")
 
 
 @pytest.mark.parametrize("is_read", [True, False])

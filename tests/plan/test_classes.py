@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from karmada_advisor.plan.model import Claim, Effect
+from karmada_advisor.plan.model import ClaimChange, Effect
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
 from tests.plan.asking import effects, gate, only, placement, plan_of
 from tests.plan.fleet import claimed, policy, selector
@@ -161,7 +161,7 @@ def test_a_deleted_policy_releases_its_bindings_which_keep_their_clusters() -> N
         lambda draft: draft.delete("ClusterPropagationPolicy", "", "p"),
         policies=[policy_p()],
     )
-    assert (only(plan).effect, only(plan).claim) == (Effect.UNCHANGED, Claim.RELEASED)
+    assert (only(plan).effect, only(plan).claim) == (Effect.UNCHANGED, ClaimChange.RELEASED)
     assert plan.counts["released"] == 1
     assert plan.counts["unchanged"] == 1
 
@@ -175,7 +175,7 @@ def test_a_binding_that_another_policy_takes_over_is_adopted() -> None:
         lambda draft: draft.delete("ClusterPropagationPolicy", "", "p"),
         policies=[policy_p(), second],
     )
-    assert (only(plan).effect, only(plan).claim) == (Effect.MOVED, Claim.ADOPTED)
+    assert (only(plan).effect, only(plan).claim) == (Effect.MOVED, ClaimChange.ADOPTED)
     assert str(only(plan).policy) == "ClusterPropagationPolicy second"
 
 
@@ -278,4 +278,4 @@ def test_a_template_without_labels_that_are_known_keeps_its_policy() -> None:
         lambda draft: draft.put(after),
         policies=[before],
     )
-    assert (only(plan).effect, only(plan).claim) == (Effect.MOVED, Claim.KEPT)
+    assert (only(plan).effect, only(plan).claim) == (Effect.MOVED, ClaimChange.KEPT)

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_advisor.cli.plan import DEFAULT_FAIL_ON, status_of
-from karmada_advisor.plan.model import Plan
-from karmada_advisor.views.fields import as_json, as_yaml, plan_fields
+from karmada_advisor.cli.flags.plan import DEFAULT_FAIL_ON, FAIL_ON
+from karmada_advisor.cli.plan import status_of
+from karmada_advisor.plan.model import CLASSES, Plan
+from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.layout import Style
 from karmada_advisor.views.plan_markdown import MAX_CHARACTERS, plan_markdown
 from karmada_advisor.views.plan_text import plan_text
-from karmada_advisor.views.schema import plan_schema
+from karmada_advisor.views.schema import document_schema
 from karmada_scheduler.testing import binding, cluster
 from tests.plan import fleet
 from tests.plan.conftest import Run
@@ -55,8 +56,8 @@ def test_markdown_json_and_yaml_are_as_in_the_golden_files(plans: Plans, change:
 
     assert plan_markdown(plan) == (GOLDEN / f"{change}.md").read_text()
     if change in SHORT:  # the others have thousands of lines; the schema test covers them
-        assert as_json(plan_fields(plan)) == (GOLDEN / f"{change}.json").read_text()
-        assert as_yaml(plan_fields(plan)) == (GOLDEN / f"{change}.yaml").read_text()
+        assert as_json(document_fields(plan)) == (GOLDEN / f"{change}.json").read_text()
+        assert as_yaml(document_fields(plan)) == (GOLDEN / f"{change}.yaml").read_text()
 
 
 def test_the_command_prints_the_text_at_the_width_of_the_flag(run: Run) -> None:
@@ -65,13 +66,13 @@ def test_the_command_prints_the_text_at_the_width_of_the_flag(run: Run) -> None:
 
 
 def test_the_schema_in_the_repository_is_that_of_the_model() -> None:
-    assert json.loads(SCHEMA.read_text()) == plan_schema()
+    assert json.loads(SCHEMA.read_text()) == document_schema(Plan)
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_json_follows_the_schema(plans: Plans, change: str) -> None:
-    schema = plan_schema()
-    fields = json.loads(as_json(plan_fields(plans(CHANGES[change]))))
+    schema = document_schema(Plan)
+    fields = json.loads(as_json(document_fields(plans(CHANGES[change]))))
 
     assert list(problems(fields, schema, schema)) == []
     assert fields["kind"] == "Plan"
@@ -324,3 +325,7 @@ def test_progress_is_drawn_on_a_terminal_only(
     assert "after the change" in ran.err
     assert "#" * 40 in ran.err
     assert "#" * 40 not in ran.out
+
+
+def test_the_flag_takes_every_class_and_what_a_plan_has_besides() -> None:
+    assert (*CLASSES, "overcommit", "blocked", "warnings", "drift", "none") == FAIL_ON

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.plan.model import Effect, HeldBy, Plan
+from karmada_advisor.plan.model import Effect, Plan, PlanHeldBy
 from karmada_advisor.state.refusals import foreign_refusals
 from karmada_advisor.state.schedulers import Schedulers, schedulers_of
 from karmada_advisor.views.plan_words import rows
@@ -61,7 +61,7 @@ def test_nobody_decides_about_a_binding_of_an_unknown_scheduler() -> None:
     found = only(plan)
     assert (found.effect, found.after) == (Effect.UNDECIDED, ())
     assert found.held is not None
-    assert found.held.by is HeldBy.SCHEDULER
+    assert found.held.by is PlanHeldBy.SCHEDULER
     assert placement(found.held.targets) == {"m2": 4}
     assert plan.counts["placed"] == 0
     assert plan.drift == ()
@@ -140,7 +140,7 @@ def test_a_suspended_binding_is_held_where_the_change_would_move_it() -> None:
     found = only(plan)
     assert (found.effect, placement(found.after), found.stops) == (Effect.HELD, {"m1": 4}, 0)
     assert found.held is not None
-    assert (found.held.by, placement(found.held.targets)) == (HeldBy.SUSPENSION, {"m2": 4})
+    assert (found.held.by, placement(found.held.targets)) == (PlanHeldBy.SUSPENSION, {"m2": 4})
     assert plan.drift == ()
 
 
@@ -150,14 +150,14 @@ def test_a_suspended_binding_is_held_where_the_change_would_move_it() -> None:
         (
             "NoClusterFit",
             "0/2 clusters are available: 2 the team pays for none of them.",
-            HeldBy.PLUGIN,
+            PlanHeldBy.PLUGIN,
         ),
-        ("Unschedulable", "held at Guard by PlacementGuard: the budget is used", HeldBy.GUARD),
-        ("QuotaExceeded", "FederatedResourceQuota(default/team) exceeded for resource cpu", HeldBy.QUOTA),
+        ("Unschedulable", "held at Guard by PlacementGuard: the budget is used", PlanHeldBy.GUARD),
+        ("QuotaExceeded", "FederatedResourceQuota(default/team) exceeded for resource cpu", PlanHeldBy.QUOTA),
     ],
 )
 def test_what_the_running_scheduler_was_refused_is_neither_placed_nor_drift(
-    reason: str, message: str, by: HeldBy
+    reason: str, message: str, by: PlanHeldBy
 ) -> None:
     plan = cordoned(refused(web(), reason, message))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from karmada_advisor.cli import rebalance
+from karmada_advisor.cli.flags.rebalance import make_parser
 from karmada_advisor.rebalance.model import RebalanceProposal
 from karmada_advisor.views.layout import Style
 from karmada_advisor.views.rebalance_text import rebalance_text
@@ -44,12 +44,10 @@ def files(folder: Path) -> list[str]:
 
 def proposed(written: Sequence[str], goal: str) -> RebalanceProposal:
     """Return the proposal of the command about the files."""
-    parser = argparse.ArgumentParser()
-    rebalance.add_parser(parser.add_subparsers())
-    flags = ["rebalance", *written, "--max-moves", "40", "--min-kept", "25%", "--goal", goal]
+    flags = [*written, "--max-moves", "40", "--min-kept", "25%", "--goal", goal]
     with contextlib.chdir(Path(written[1]).parent), pytest.MonkeyPatch.context() as patch:
         patch.setattr(rebalance, "now", lambda: NOW)
-        found, problems = rebalance.proposal_of(parser.parse_args(flags))
+        found, problems = rebalance.proposal_of(make_parser().parse_args(flags))
     assert not problems
     return found
 

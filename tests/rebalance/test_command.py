@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from karmada_advisor.views.schema import rebalance_schema
+from karmada_advisor.rebalance.model import RebalanceProposal
+from karmada_advisor.views.schema import document_schema
 from karmada_scheduler import command
 from tests.plan.conftest import Ran
 from tests.rebalance import fleet
@@ -56,7 +57,7 @@ def test_the_text_is_as_in_the_golden_files(run: Run, goal: str, width: int) -> 
 def test_json_follows_the_schema_in_the_repository_and_yaml_holds_the_same(run: Run) -> None:
     fields = run("--max-moves", "40", "-o", "json").fields
 
-    schema = rebalance_schema()
+    schema = document_schema(RebalanceProposal)
     assert json.loads(SCHEMA.read_text()) == schema
     assert list(problems(fields, schema, schema)) == []
     assert yaml.safe_load(run("--max-moves", "40", "-o", "yaml").out) == fields

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from karmada_advisor.views.schema import why_not_cluster_schema, why_not_schema
+from karmada_advisor.views.schema import document_schema
+from karmada_advisor.whynot.model import WhyNot
+from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.testing import BindingBuilder, binding
 from tests.explain.fleet import billing, checkout, fleet
 from tests.unit.views.test_schema import problems
@@ -17,8 +19,8 @@ SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 
 
 def test_the_schemas_in_the_repository_are_those_of_the_models() -> None:
-    assert json.loads((SCHEMAS / "whynot.v1alpha1.json").read_text()) == why_not_schema()
-    assert json.loads((SCHEMAS / "whynotcluster.v1alpha1.json").read_text()) == why_not_cluster_schema()
+    assert json.loads((SCHEMAS / "whynot.v1alpha1.json").read_text()) == document_schema(WhyNot)
+    assert json.loads((SCHEMAS / "whynotcluster.v1alpha1.json").read_text()) == document_schema(WhyNotCluster)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +34,7 @@ def test_the_schemas_in_the_repository_are_those_of_the_models() -> None:
     ],
 )
 def test_the_output_follows_the_schema(asked: BindingBuilder, options: tuple[str, ...]) -> None:
-    schema = why_not_schema()
+    schema = document_schema(WhyNot)
 
     found = ask(asked, *fleet(), cluster="us-east-1", options=options).fields
 

@@ -156,8 +156,6 @@ def run(options: argparse.Namespace, report: Callable[[Row], None]) -> None:
     """Measure all selected scenarios."""
     for size in options.sizes:
         for models in (False, True):
-            if models and options.no_models:
-                continue
             with Go(program.ensure()) as go:
                 bench = Bench(Fleet(size, models=models), go, options)
                 for scenario in scenarios(models=models):
@@ -228,7 +226,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--decisions", type=int, default=100, help="of ours in a round")
     parser.add_argument("--seconds", type=float, default=0.5, help="for the Go core in a round")
     parser.add_argument("--rounds", type=int, default=3, help="that are counted")
-    parser.add_argument("--no-models", action="store_true", help="only fleets without resource models")
     parser.add_argument("--only", default="", metavar="TEXT", help="scenarios whose name contains this")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--page", type=Path, metavar="FILE", help="print what --json wrote, as Markdown")

@@ -35,7 +35,7 @@ from karmada_scheduler.client.http import HttpConnections
 from karmada_scheduler.client.http_connection import Response
 from karmada_scheduler.client.identity import Identity, Pem, TLSMaterial
 from karmada_scheduler.client.sessions import ProxiedConnections
-from tools.bench import replay_objects
+from tools.bench import recorded_fleet
 from tools.bench.recording import Sizes
 from tools.controlplane.pki import Authority
 
@@ -110,7 +110,7 @@ class _Server(asyncio.Protocol):
 
 
 def _binding() -> dict[str, Any]:
-    return next(iter(replay_objects.bindings("ResourceBinding", Sizes(bindings=1, clusters=50))))
+    return next(iter(recorded_fleet.bindings("ResourceBinding", Sizes(bindings=1, clusters=50))))
 
 
 def _serve(certificate: str, key: str, authority: str, delay: float, ready: Connection) -> None:

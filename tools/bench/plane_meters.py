@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import requests
-
 from tools.controlplane import ControlPlane
+from tools.controlplane.api import local_session
 
 PROC = Path("/proc")
 SERVERS = {
@@ -119,8 +118,7 @@ class Quiet:
         self._plane = plane
         self._range = f"{etcd}/v3/kv/range"
         self._clock = clock
-        self._session = requests.Session()
-        self._session.trust_env = False
+        self._session = local_session()
 
     def close(self) -> None:
         """Close the connection to etcd."""

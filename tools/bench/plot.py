@@ -1,9 +1,6 @@
 """The figures that matter most as horizontal bars, from the JSON of ``tools.bench.plane``.
 
-    python -m tools.bench.plot docs/benchmark/throughput.json docs/benchmark/throughput.svg
-
-Written by hand, for bars and words are all that is drawn: a plotting library would be a hundred times the code of
-this file and a set of pinned packages to keep.
+python -m tools.bench.plot docs/benchmark/throughput.json docs/benchmark/throughput.svg
 """
 
 from __future__ import annotations
@@ -16,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+from tools import pages
 from tools.bench.report import number
 from tools.bench.scenarios import BARE, DEFAULT, LIFTED, OURS
 from tools.bench.summary import Summary, summaries
@@ -28,7 +26,6 @@ COLOURS = {
     "ours, FreshFirst": "#6aa5cf",
 }
 WIDTH, LABELS, BARS, ROW, HEAD, GAP = 520, 170, 270, 20, 34, 22
-FONT = 'font-family="DejaVu Sans, Verdana, sans-serif" font-size="12"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +105,13 @@ def picture(columns: Sequence[Sequence[Panel]]) -> str:
     """Return columns of charts as SVG."""
     height = GAP + max((sum(panel.height for panel in column) for column in columns), default=0)
     width = GAP + WIDTH * len(columns)
-    size = f'width="{width}" height="{height}"'
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}" {FONT}>',
-        f'<rect {size} fill="#ffffff"/>',
-    ]
+    parts = []
     for index, column in enumerate(columns):
         top = GAP
         for panel in column:
             parts.append(panel.svg(GAP + index * WIDTH, top))
             top += panel.height
-    return "\n".join([*parts, "</svg>"]) + "\n"
+    return pages.svg(width, height, parts)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The recorded objects that a replay multiplies, and how many there are of each kind.
+"""The recorded objects that a large installation multiplies, and how many there are of each kind.
 
 ``recorded.json`` holds a binding, a Cluster and a policy as a control plane of ``tools/controlplane`` stored them, with
 managedFields and the status that Karmada's controllers wrote.

@@ -1,7 +1,7 @@
 """Tables from the JSON of ``tools.bench.plane``.
 
 python -m tools.bench.report docs/benchmark/throughput.json
-python -m tools.bench.report docs/benchmark/throughput.json docs/benchmark/rounds.json --into docs/benchmark.md
+python -m tools.bench.report docs/benchmark/throughput.json docs/benchmark/rounds.json --into docs/benchmark/throughput.md
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from karmada_advisor.cli.table import table
 from tools.bench.scenarios import BARE, DEFAULT, LIFTED, OURS
 from tools.bench.summary import Summary, summaries
+from tools.pages import markdown_table, with_section
 
 CONTROL_PLANE = ("kube-apiserver", "etcd", "webhook", "aggregated")
 
@@ -70,8 +71,7 @@ class Table:
 
     def markdown(self) -> str:
         """Return it as Markdown."""
-        lines = [self.heading, ["---"] * len(self.heading), *self.rows]
-        return f"**{self.title}**\n\n" + "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+        return f"**{self.title}**\n\n{markdown_table(self.heading, self.rows)}"
 
     def aligned(self) -> str:
         """Return it for a terminal."""
@@ -218,11 +218,7 @@ def markdown(document: dict[str, Any]) -> str:
 def replaced(page: str, content: str, place: str) -> str:
     """Return a page with its marked section replaced; ValueError without such a section."""
     first, last = f"<!-- {place}: made by tools.bench.report -->", f"<!-- end of {place} -->"
-    head, begin, rest = page.partition(first)
-    _, end, tail = rest.partition(last)
-    if not begin or not end:
-        raise ValueError(f"no place between {first} and {last}")
-    return f"{head}{first}\n\n{content}\n\n{last}{tail}"
+    return with_section(page, first, last, f"\n\n{content}\n\n")
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import requests
+from tools.controlplane.api import local_session
 
 FILL_PREFIX = "/chaos/fill/"
 
@@ -44,8 +44,7 @@ class Etcd:
 
     def call(self, path: str, body: dict[str, Any], *, timeout: float = 10.0) -> dict[str, Any]:
         """Send one request to ``/v3/<path>``; raises EtcdError, and requests' errors without an answer."""
-        with requests.Session() as session:
-            session.trust_env = False
+        with local_session() as session:
             response = session.post(f"{self._url}/v3/{path}", json=body, timeout=timeout)
             if response.status_code >= 400:
                 raise EtcdError(f"{path}: {response.status_code}: {response.text[:300]}")
@@ -67,8 +66,7 @@ class Etcd:
         Raises:
             CompactedError: They are not there any more.
         """
-        with requests.Session() as session:
-            session.trust_env = False
+        with local_session() as session:
             body = {"create_request": {**_range(prefix), "start_revision": str(start)}}
             with session.post(f"{self._url}/v3/watch", json=body, stream=True, timeout=(5, None)) as response:
                 for line in response.iter_lines(chunk_size=None):

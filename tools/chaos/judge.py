@@ -26,33 +26,21 @@ from karmada_scheduler.api.cluster import Cluster
 from tools.chaos.records import Records, Request, State
 from tools.chaos.terms import Terms
 from tools.chaos.writers import Delays, writers_of
-from tools.simulation.stored_state import decided_targets, not_converged, targets
+from tools.simulation.decisions import DecisionCore, targets_of
+from tools.simulation.plan import Plan
+from tools.simulation.rules import (
+    MOST_REQUESTS_AT_REST,
+    MOST_REQUESTS_PER_SECOND,
+    Violation,
+    outlives_its_term,
+)
+from tools.simulation.setup import Setup
 
-RENEW_DEADLINE: Final = 10.0
 _GRACE: Final = 1.0
 """Between the sending and the receipt of a request without any fault, on a busy machine."""
 
-_MOST_REQUESTS_PER_SECOND: Final = 30
-_MOST_REQUESTS_AT_REST: Final = 1.0
 _UNSETTLED_SECONDS: Final = 5.0
 _LOST: Final = "leaderelection lost"
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """Something that must not happen.
-
-    Attributes:
-        invariant: Its name.
-        text: What happened.
-        where: How to find it: the ``auditID``, or key and resourceVersion in the records.
-        at: In seconds since 1970.
-    """
-
-    invariant: str
-    text: str
-    where: str = ""
-    at: float = 0.0
 
 
 @dataclass(slots=True)
@@ -81,6 +69,7 @@ class Judge:
         self._delays = Delays(records)
         self._terms = Terms(records)
         self._cluster_states = _cluster_states(records)
+        self._core = plain_core()
         self._result = Result()
 
     def judge(self) -> Result:
@@ -96,7 +85,7 @@ class Judge:
         return self._result
 
     def _add(self, invariant: str, text: str, *, where: str = "", at: float = 0.0) -> None:
-        self._result.violations.append(Violation(invariant, text, where, at))
+        self._result.violations.append(Violation(invariant, text, at, where))
 
     def _count(self, figure: str, number: float = 1) -> None:
         self._result.figures[figure] = self._result.figures.get(figure, 0) + number
@@ -127,9 +116,9 @@ class Judge:
             if request.verb not in ("create", "watch"):
                 second = (request.user, request.verb, request.resource, request.key, int(request.received))
                 in_second[second] += 1
-                if in_second[second] == _MOST_REQUESTS_PER_SECOND + 1:
+                if in_second[second] == MOST_REQUESTS_PER_SECOND + 1:
                     self._add(
-                        "polite", f"{second}: more than {_MOST_REQUESTS_PER_SECOND}", where=request.audit_id
+                        "polite", f"{second}: more than {MOST_REQUESTS_PER_SECOND}", where=request.audit_id
                     )
             if _is_write_to_binding(request):
                 self._count("requests that write to bindings")
@@ -146,11 +135,8 @@ class Judge:
             self._count("writes that a fault may have delayed")
         renewed = self._terms.renewed(request.user, request.received)
         what = f"{request.user} sent a write of {request.key}"
-        if renewed is None:
-            self._add("fenced", f"{what} and never had the Lease", where=request.audit_id, at=sent)
-        elif sent > renewed + RENEW_DEADLINE + _GRACE:
-            text = f"{what} {sent - renewed:.1f} s after its last renewal"
-            self._add("fenced", text, where=request.audit_id, at=sent)
+        for problem in outlives_its_term(sent, renewed, grace=_GRACE):
+            self._add("fenced", f"{what} {problem}", where=request.audit_id, at=sent)
         taken = self._terms.taken_from(request.user, request.received)
         if taken is not None and sent > taken + _GRACE:
             text = f"{what} {sent - taken:.1f} s after another one had the Lease"
@@ -183,7 +169,7 @@ class Judge:
 
     def _check_harm(self, key: str, before: State, after: State, writer: str) -> None:
         old, new = orjson.loads(before.raw or b""), orjson.loads(after.raw or b"")
-        if targets(old) == targets(new) or old["metadata"]["uid"] != new["metadata"]["uid"]:
+        if targets_of(old) == targets_of(new) or old["metadata"]["uid"] != new["metadata"]["uid"]:
             return
         if new["spec"].get("schedulerName") != self._records.facts["scheduler"]:
             return
@@ -192,7 +178,7 @@ class Judge:
         for revision, at, clusters in reversed(self._cluster_states):
             if revision > after.revision:
                 continue
-            if decided_targets(binding, clusters) == targets(new):
+            if self._core.targets(binding, clusters) == targets_of(new):
                 self._count(
                     "changes of targets, all justified" if writer else "changes of targets, writer unknown"
                 )
@@ -202,7 +188,7 @@ class Judge:
         if not writer:
             self._count("changes of targets by unknown writers that are not decisions")
             return
-        text = f"{key} at {after.revision}: {targets(old)} -> {targets(new)} fits no stored clusters"
+        text = f"{key} at {after.revision}: {targets_of(old)} -> {targets_of(new)} fits no stored clusters"
         self._add("no harm", text, where=f"{key}@{before.revision}..{after.revision}", at=after.at)
 
     def _note_age(self, seconds: float) -> None:
@@ -243,7 +229,7 @@ class Judge:
             if binding.spec.responsible_scheduler != self._records.facts["scheduler"] or binding.deleting:
                 continue
             self._count("bindings judged at rest")
-            if problem := not_converged(binding, now):
+            if problem := self._core.problem_of(state.value, now):
                 self._add("converged", f"{key}: {problem}", where=f"{key}@{state.revision}", at=settled)
 
     def _check_quiet(self) -> None:
@@ -255,7 +241,7 @@ class Judge:
         ]
         kinds = Counter(f"{each.user} {each.verb} {each.resource}" for each in at_rest)
         self._count("requests per second at rest", round(len(at_rest) / (end - begin), 2))
-        if len(at_rest) > _MOST_REQUESTS_AT_REST * (end - begin) * len(self._users):
+        if len(at_rest) > MOST_REQUESTS_AT_REST * (end - begin) * len(self._users):
             self._add("quiet", f"requests at rest: {dict(kinds)}")
         for request in at_rest:
             if _is_write_to_binding(request):
@@ -286,6 +272,11 @@ class Judge:
             elif line["event"] == "ended":
                 text = f"{line['name']} ended with status {line['status']}: {line['log']}"
                 self._add("restarts", text, where=f"plane/logs/{line['name']}.log", at=line["at"])
+
+
+def plain_core() -> DecisionCore:
+    """Return the decisions of schedulers with default gates and the in-tree plugins alone."""
+    return DecisionCore(Setup(Plan(seed="chaos")))
 
 
 def _is_write_to_binding(request: Request) -> bool:

@@ -14,6 +14,7 @@ import requests
 
 from tools.chaos.recorder import Journal
 from tools.controlplane import ControlPlane, Process
+from tools.controlplane.api import local_session
 
 RESTART_SECONDS: Final = 2.0
 _PROBE_SECONDS: Final = 10.0
@@ -153,8 +154,7 @@ class Keeper:
 
 def _is_healthy(url: str) -> bool:
     try:
-        with requests.Session() as session:
-            session.trust_env = False
+        with local_session() as session:
             return session.get(url, timeout=5).status_code == 200
     except requests.RequestException:
         return False

@@ -16,6 +16,7 @@ import requests
 
 from tools.chaos.proxy import Network, Proxy
 from tools.controlplane import ControlPlane
+from tools.controlplane.api import local_session
 from tools.controlplane.fleet import simulated_members
 from tools.controlplane.ours import Scheduler, start_scheduler
 
@@ -172,8 +173,7 @@ def _start(karmada: ControlPlane, network: Network, number: int, program: Sequen
 
 def _get(url: str) -> tuple[int, str]:
     try:
-        with requests.Session() as session:
-            session.trust_env = False
+        with local_session() as session:
             response = session.get(url, timeout=2)
             return response.status_code, response.text
     except requests.RequestException:

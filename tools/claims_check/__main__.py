@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from karmada_advisor.claims import Claims, Event
+from tools.check_frame import Progress, add_cases, on_control_plane, parser
 from tools.claims_check.cases import Case, CaseGenerator, Manifest, Move
 from tools.claims_check.compare import (
     Difference,
@@ -28,9 +28,7 @@ from tools.claims_check.compare import (
     predicted,
 )
 from tools.claims_check.plane import Plane, RestlessError, running
-from tools.controlplane import ApiError, WaitTimeoutError, binaries
-from tools.controlplane.processes import ProcessDiedError
-from tools.controlplane.workspace import DEFAULT, WorkspaceError, workspace
+from tools.controlplane import ApiError
 
 ALL_GATES = {"PropagationPolicyPreemption": True, "WorkloadAffinity": True, "PriorityBasedScheduling": True}
 
@@ -167,32 +165,24 @@ def main(arguments: list[str] | None = None) -> int:
         for case in cases:
             print(json.dumps({"setup": case.setup, "change": case.change, "at_once": case.at_once}, indent=1))
         return 0
-    binaries.ensure(quiet=True)
     report = Report()
-    begun = time.monotonic()
-    try:
-        with (
-            workspace(parsed.folder.resolve()) as folder,
-            running(folder, gates=gates) as plane,
-        ):
-            print(
-                f"a control plane is up after {time.monotonic() - begun:.0f} s; logs under {folder}",
-                flush=True,
-            )
-            check = Check(plane, dict(gates), report)
-            begun = time.monotonic()
+
+    def check(folder: Path) -> bool:
+        progress = Progress()
+        with running(folder, gates=gates) as plane:
+            print(f"a control plane is up after {progress.seconds:.0f} s; logs under {folder}", flush=True)
+            making, progress = Check(plane, dict(gates), report), Progress()
             for start in range(0, len(cases), parsed.batch):
-                check.batch(cases[start : start + parsed.batch])
-                report.seconds = time.monotonic() - begun
+                making.batch(cases[start : start + parsed.batch])
+                report.seconds = progress.seconds
                 print(
                     f"{report.cases} cases, {report.seconds:.0f} s, {len(report.different)} different",
                     flush=True,
                 )
-    except (ApiError, RestlessError, WaitTimeoutError, ProcessDiedError, WorkspaceError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    print(summary(report, parsed))
-    return 1 if report.different else 0
+        print(summary(report, parsed))
+        return not report.different
+
+    return on_control_plane(parsed.folder, check, RestlessError)
 
 
 def summary(report: Report, parsed: argparse.Namespace) -> str:
@@ -215,27 +205,18 @@ def _counts(counter: Counter[str]) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.claims_check", description=(__doc__ or "").splitlines()[0]
-    )
-    parser.add_argument("--cases", type=int, default=500, help="how many (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="equal seeds draw equal cases")
-    parser.add_argument("--first", type=int, default=0, help="number of the first case")
-    parser.add_argument("--case", type=int, help="make this case only")
-    parser.add_argument("--show", action="store_true", help="print the cases and make none")
-    parser.add_argument("--batch", type=int, default=100, help="cases side by side (default: %(default)s)")
-    parser.add_argument(
+    made = parser("python -m tools.claims_check", __doc__, folder="claims-check")
+    add_cases(made, 500)
+    made.add_argument("--first", type=int, default=0, help="number of the first case")
+    made.add_argument("--case", type=int, help="make this case only")
+    made.add_argument("--show", action="store_true", help="print the cases and make none")
+    made.add_argument("--batch", type=int, default=100, help="cases side by side (default: %(default)s)")
+    made.add_argument(
         "--default-gates",
         action="store_true",
         help="Karmada's default feature gates; else preemption, priorities and workload affinity are on",
     )
-    parser.add_argument(
-        "--folder",
-        type=Path,
-        default=DEFAULT / "claims-check",
-        help="where its files go (default: %(default)s)",
-    )
-    return parser
+    return made
 
 
 if __name__ == "__main__":

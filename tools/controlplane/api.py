@@ -24,6 +24,14 @@ APPLY_PATCH = "application/apply-patch+yaml"
 FIELD_MANAGER = "controlplane-harness"
 
 
+def local_session() -> requests.Session:
+    """Return a session for servers of this machine."""
+    session = requests.Session()
+    # Else REQUESTS_CA_BUNDLE and proxies of the environment take precedence over the settings of requests.
+    session.trust_env = False
+    return session
+
+
 class ApiError(RuntimeError):
     """The server answered with an error.
 
@@ -43,9 +51,7 @@ class Client:
 
     def __init__(self, server: str, *, ca: Path, user: Credentials | str) -> None:
         self.server = server
-        self._session = requests.Session()
-        # Else REQUESTS_CA_BUNDLE and proxies of the environment take precedence over these settings.
-        self._session.trust_env = False
+        self._session = local_session()
         self._session.verify = str(ca)
         if isinstance(user, str):
             self._session.headers["Authorization"] = f"Bearer {user}"

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import datetime as dt
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from . import binaries, estimators, karmada, simulated
+from .api import Object
 from .installation import Installation
-from .members import Member, Node, RealMember
+from .members import Member, RealMember
 from .parallel import in_parallel
 from .processes import Process, Supervisor, free_port
 from .simulated import Agents, SimulatedMember
@@ -162,11 +163,6 @@ class ControlPlane:
                 self._agents.serve(unreal)
         in_parallel(lambda member: member.join(self.client, self.check), real)
 
-    def add_member(self, name: str, *, nodes: Iterable[Node] = (Node(), Node()), **fields: Any) -> Member:
-        """Start and join one real member; the fields are those of RealMember."""
-        self.add(RealMember(name, nodes=tuple(nodes), **fields))
-        return self.members[name]
-
     def add_simulated_member(self, name: str, **fields: Any) -> SimulatedMember:
         """Add one simulated member; the fields are those of SimulatedMember."""
         self.add(SimulatedMember(name, **fields))
@@ -177,6 +173,16 @@ class ControlPlane:
     def kubeconfig_for(self, common_name: str, groups: Sequence[str] = ()) -> Path:
         """Write a kubeconfig with a client certificate for a user; what it may do is up to RBAC."""
         return self._karmada.kubeconfig_for(common_name, groups)
+
+    def kubeconfig_with_rules(self, user: str, rules: Sequence[Object]) -> Path:
+        """Write a kubeconfig for a user who may do what these rules of a ClusterRole allow and nothing else."""
+        group = "rbac.authorization.k8s.io"
+        role: Object = {"apiVersion": f"{group}/v1", "metadata": {"name": user}}
+        reference = {"apiGroup": group, "kind": "ClusterRole", "name": user}
+        subjects = [{"apiGroup": group, "kind": "User", "name": user}]
+        self.client.apply({**role, "kind": "ClusterRole", "rules": rules})
+        self.client.apply({**role, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": subjects})
+        return self.kubeconfig_for(user)
 
     def kubeconfig_for_scheduler(self, user: str, *, lease: str | None = None) -> Path:
         """Write a kubeconfig for a user who may do what a scheduler needs and nothing else.

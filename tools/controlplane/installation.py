@@ -10,10 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-import requests
-
 from . import karmada
-from .api import Client, Object
+from .api import Client, Object, local_session
 from .apiserver import ApiServer, Site, front_flags
 from .binaries import Binaries
 from .parallel import in_parallel
@@ -96,8 +94,7 @@ class Installation:
 
     def compact_etcd(self) -> None:
         """Compact the history: a watch from an older resourceVersion gets 410 Gone."""
-        with requests.Session() as session:
-            session.trust_env = False
+        with local_session() as session:
             etcd = f"{self.site.etcd}/v3/kv"
             now = session.post(f"{etcd}/range", json={"key": "AA=="}, timeout=10).json()["header"]["revision"]
             answer = session.post(f"{etcd}/compaction", json={"revision": now, "physical": True}, timeout=30)
@@ -149,8 +146,7 @@ class Installation:
         """Wait until a URL answers with 200."""
 
         def probe() -> int:
-            with requests.Session() as session:
-                session.trust_env = False
+            with local_session() as session:
                 return session.get(url, verify=str(self.authority.certificate), timeout=2).status_code
 
         self._wait(probe, f"{name} to answer at {url}", lambda status: status == 200)

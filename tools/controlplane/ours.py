@@ -13,6 +13,7 @@ import requests
 import yaml
 
 from . import karmada
+from .api import local_session
 from .controlplane import ControlPlane
 from .processes import Process, free_port
 
@@ -45,8 +46,7 @@ class Scheduler:
         return self._get(self.metrics + "/metrics").text
 
     def _get(self, url: str) -> requests.Response:
-        with requests.Session() as session:
-            session.trust_env = False
+        with local_session() as session:
             return session.get(url, timeout=5)
 
 
@@ -126,11 +126,7 @@ def start_web(plane: ControlPlane, *flags: str, name: str = "web") -> tuple[Proc
         name: Of the process and its user.
     """
     user = f"system:karmada:{name}"
-    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": user}}
-    plane.client.apply({**role, "kind": "ClusterRole", "rules": yaml.safe_load(WEB_RULES.read_text())})
-    subjects = [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}]
-    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user}
-    plane.client.apply({**role, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": subjects})
+    kubeconfig = plane.kubeconfig_with_rules(user, yaml.safe_load(WEB_RULES.read_text()))
     address = f"127.0.0.1:{free_port()}"
     process = plane.spawn(
         name,
@@ -139,7 +135,7 @@ def start_web(plane: ControlPlane, *flags: str, name: str = "web") -> tuple[Proc
             "-m",
             "karmada_scheduler",
             "web",
-            f"--kubeconfig={plane.kubeconfig_for(user)}",
+            f"--kubeconfig={kubeconfig}",
             f"--bind-address={address}",
             *flags,
         ],
@@ -150,6 +146,5 @@ def start_web(plane: ControlPlane, *flags: str, name: str = "web") -> tuple[Proc
 
 
 def _status(url: str) -> int:
-    with requests.Session() as session:
-        session.trust_env = False
+    with local_session() as session:
         return session.get(url, timeout=10).status_code

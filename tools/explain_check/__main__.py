@@ -5,9 +5,7 @@ All recorded cases of the conformance suite, and generated cases with every feat
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
 from collections.abc import Iterator
 
 from karmada_advisor.explain.inputs import ExplainInputs
@@ -17,28 +15,20 @@ from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.testing import framework
+from tools.check_frame import Progress, add_cases, parser
 from tools.conformance.replay import RECORDINGS, Recording
 from tools.explain_check.check import Tally, check
 from tools.oracle.generator.scenarios import scenarios
 from tools.oracle.ours import Scenario
 
 _SHOWN = 20
-_REPORT_SECONDS = 60.0
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the comparison; return 1 if there is a mismatch."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.explain_check", description=__doc__.splitlines()[0]
-    )
-    parser.add_argument(
-        "--cases", type=int, default=10_000, help="generated decisions (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=1, help="equal seeds give equal cases (default: %(default)s)"
-    )
-    options = parser.parse_args(arguments)
-    begin = time.perf_counter()
+    made = parser("python -m tools.explain_check", __doc__)
+    add_cases(made, 10_000)
+    options, progress = made.parse_args(arguments), Progress()
     total = Tally()
     for name, tally in (
         ("recorded", recorded()),
@@ -47,8 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         total.add(tally)
         parts = ", ".join(f"{number} end at {step}" for step, number in sorted(tally.traced.items()))
         print(f"{name}: {tally.decisions} decisions, {tally.attempts} attempts ({parts})", flush=True)
-    seconds = time.perf_counter() - begin
-    print(f"{total.decisions} decisions, {len(total.found)} mismatches, {seconds:.1f} s")
+    print(f"{total.decisions} decisions, {len(total.found)} mismatches, {progress.seconds:.1f} s")
     return 1 if total.found or not total.decisions else 0
 
 
@@ -83,7 +72,7 @@ def recorded() -> Tally:
 
 def generated(cases: int, seed: int) -> Tally:
     """Trace generated cases of the fuzzer, with assumed placements, workload groups and every gate."""
-    tally, reported = Tally(), time.perf_counter()
+    tally, progress = Tally(), Progress()
     if not cases:
         return tally
     for case, decision_inputs in generated_inputs(seed):
@@ -94,8 +83,7 @@ def generated(cases: int, seed: int) -> Tally:
             print(each, flush=True)
         if tally.decisions >= cases:
             break
-        if time.perf_counter() - reported > _REPORT_SECONDS:
-            reported = time.perf_counter()
+        if progress.is_due():
             print(f"{tally.decisions} decisions, {len(tally.found)} mismatches", flush=True)
     return tally
 

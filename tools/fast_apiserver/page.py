@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from tools.bench.plot import Panel, picture
 from tools.fast_apiserver import ceiling, storms
 from tools.fast_apiserver.ceiling import Ceiling
 from tools.fast_apiserver.storms import Storm
+from tools.pages import markdown_table, with_section
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "benchmark"
 
@@ -24,12 +24,9 @@ def with_table(page: str, name: str, heading: Sequence[str], rows: Sequence[Sequ
     Raises:
         ValueError: It has no markers for it.
     """
-    lines = [heading, ["---"] * len(heading), *rows]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    marked = re.compile(rf"(<!-- {name}: [^>]*-->\n\n).*?(\n\n<!-- end of {name} -->)", re.DOTALL)
-    if not marked.search(page):
-        raise ValueError(f"no table {name}")
-    return marked.sub(lambda found: found[1] + table + found[2], page)
+    begin = f"<!-- {name}: made by tools.fast_apiserver.page -->"
+    content = f"\n\n{markdown_table(heading, rows)}\n\n"
+    return with_section(page, begin, f"<!-- end of {name} -->", content)
 
 
 def facts(machine: dict[str, Any]) -> str:

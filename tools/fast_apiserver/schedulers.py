@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import requests
-
 from tools.bench.plane_meters import cpu_seconds, peak_mib
 from tools.bench.plane_run import NO_LIMIT
 from tools.bench.scenarios import FRESH_FIRST, RECORDS, fresh_first
 from tools.controlplane import binaries, karmada
+from tools.controlplane.api import local_session
 from tools.controlplane.processes import free_port
 from tools.fast_apiserver.server import FastApiServer
 
@@ -60,8 +59,7 @@ class Running:
 
     def samples(self, prefix: str) -> dict[str, float]:
         """Return the samples of metrics whose names begin so, by the text in front of the value."""
-        with requests.Session() as session:
-            session.trust_env = False
+        with local_session() as session:
             lines = session.get(self.metrics, timeout=60).text.splitlines()
         pairs = (line.rpartition(" ") for line in lines if line.startswith(prefix))
         return {name: float(value) for name, _, value in pairs}

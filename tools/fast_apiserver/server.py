@@ -16,6 +16,7 @@ from typing import Any, Final
 import requests
 
 from tools.controlplane import golang
+from tools.controlplane.api import local_session
 from tools.controlplane.binaries import cache_folder
 
 SOURCE: Final = Path(__file__).parent / "apiserver"
@@ -65,8 +66,7 @@ class FastApiServer:
 
     def __init__(self, pid: int, url: str) -> None:
         self.pid, self.url = pid, url
-        self._http = requests.Session()
-        self._http.trust_env = False
+        self._http = local_session()
 
     def request(self, method: str, path: str, **options: Any) -> Any:
         """Send a request, and return the JSON of the response.

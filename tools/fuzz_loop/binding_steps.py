@@ -192,7 +192,7 @@ def write_clusters(model: Model) -> Step | None:
                 "name": name,
                 **({"replicas": choices.between(1, most)} if most > 1 or choices.chance(0.7) else {}),
             }
-            for name in choices.some(model.names(), 0, 3)
+            for name in choices.some(model.names(), 3, 0)
         ]
         return {"spec": {"clusters": clusters or None}}
 

@@ -6,8 +6,9 @@ import uuid
 from dataclasses import dataclass
 
 from tools.controlplane import Object, SimulatedMember
+from tools.oracle.generator.rng import Random
 
-from .placements import LABELS, PROVIDERS, REGIONS, RandomChoices, placement
+from .placements import LABELS, PROVIDERS, REGIONS, placement
 
 NAMESPACE = "fuzz"
 SCHEDULER = "default-scheduler"
@@ -57,12 +58,12 @@ def binding_of(workload: str) -> Key:
     return Key("rb", f"{workload}-deployment")
 
 
-def members(choices: RandomChoices) -> list[SimulatedMember]:
+def members(choices: Random) -> list[SimulatedMember]:
     """Draw the clusters."""
     return [member(choices, name) for name in CLUSTERS]
 
 
-def member(choices: RandomChoices, name: str) -> SimulatedMember:
+def member(choices: Random, name: str) -> SimulatedMember:
     """Draw one cluster."""
     return SimulatedMember(
         name,
@@ -75,12 +76,12 @@ def member(choices: RandomChoices, name: str) -> SimulatedMember:
     )
 
 
-def modelings(choices: RandomChoices) -> tuple[int, ...]:
+def modelings(choices: Random) -> tuple[int, ...]:
     """Draw how many nodes of each grade a cluster has; those of grade 3 have 4 CPUs at least."""
     return tuple(choices.pick((0, 0, 1, 2, 5)) for _ in range(choices.between(2, 6)))
 
 
-def binding(choices: RandomChoices, key: Key, *, grouped: bool = False) -> Object:
+def binding(choices: Random, key: Key, *, grouped: bool = False) -> Object:
     """Draw a binding. Its resource has a uid of its own, for the division's ties depend on it.
 
     With `grouped`, most are members of workload groups, suspended until it is their turn (group_steps).
@@ -116,7 +117,7 @@ def binding(choices: RandomChoices, key: Key, *, grouped: bool = False) -> Objec
     return _manifest(key, spec, finalizers=[HOLD] if choices.chance(0.3) else [])
 
 
-def groups(choices: RandomChoices) -> Object:
+def groups(choices: Random) -> Object:
     """Draw an affinity group, an anti-affinity group, or both."""
     luck = choices.random()
     made: Object = {}
@@ -127,7 +128,7 @@ def groups(choices: RandomChoices) -> Object:
     return made
 
 
-def component(choices: RandomChoices, number: int) -> Object:
+def component(choices: Random, number: int) -> Object:
     """Draw one of several pod templates of a workload."""
     request = {"cpu": choices.pick(("250m", "1", "2")), "memory": choices.pick(("128Mi", "2Gi"))}
     return {

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tools.controlplane import Object, SimulatedMember
+from tools.oracle.generator.rng import Random
 
 from . import fleet
 from .fleet import Key
-from .placements import RandomChoices, tolerates
+from .placements import tolerates
 from .plane import Bindings, Plane
 from .state import State, state_of
 
@@ -80,7 +81,7 @@ class Model:
         deployed: Which workloads' Deployments exist.
     """
 
-    choices: RandomChoices
+    choices: Random
     clusters: dict[str, Cluster]
     groups: bool = False
     bindings: Mapping[Key, Object] = field(default_factory=dict)

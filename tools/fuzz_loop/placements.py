@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from random import Random
-from typing import TypeVar
 
 from tools.controlplane import Object
-
-T = TypeVar("T")
+from tools.oracle.generator.rng import Random
 
 LABELS = {"tier": ("gold", "silver"), "env": ("prod", "dev", "test")}
 REGIONS = ("ra", "rb", "rc")
@@ -22,27 +19,7 @@ TAINTS: tuple[tuple[str, str], ...] = (("k1", "a"), ("k1", "b"), ("k2", ""))
 TERMS = ("t1", "t2", "t3")
 
 
-class RandomChoices(Random):
-    """A random generator with the draws of this package."""
-
-    def chance(self, probability: float) -> bool:
-        """Return True with this probability."""
-        return self.random() < probability
-
-    def pick(self, items: Sequence[T]) -> T:
-        """Draw one item."""
-        return items[int(self.random() * len(items))]
-
-    def between(self, least: int, most: int) -> int:
-        """Draw an integer, both ends included."""
-        return least + int(self.random() * (most - least + 1))
-
-    def some(self, items: Sequence[T], least: int, most: int) -> list[T]:
-        """Draw a few different items, in random order."""
-        return self.sample(items, min(len(items), self.between(least, most)))
-
-
-def placement(choices: RandomChoices, clusters: Sequence[str]) -> Object:
+def placement(choices: Random, clusters: Sequence[str]) -> Object:
     """Draw a placement on clusters of these names."""
     made: Object = {}
     luck = choices.random()
@@ -50,7 +27,7 @@ def placement(choices: RandomChoices, clusters: Sequence[str]) -> Object:
         made["clusterAffinity"] = affinity(choices, clusters)
     elif luck < 0.9:
         made["clusterAffinities"] = [
-            term(choices, clusters, name) for name in choices.some(TERMS, 1, len(TERMS))
+            term(choices, clusters, name) for name in choices.some(TERMS, len(TERMS), 1)
         ]
     if choices.chance(0.35):
         made["clusterTolerations"] = [toleration(choices) for _ in range(choices.between(1, 2))]
@@ -61,7 +38,7 @@ def placement(choices: RandomChoices, clusters: Sequence[str]) -> Object:
     return made
 
 
-def edited(choices: RandomChoices, old: Object, clusters: Sequence[str]) -> Object:
+def edited(choices: Random, old: Object, clusters: Sequence[str]) -> Object:
     """Return a placement that differs from an old one in one part."""
     made = copy.deepcopy(old)
     terms = made.get("clusterAffinities")
@@ -91,12 +68,12 @@ def edited(choices: RandomChoices, old: Object, clusters: Sequence[str]) -> Obje
     return made
 
 
-def affinity(choices: RandomChoices, clusters: Sequence[str]) -> Object:
+def affinity(choices: Random, clusters: Sequence[str]) -> Object:
     """Draw what selects clusters; {} selects all."""
     made: Object = {}
     luck = choices.random()
     if luck < 0.5:
-        made["clusterNames"] = choices.some(clusters, 1, len(clusters))
+        made["clusterNames"] = choices.some(clusters, len(clusters), 1)
     elif luck < 0.85:
         key = choices.pick(tuple(LABELS))
         if choices.chance(0.6):
@@ -105,24 +82,24 @@ def affinity(choices: RandomChoices, clusters: Sequence[str]) -> Object:
             operator = choices.pick(("In", "NotIn", "Exists", "DoesNotExist"))
             expression: Object = {"key": key, "operator": operator}
             if operator in {"In", "NotIn"}:
-                expression["values"] = choices.some(LABELS[key], 1, 2)
+                expression["values"] = choices.some(LABELS[key], 2, 1)
             made["labelSelector"] = {"matchExpressions": [expression]}
     if choices.chance(0.15):
-        made["exclude"] = choices.some(clusters, 1, 2)
+        made["exclude"] = choices.some(clusters, 2, 1)
     if choices.chance(0.15):
         key, values = choices.pick((("region", REGIONS), ("provider", PROVIDERS)))
         operator = choices.pick(("In", "NotIn"))
         made["fieldSelector"] = {
-            "matchExpressions": [{"key": key, "operator": operator, "values": choices.some(values, 1, 2)}]
+            "matchExpressions": [{"key": key, "operator": operator, "values": choices.some(values, 2, 1)}]
         }
     return made
 
 
-def term(choices: RandomChoices, clusters: Sequence[str], name: str) -> Object:
+def term(choices: Random, clusters: Sequence[str], name: str) -> Object:
     """Draw an affinity term; some have tiers to overflow to."""
     made: Object = {"affinityName": name, **affinity(choices, clusters)}
     if choices.chance(0.2):
-        made["clusterNames"] = choices.some(clusters, 1, 2)
+        made["clusterNames"] = choices.some(clusters, 2, 1)
         made["overflowAffinities"] = [
             {"affinityName": f"over{tier}", **affinity(choices, clusters)}
             for tier in range(choices.between(1, 2))
@@ -130,7 +107,7 @@ def term(choices: RandomChoices, clusters: Sequence[str], name: str) -> Object:
     return made
 
 
-def toleration(choices: RandomChoices) -> Object:
+def toleration(choices: Random) -> Object:
     """Draw a toleration of the taints of this package, always for ever."""
     key, value = choices.pick(TAINTS)
     made: Object = {"key": key, "operator": "Exists"}
@@ -141,7 +118,7 @@ def toleration(choices: RandomChoices) -> Object:
     return made
 
 
-def constraints(choices: RandomChoices) -> list[Object]:
+def constraints(choices: Random) -> list[Object]:
     """Draw spread constraints: clusters alone, or regions and clusters."""
     low = choices.pick((1, 1, 2, 2, 3))
     clusters = {"spreadByField": "cluster", "minGroups": low, "maxGroups": low + choices.between(0, 3)}
@@ -151,7 +128,7 @@ def constraints(choices: RandomChoices) -> list[Object]:
     return [{"spreadByField": "region", "minGroups": low, "maxGroups": low + choices.between(0, 1)}, clusters]
 
 
-def strategy(choices: RandomChoices, clusters: Sequence[str]) -> Object:
+def strategy(choices: Random, clusters: Sequence[str]) -> Object:
     """Draw how replicas are divided."""
     luck = choices.random()
     if luck < 0.25:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from tools.controlplane import Object
+from tools.oracle.generator.rng import Random
 
 from . import fleet, placements
 from .binding_steps import next_second, poked, replaced
 from .fleet import NAMESPACE, Key, binding_of
 from .model import Model, Step, evictions_are_done, is_suspended
-from .placements import RandomChoices
 from .plane import Bindings, Plane
 
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 POLICIES = f"/apis/policy.karmada.io/v1alpha1/namespaces/{NAMESPACE}/propagationpolicies"
-REBALANCERS = "/apis/apps.karmada.io/v1alpha1/workloadrebalancers"
 
 
 def scale(model: Model) -> Step | None:
@@ -188,7 +187,7 @@ def _is_claimed(bindings: Bindings, key: Key) -> bool:
     return bool(bindings[key]["metadata"].get("labels", {}).get(fleet.POLICY_LABEL))
 
 
-def _placement(choices: RandomChoices) -> Object:
+def _placement(choices: Random) -> Object:
     """Draw a placement that the webhook of policies accepts."""
     made = placements.placement(choices, fleet.CLUSTERS)
     strategy = made.get("replicaScheduling", {})

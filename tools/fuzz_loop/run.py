@@ -15,12 +15,12 @@ from typing import TypeVar
 
 from tools.controlplane import Object
 from tools.controlplane.workspace import workspace
+from tools.oracle.generator.rng import Random
 
 from . import binding_steps, cluster_steps, fleet, group_steps, policy_steps
 from .compare import Comparison, Difference
 from .fleet import Key
 from .model import Cluster, Model, Step, evictions_are_done
-from .placements import RandomChoices
 from .plane import OURS, UPSTREAM, Bindings, Plane, running
 from .state import State, state_of
 
@@ -94,7 +94,7 @@ class FuzzRun:
     def __init__(
         self, planes: tuple[Plane, Plane], *, seed: int, groups: bool, say: Callable[[str], None]
     ) -> None:
-        choices = RandomChoices(seed)
+        choices = Random(seed)
         self._planes = planes
         self._say = say
         self._pool = ThreadPoolExecutor(max_workers=2)

@@ -1,4 +1,4 @@
-"""Writes the output of fuzzer runs into docs/conformance.md: ``python -m tools.oracle.record LOG...``.
+"""Writes the output of fuzzer runs into docs/measurements/fuzzing.md: ``python -m tools.oracle.record LOG...``.
 
 Each log is the output of one ``make fuzz ... ARGS=--features``. A number that is in no log is not written.
 """
@@ -12,7 +12,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
+from tools.pages import markdown_table, with_section
+
+PAGE = Path(__file__).parents[2] / "docs" / "measurements" / "fuzzing.md"
 BEGIN, END = "<!-- written by tools/oracle/record.py -->\n", "<!-- end -->\n"
 
 _SUMMARY = re.compile(
@@ -47,9 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--how", required=True, help="one sentence: when, which commit, which command, where")
     options = parser.parse_args(arguments)
     section = summarize([path.read_text() for path in options.logs], how=options.how)
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}{section}{END}{after}")
+    PAGE.write_text(with_section(PAGE.read_text(), BEGIN, END, section))
     return 0
 
 
@@ -89,8 +89,7 @@ def _sum(pattern: re.Pattern[str], logs: list[str]) -> Counter[str]:
 
 
 def _table(title: str, counted: Counter[str]) -> list[str]:
-    rows = [f"| {name} | {count:,} |" for name, count in counted.most_common()]
-    return [f"| {title} | cases |", "|---|---|", *rows]
+    return [markdown_table([title, "cases"], [[name, f"{count:,}"] for name, count in counted.most_common()])]
 
 
 if __name__ == "__main__":

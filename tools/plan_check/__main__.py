@@ -7,7 +7,6 @@ the audit log has a write of the user who plans.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import json
@@ -15,15 +14,16 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
 from karmada_scheduler.command import main as command
-from tools.controlplane import ControlPlane, binaries
+from karmada_scheduler.core.algorithms.webster import prefers_descending_names
+from tools.check_frame import on_control_plane, parser
+from tools.controlplane import ControlPlane
 from tools.controlplane.ours import start_scheduler
-from tools.controlplane.workspace import DEFAULT, workspace
 from tools.plan_check.compare import Outcome, happened, has_failed, predicted
 from tools.plan_check.objects import (
     NAMESPACE,
@@ -40,6 +40,8 @@ _USER: Final = "planner"
 _BINDINGS: Final = f"/apis/work.karmada.io/v1alpha2/namespaces/{NAMESPACE}/resourcebindings"
 _REST_SECONDS: Final = 8.0
 _TIMEOUT_SECONDS: Final = 900.0
+_LATER_NAME: Final = "0"
+"""A uid with which ties go to the later name; without one they go to the earlier."""
 _READ: Final = {
     "cluster.karmada.io": ["clusters"],
     "work.karmada.io": ["resourcebindings", "clusterresourcebindings"],
@@ -81,11 +83,21 @@ class Check:
         """Plan a change, make it, and compare."""
         before = self._settled()
         started = time.monotonic()
-        plan = self._plan(change)
+        plan = self._plan(change, change.files)
         planned = time.monotonic() - started
+        other = (
+            self._plan(change, [_with_uid(each, _LATER_NAME) for each in change.files])
+            if change.creates
+            else plan
+        )
         change.make(self._plane)
         after = self._settled(at_least=plan["total"])
         wanted, found = predicted(plan, before), happened(before, after)
+        wanted |= {
+            name: each
+            for name, each in predicted(other, before).items()
+            if _takes_the_later_name(after.get(name))
+        }
         wrong = {name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name)}
         self.different += len(wrong)
         classes = ", ".join(f"{count} {name}" for name, count in plan["counts"].items() if count)
@@ -107,15 +119,15 @@ class Check:
             for each in entries
         )
 
-    def _plan(self, change: Change) -> dict[str, Any]:
+    def _plan(self, change: Change, files: Sequence[Manifest]) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "change.json"
-            path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(change.files)}))
-            files = ["-f", str(path)] if change.files else []
+            path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(files)}))
+            named = ["-f", str(path)] if files else []
             out = io.StringIO()
             with contextlib.redirect_stdout(out):
                 status = command(
-                    ["plan", f"--kubeconfig={self._kubeconfig}", *files, *change.flags,
+                    ["plan", f"--kubeconfig={self._kubeconfig}", *named, *change.flags,
                      f"--scheduler-name={SCHEDULER}", "-o", "json", "--fail-on", "none"]
                 )  # fmt: skip
         if status:
@@ -150,53 +162,48 @@ def _is_settled(binding: Manifest) -> bool:
     return has_failed(binding) or (is_observed and bool(status.get("conditions")))
 
 
+def _with_uid(manifest: Manifest, uid: str) -> Manifest:
+    return {**manifest, "metadata": {**manifest["metadata"], "uid": uid}}
+
+
+def _takes_the_later_name(binding: Manifest | None) -> bool:
+    """Return whether ties between clusters go to the later name, which the uid of the workload decides."""
+    return binding is not None and prefers_descending_names(binding["spec"]["resource"].get("uid", ""))
+
+
 def _shown(outcome: Outcome | None) -> str:
     return "nothing" if outcome is None else f"{outcome.effect} {outcome.targets}"
 
 
 def _reader(plane: ControlPlane) -> Path:
-    api = "rbac.authorization.k8s.io"
     rules = [
         {"apiGroups": [group], "resources": names, "verbs": ["get", "list"]} for group, names in _READ.items()
     ]
-    role: Mapping[str, Any] = {"apiVersion": f"{api}/v1", "kind": "ClusterRole", "metadata": {"name": _USER}}
-    plane.client.apply({**role, "rules": rules})
-    plane.client.apply(
-        {
-            **role,
-            "kind": "ClusterRoleBinding",
-            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": _USER},
-            "subjects": [{"apiGroup": api, "kind": "User", "name": _USER}],
-        }
-    )
-    return plane.kubeconfig_for(_USER)
+    return plane.kubeconfig_with_rules(_USER, rules)
 
 
 def main() -> int:
     """Run the command; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="make check-plan", description=__doc__)
-    parser.add_argument(
+    made = parser("make check-plan", __doc__, folder="plan-check")
+    made.add_argument(
         "--bindings", type=int, default=1000, help="Deployments to create (default: %(default)s)"
     )
-    parser.add_argument(
-        "--folder",
-        type=Path,
-        default=DEFAULT / "plan-check",
-        help="where the control plane's files go (default: %(default)s)",
-    )
-    options = parser.parse_args()
-    binaries.ensure(quiet=True)
-    with workspace(options.folder.resolve()) as folder, ControlPlane(folder, audit_log=True) as plane:
-        plane.add(*members())
-        start_scheduler(plane, name=SCHEDULER)
-        check = Check(plane, options.bindings)
-        check.prepare()
-        print(f"{options.bindings} bindings are placed", flush=True)
-        for change in changes(options.bindings):
-            check.check(change)
-        writes = check.writes()
-    print(f"{check.different} different, {writes} writes of the user who plans")
-    return 1 if check.different or writes else 0
+    options = made.parse_args()
+
+    def check(folder: Path) -> bool:
+        with ControlPlane(folder, audit_log=True) as plane:
+            plane.add(*members())
+            start_scheduler(plane, name=SCHEDULER)
+            made = Check(plane, options.bindings)
+            made.prepare()
+            print(f"{options.bindings} bindings are placed", flush=True)
+            for change in changes(options.bindings):
+                made.check(change)
+            writes = made.writes()
+        print(f"{made.different} different, {writes} writes of the user who plans")
+        return not (made.different or writes)
+
+    return on_control_plane(options.folder, check)
 
 
 if __name__ == "__main__":

@@ -29,12 +29,14 @@ class Change:
         files: Manifests for ``-f``.
         flags: Further flags of ``plan``.
         make: Makes the change on the control plane.
+        creates: Whether the manifests are of new workloads, whose uids are not known when the change is planned.
     """
 
     name: str
     files: Sequence[Manifest]
     flags: Sequence[str]
     make: Callable[[ControlPlane], object]
+    creates: bool = False
 
 
 def members() -> list[SimulatedMember]:
@@ -146,7 +148,7 @@ def changes(deployments: int) -> list[Change]:
             [f"--scale={NAMESPACE}/web-{number}={number % 7 * 3 + 1}" for number in scaled],
             lambda plane: _scale(plane, {number: number % 7 * 3 + 1 for number in scaled}),
         ),
-        Change("workloads are added", added, (), lambda plane: _apply(plane, added)),
+        Change("workloads are added", added, (), lambda plane: _apply(plane, added), creates=True),
         Change(
             "labels of clusters change",
             (),

@@ -13,11 +13,11 @@ from itertools import product
 from pathlib import Path
 
 from tools.simulation.coverage import never_occurred
-from tools.simulation.invariants import Violation
 from tools.simulation.plan import Plan, load
 from tools.simulation.planted_breadth import BREADTH_BUGS
 from tools.simulation.planted_bugs import BUGS, LEAKS
 from tools.simulation.profiles import PROFILES, ROUNDS, plan_for
+from tools.simulation.rules import Violation
 from tools.simulation.run import Report, Run
 from tools.simulation.seeds import run_seeds
 from tools.simulation.shrink import shrink

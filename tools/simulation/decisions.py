@@ -84,13 +84,22 @@ class DecisionCore:
         (result,) = Simulation(dry_run, snapshot).run([binding])
         return result
 
+    def targets(
+        self,
+        binding: Binding,
+        clusters: Sequence[Cluster],
+        version: int = 1,
+        *,
+        extenders_score: bool = True,
+    ) -> Targets:
+        """Return the clusters of the decision about a binding; see ``decide``."""
+        result = self.decide(binding, clusters, version, extenders_score=extenders_score)
+        return {each.name: each.replicas for each in result.targets}
+
     def explains(self, before: Any, after: Targets, clusters: Sequence[Cluster]) -> bool:
         """Return whether a change of a stored binding is what is decided for some clusters."""
         binding = Binding.from_manifest(before)
-        if any(
-            {each.name: each.replicas for each in self.decide(binding, clusters, version).targets} == after
-            for version in self._setup.versions
-        ):
+        if any(self.targets(binding, clusters, version) == after for version in self._setup.versions):
             return True
         return self._setup.varies_capacity and self.may_have(before, after, clusters)
 
@@ -102,9 +111,8 @@ class DecisionCore:
         """
         binding = Binding.from_manifest(before)
         return any(
-            {each.name: each.replicas for each in result.targets} == after
+            self.targets(binding, clusters, version, extenders_score=False) == after
             for version in self._setup.versions
-            for result in [self.decide(binding, clusters, version, extenders_score=False)]
         )
 
     def may_have(self, before: Any, after: Targets, clusters: Sequence[Cluster]) -> bool:
@@ -117,8 +125,8 @@ class DecisionCore:
         everywhere = {**placement, "replicaScheduling": DUPLICATED}
         everywhere.pop("spreadConstraints", None)
         binding = Binding.from_manifest({**before, "spec": {**before["spec"], "placement": everywhere}})
-        feasible = {each.name for each in self.decide(binding, clusters).targets}
-        if not after or not feasible.issuperset(after):
+        feasible = self.targets(binding, clusters).keys()
+        if not after or not feasible >= after.keys():
             return False
         wanted: int = before["spec"].get("replicas", 0)
         if placement.get("replicaScheduling") == DUPLICATED or not wanted:

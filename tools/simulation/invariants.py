@@ -29,7 +29,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -39,7 +39,7 @@ from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.condition import UNSCHEDULABLE as UNSCHEDULABLE_REASON
 from karmada_scheduler.core.requeue_rules import is_claimed
-from karmada_scheduler.scheduling_queue.work_queue import UNSCHEDULABLE as UNSCHEDULABLE_SET
+from karmada_scheduler.scheduling_queue.queue import UNSCHEDULABLE as UNSCHEDULABLE_SET
 from tools.apiserver_model import BY_NAME, Write
 from tools.simulation.bindings import BINDING_KINDS
 from tools.simulation.decisions import DecisionCore, ReadableClusters, Targets, read_binding, targets_of
@@ -49,31 +49,16 @@ from tools.simulation.former_leaders import FormerLeaders
 from tools.simulation.generate_rounds import BLOCKS
 from tools.simulation.lost_keys import Missed, missed_keys
 from tools.simulation.network import Sent
+from tools.simulation.rules import (
+    MOST_REQUESTS_AT_REST,
+    MOST_REQUESTS_PER_SECOND,
+    RENEW_DEADLINE,
+    Violation,
+    outlives_its_term,
+)
 
 if TYPE_CHECKING:
     from tools.simulation.run import Run
-
-_RENEW_DEADLINE: Final = 10.0
-_MOST_REQUESTS_PER_SECOND: Final = 30
-"""Requests of one kind about one object and by one process within a second."""
-
-_MOST_REQUESTS_AT_REST: Final = 1.0
-"""Requests per second and process, besides those for the Lease and for watches."""
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """Something that must not happen.
-
-    Attributes:
-        invariant: Its name.
-        text: What happened.
-        at: In seconds.
-    """
-
-    invariant: str
-    text: str
-    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +131,9 @@ class Judge:
             self._second = second
             self._in_second.clear()
         self._in_second[path] += 1
-        if self._in_second[path] != _MOST_REQUESTS_PER_SECOND + 1:
+        if self._in_second[path] != MOST_REQUESTS_PER_SECOND + 1:
             return
-        if sent.at - self._forced_at <= _RENEW_DEADLINE:
+        if sent.at - self._forced_at <= RENEW_DEADLINE:
             # Two processes lead until one has noticed, and each answers the writes of the other.
             self.accepted["two leaders after a Lease was taken away by force"] += 1
         else:
@@ -156,14 +141,8 @@ class Judge:
 
     def _check_sender(self, sent: Sent) -> None:
         """Judge whether the sender of a write could believe that it leads."""
-        renewed = self._renewed.get(sent.identity)
-        if renewed is None:
-            self.add("fenced", f"{sent.identity} sends {sent.kind} and never had the Lease")
-        elif sent.at > renewed + _RENEW_DEADLINE + 0.001:
-            self.add(
-                "fenced",
-                f"{sent.identity} sends {sent.kind} {sent.at - renewed:.1f} s after its last renewal was sent",
-            )
+        for problem in outlives_its_term(sent.at, self._renewed.get(sent.identity), grace=0.001):
+            self.add("fenced", f"{sent.identity} sends {sent.kind} {problem}")
 
     def check_writes(self) -> None:
         """Judge the writes that the API server has accepted since the last call."""
@@ -199,7 +178,7 @@ class Judge:
         if holder in ("", sent.identity):
             return
         # A client that takes a Lease away by force does not wait until its holder has noticed.
-        if sent.at - self._forced_at <= _RENEW_DEADLINE:
+        if sent.at - self._forced_at <= RENEW_DEADLINE:
             return
         taken = self._taken_by_others(sent.identity)
         if sent.at > taken:
@@ -429,7 +408,7 @@ class Judge:
         counted = {
             kind: number for kind, number in requests.items() if "leases" not in kind and "WATCH" not in kind
         }
-        if sum(counted.values()) > _MOST_REQUESTS_AT_REST * 60 * self._run.plan.processes:
+        if sum(counted.values()) > MOST_REQUESTS_AT_REST * 60 * self._run.plan.processes:
             self.add("quiet", f"requests at rest: {counted}")
 
     def _check_alive(self) -> None:

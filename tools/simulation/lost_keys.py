@@ -8,11 +8,11 @@ from typing import Final
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.app.application import Application
-from karmada_scheduler.app.state import State
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.classify import ScheduleType, classify
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT
+from karmada_scheduler.scheduler.state import SchedulerState
 from tools.simulation.setup import Setup
 
 CHECK_SECONDS: Final = 2.0
@@ -37,7 +37,7 @@ def missed_keys(application: Application, setup: Setup, is_left: Callable[[Bindi
     }
 
 
-def _not_held(state: State, setup: Setup) -> Iterator[Binding]:
+def _not_held(state: SchedulerState, setup: Setup) -> Iterator[Binding]:
     for binding in state.bindings:
         if (
             not state.queue.holds(binding.key)
@@ -48,7 +48,9 @@ def _not_held(state: State, setup: Setup) -> Iterator[Binding]:
             yield binding
 
 
-def _needs(binding: Binding, state: State, gates: FeatureGates, is_left: Callable[[Binding], bool]) -> bool:
+def _needs(
+    binding: Binding, state: SchedulerState, gates: FeatureGates, is_left: Callable[[Binding], bool]
+) -> bool:
     condition = binding.status.condition(SCHEDULED_CONDITION) or {}
     is_observed = binding.status.scheduler_observed_generation == binding.generation
     found = classify(binding, terminating=state.clusters.terminating, gates=gates)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 from unittest.mock import patch
 
+from karmada_scheduler.binding_cycle.cycle import BindingCycle
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
-from karmada_scheduler.binding_cycle.result import CycleResult
+from karmada_scheduler.binding_cycle.result import DONE, Action, AttemptOutcome
 from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
 from karmada_scheduler.binding_cycle.writer import BindingWriter
 from karmada_scheduler.cache.clusters import ClusterCache
@@ -27,8 +28,7 @@ from karmada_scheduler.informer.cluster_lists import ClusterLists
 from karmada_scheduler.informer.event_handlers import EventHandlers
 from karmada_scheduler.informer.relist import Relister
 from karmada_scheduler.informer.requeue import Requeuer as RequeueByEvents
-from karmada_scheduler.scheduler import scheduler as scheduling
-from karmada_scheduler.scheduler.retry import DONE, Outcome, Requeuer, outcome_of
+from karmada_scheduler.scheduler.retry import Requeuer
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from tools.simulation.generate import PROFILES
 from tools.simulation.profiles import ROUNDS
@@ -66,17 +66,21 @@ class PlantedBug:
 
 
 def _lost_retry() -> Patches:
-    def forgetting(result: CycleResult) -> Outcome:
-        return DONE if result.retry else outcome_of(result)
-
-    yield scheduling, "outcome_of", forgetting
+    yield BindingCycle, "report", _report_without(Action.RETRY)
 
 
 def _conflict_is_final() -> Patches:
-    def forgetting(result: CycleResult) -> Outcome:
-        return DONE if result.is_outdated else outcome_of(result)
+    yield BindingCycle, "report", _report_without(Action.DECIDE_AGAIN)
 
-    yield scheduling, "outcome_of", forgetting
+
+def _report_without(action: Action) -> Any:
+    original = BindingCycle.report
+
+    async def report(self: BindingCycle, *args: Any) -> AttemptOutcome:
+        outcome = await original(self, *args)
+        return DONE if outcome.action is action else outcome
+
+    return report
 
 
 def _any_404_is_gone() -> Patches:
@@ -117,14 +121,13 @@ def _renewal_counts_from_the_response() -> Patches:
 
 
 def _lease_is_checked_before_the_wait() -> Patches:
-    async def write(self: BindingWriter, patch: Any, *, low_priority: bool) -> Any:
+    @asynccontextmanager
+    async def slot(self: BindingWriter, *, low_priority: bool) -> AsyncIterator[None]:
         self.ensure_leading()
         async with self._limiter.slot(low_priority=low_priority):
-            stored = await patch()
-        self._bindings.put_written(stored)
-        return stored
+            yield
 
-    yield BindingWriter, "_write", write
+    yield BindingWriter, "_slot", slot
 
 
 def _watch_goes_on_without_a_list() -> Patches:

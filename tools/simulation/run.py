@@ -23,12 +23,13 @@ from tools.simulation.all_actions import AllActions
 from tools.simulation.environment import START
 from tools.simulation.faults import Faults
 from tools.simulation.front_ends import FrontEnds
-from tools.simulation.invariants import Judge, Violation
+from tools.simulation.invariants import Judge
 from tools.simulation.lost_keys import CHECK_SECONDS
 from tools.simulation.network import Network, Sent
 from tools.simulation.plan import Plan
 from tools.simulation.plugin_kit import Scene
 from tools.simulation.process import RESTART_SECONDS, SchedulerProcess
+from tools.simulation.rules import Violation
 from tools.simulation.setup import Setup
 from tools.simulation.simulation import HotLoopError, Process, Simulation
 

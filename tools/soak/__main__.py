@@ -34,10 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         bindings=given.bindings,
         policies=given.policies,
         seed=given.seed,
-        takeovers=Plan().takeovers if given.takeover is None else tuple(given.takeover),
         leaks=tuple(given.leak),
         outside=given.outside,
-        pause_file=given.pause_file,
     )
     sys.setswitchinterval(0.0005)  # the API server's thread shares the interpreter lock with the churn
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -107,10 +105,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--policies", type=int, default=plan.policies, help="live policies (%(default)s)")
     parser.add_argument("--seed", type=int, default=plan.seed, help="of the changes (%(default)s)")
     parser.add_argument(
-        "--takeovers", dest="takeover", type=float, nargs="*", metavar="SHARE",
-        help="kill the leader at these shares of the events, below 0.5 (0.1 0.2)",
-    )  # fmt: skip
-    parser.add_argument(
         "--outside", action="store_true",
         help="do not walk through the objects of the process, which takes memory of the process",
     )  # fmt: skip
@@ -120,7 +114,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--page", type=Path, help="with --judge: the page that gets the result")
     parser.add_argument("--out", type=Path, help="folder for soak.json and soak.svg")
-    parser.add_argument("--pause-file", type=Path, help="change nothing while this file exists")
     parser.add_argument("--folder", type=Path, help="existing folder for the scheduler's logs")
     return parser
 

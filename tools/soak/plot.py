@@ -1,21 +1,16 @@
-"""Two small charts of a run as SVG: memory, and containers with the queue. Lines and words only, so written by hand.
-
-python -m tools.soak.plot docs/soak/soak.json docs/soak/soak.svg
-"""
+"""Two small charts of a run as SVG: memory, and containers with the queue."""
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
+from tools import pages
+
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 470, 250, 60, 150, 40, 40
-FONT: Final = 'font-family="DejaVu Sans, Verdana, sans-serif" font-size="12"'
 COLOURS: Final = ("#2f6f9f", "#d98a3d", "#5b8c5a", "#8e5b8c", "#9a3d3d", "#6b6b6b", "#3d9a96")
 _GREY: Final = "#9aa5b1"
 
@@ -122,19 +117,7 @@ def svg(document: dict[str, Any]) -> str:
         takeovers=takeovers,
     )
     panel = LEFT + WIDTH + RIGHT
-    size = f'width="{2 * panel}" height="{TOP + HEIGHT + BOTTOM}"'
-    return (
-        "\n".join(
-            [
-                f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {2 * panel} {TOP + HEIGHT + BOTTOM}" {FONT}>',
-                f'<rect {size} fill="#ffffff"/>',
-                memory.svg(0, 0),
-                caches.svg(panel, 0),
-                "</svg>",
-            ]
-        )
-        + "\n"
-    )
+    return pages.svg(2 * panel, TOP + HEIGHT + BOTTOM, [memory.svg(0, 0), caches.svg(panel, 0)])
 
 
 def _each(values: float | list[float | None] | None, count: int) -> list[Any]:
@@ -156,13 +139,3 @@ def _free(y: float, used: list[float]) -> float:
 
 def _short(number: float) -> str:
     return f"{number / 1e6:g}M" if number >= 1e6 else f"{number / 1000:g}k"
-
-
-def main() -> None:
-    """Draw one file from the other."""
-    source, target = Path(sys.argv[1]), Path(sys.argv[2])
-    target.write_text(svg(json.loads(source.read_text())))
-
-
-if __name__ == "__main__":
-    main()

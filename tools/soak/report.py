@@ -115,7 +115,7 @@ def document(
     }
     last, window = samples[-1], window_of(samples)
     return {
-        "plan": {name: value for name, value in dataclasses.asdict(plan).items() if name != "pause_file"},
+        "plan": dataclasses.asdict(plan),
         "machine": {
             "cpus": os.cpu_count(),
             "python": platform.python_version(),

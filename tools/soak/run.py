@@ -54,7 +54,6 @@ class Plan:
         leaks: The names of leaks to plant.
         outside: Whether samples come without a walk through all objects of the process, which takes memory that counts
             as the process's.
-        pause_file: While this file exists, nothing is changed, so that another measurement has the machine.
     """
 
     events: int = 1_000_000
@@ -70,7 +69,6 @@ class Plan:
     flags: tuple[str, ...] = ()
     leaks: tuple[str, ...] = ()
     outside: bool = False
-    pause_file: Path | None = None
 
 
 @dataclass(slots=True)
@@ -130,8 +128,6 @@ class Soak:
             server.events = 0
             due, written = _Due(plan), server.newest()
             while server.events < plan.events:
-                while plan.pause_file is not None and plan.pause_file.exists():
-                    time.sleep(1)
                 self._inject(server, due.faults(server.events))
                 for _ in range(min(_CHUNK, plan.every // 2)):
                     workload.change()

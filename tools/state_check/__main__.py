@@ -11,19 +11,20 @@ import argparse
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Final
 
-from tools.controlplane import ApiError, WaitTimeoutError, binaries
-from tools.controlplane.processes import ProcessDiedError
-from tools.controlplane.workspace import DEFAULT, WorkspaceError, workspace
+from tools.check_frame import Progress, on_control_plane, parser
 from tools.state_check.check import Check
 from tools.state_check.model import Outcome, Situation
 from tools.state_check.plane import running
 from tools.state_check.report import as_fields, complaints, head, row, totals
 from tools.state_check.situations import SITUATIONS
+
+_SIDE_BY_SIDE: Final = 3
+"""Situations at a time."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,38 +43,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    binaries.ensure(quiet=True)
-    started = time.monotonic()
-    outcomes: list[Outcome] = []
-    try:
-        with (
-            workspace(options.folder.resolve()) as folder,
-            running(folder, page=any(each.page for each in chosen)) as plane,
-        ):
-            print(
-                f"the control plane is up after {time.monotonic() - started:.0f} s; logs in {folder}",
-                flush=True,
-            )
-            _check_all(
-                Check(plane, search=options.search, all_remedies=not options.first_remedy),
-                chosen,
-                options.jobs,
-                outcomes,
-            )
-    except KeyboardInterrupt:
-        print("\nStopped.")
-    except (ApiError, WaitTimeoutError, ProcessDiedError, WorkspaceError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(f"\n{totals(outcomes)}; {time.monotonic() - started:.0f} s")
-    if options.json:
-        options.json.write_text(
-            json.dumps(as_fields(outcomes, _commit()), indent=1, ensure_ascii=False) + "\n"
-        )
-    return 1 if len(outcomes) < len(chosen) or any(each.problems for each in outcomes) else 0
+    progress = Progress()
+
+    def check(folder: Path) -> bool:
+        outcomes: list[Outcome] = []
+        try:
+            with running(folder, page=any(each.page for each in chosen)) as plane:
+                print(f"the control plane is up after {progress.seconds:.0f} s; logs in {folder}", flush=True)
+                _check_all(Check(plane, all_remedies=True), chosen, outcomes)
+        except KeyboardInterrupt:
+            print("\nStopped.")
+        print(f"\n{totals(outcomes)}; {progress.seconds:.0f} s")
+        if options.json:
+            found = as_fields(outcomes, _commit())
+            options.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+        return len(outcomes) == len(chosen) and not any(each.problems for each in outcomes)
+
+    return on_control_plane(options.folder, check)
 
 
-def _check_all(check: Check, chosen: Sequence[Situation], jobs: int, outcomes: list[Outcome]) -> None:
+def _check_all(check: Check, chosen: Sequence[Situation], outcomes: list[Outcome]) -> None:
     """Check those that disturb nobody side by side, and the others after them, one by one."""
     width = max(len(each.name) for each in chosen)
     print(head(width), flush=True)
@@ -82,7 +71,7 @@ def _check_all(check: Check, chosen: Sequence[Situation], jobs: int, outcomes: l
         print("\n".join([row(outcome, width), *complaints(outcome)]), flush=True)
         outcomes.append(outcome)
 
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
+    with ThreadPoolExecutor(max_workers=_SIDE_BY_SIDE) as pool:
         for outcome in pool.map(check.check, [each for each in chosen if not each.alone]):
             report(outcome)
     for each in chosen:
@@ -98,32 +87,17 @@ def _commit() -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="make check-state", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
+    made = parser("make check-state", __doc__, folder="state-check")
+    made.add_argument(
         "--only",
         action="append",
         default=[],
         metavar="NAME",
         help="situations with this in their name; may be repeated",
     )
-    parser.add_argument("--list", action="store_true", help="print the situations and make none")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write results and answers to a file")
-    parser.add_argument(
-        "--jobs", type=int, default=3, metavar="N", help="situations side by side (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--search", default="10s", metavar="TIME", help="of each search for remedies (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--first-remedy", action="store_true", help="apply the first remedy of each situation only"
-    )
-    parser.add_argument(
-        "--folder",
-        type=Path,
-        default=DEFAULT / "state-check",
-        help="where its files go (default: %(default)s)",
-    )
-    return parser
+    made.add_argument("--list", action="store_true", help="print the situations and make none")
+    made.add_argument("--json", type=Path, metavar="FILE", help="write results and answers to a file")
+    return made
 
 
 if __name__ == "__main__":

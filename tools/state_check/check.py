@@ -12,6 +12,7 @@ from pathlib import Path
 import requests
 
 from tools.controlplane import ApiError, Object, WaitTimeoutError
+from tools.controlplane.api import local_session
 from tools.state_check import applying
 from tools.state_check.asking import ask, fields_of
 from tools.state_check.judge import judged, judged_also, remedy_text
@@ -21,22 +22,21 @@ from tools.state_check.scene import Scene
 
 _WIDE = "--width=2000"
 _PAGE_SECONDS = 15
+_SEARCH = "--timeout=10s"
 _ERRORS = (WaitTimeoutError, ApiError, requests.RequestException, KeyError, AssertionError)
 
 
 class Check:
     """Checks situations in one plane."""
 
-    def __init__(self, plane: Plane, *, search: str = "10s", all_remedies: bool = False) -> None:
+    def __init__(self, plane: Plane, *, all_remedies: bool = False) -> None:
         """Take the plane.
 
         Args:
             plane: Control plane, schedulers and users.
-            search: How long the search for remedies may take.
             all_remedies: Whether the situation is made again for each further remedy, to apply it.
         """
         self._plane = plane
-        self._search = search
         self._all_remedies = all_remedies
 
     def check(self, situation: Situation) -> Outcome:
@@ -66,7 +66,7 @@ class Check:
         text = explain(_WIDE, "--no-remedies")
         quiet = explain(_WIDE, "-q") if situation.expected.quiet else None
         clusters = applying.fleet(self._plane.karmada)
-        found = explain("-o", "json", f"--timeout={self._search}")
+        found = explain("-o", "json", _SEARCH)
         fields = fields_of(found)
         binding = self._plane.karmada.client.find(scene.path(scene.notes["binding"])) or {}
         stored = (binding.get("spec") or {}).get("clusters") or []
@@ -133,7 +133,7 @@ class Check:
             return ask(self._plane.reader, scene.namespace, "explain", name, *flags, *more)
 
         clusters = applying.fleet(self._plane.karmada)
-        remedies = fields_of(explain("-o", "json", f"--timeout={self._search}")).get("remedies") or ()
+        remedies = fields_of(explain("-o", "json", _SEARCH)).get("remedies") or ()
         if number < len(remedies):
             after = None if remedies[number].get("result") else situation.after
             yield from self._applied(scene, remedies[number], explain, after, clusters)
@@ -176,8 +176,7 @@ class Check:
 
     def _page(self, situation: Situation, scene: Scene) -> Iterator[str]:
         name = scene.notes["binding"]
-        with requests.Session() as session:
-            session.trust_env = False
+        with local_session() as session:
             for path in (f"b/{scene.namespace}/{name}", f"bindings?namespace={scene.namespace}"):
                 deadline = time.monotonic() + _PAGE_SECONDS
                 while True:  # the page reads the control plane every few seconds

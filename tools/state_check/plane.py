@@ -158,18 +158,7 @@ class Plane:
             {"apiGroups": [READS[right][0]], "resources": list(READS[right][1]), "verbs": ["get", "list"]}
             for right in rights
         ]
-        api = "rbac.authorization.k8s.io"
-        role: Object = {"apiVersion": f"{api}/v1", "metadata": {"name": name}}
-        self.karmada.client.apply({**role, "kind": "ClusterRole", "rules": rules})
-        self.karmada.client.apply(
-            {
-                **role,
-                "kind": "ClusterRoleBinding",
-                "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": name},
-                "subjects": [{"apiGroup": api, "kind": "User", "name": name}],
-            }
-        )
-        return self.karmada.kubeconfig_for(name)
+        return self.karmada.kubeconfig_with_rules(name, rules)
 
     def next_city(self) -> str:
         """Return the name of a cluster that does not exist yet."""

@@ -15,14 +15,14 @@ from typing import Any, Final
 from unittest import mock
 
 from karmada_advisor.cli import whynot as command
-from karmada_advisor.whynot.answer import Question, answer
-from karmada_advisor.whynot.blockers import Blocker, Step
+from karmada_advisor.whynot.answer import WhyNotQuestion, answer
+from karmada_advisor.whynot.blockers import BlockedStep, GoalBlocker
 from karmada_advisor.whynot.edits import Edit, Harm, compatible
 from karmada_advisor.whynot.goals import Goal, OffCluster
 from karmada_advisor.whynot.harm import harm_of
 from karmada_advisor.whynot.model import WhyNot
-from karmada_advisor.whynot.objects import NO_EDITS, Edits, ObjectSet, Outcome
-from karmada_advisor.whynot.search import Bounds
+from karmada_advisor.whynot.objects import NO_EDITS, Edits, ObjectSet, ScheduledObjects
+from karmada_advisor.whynot.search import SearchBounds
 from karmada_advisor.whynot.vocabulary import leaving, proposals
 from karmada_advisor.whynot.vocabulary.context import Context
 from tools.why_not_check.check import Checker
@@ -30,15 +30,15 @@ from tools.why_not_check.questions import questions
 
 MOST_CLUSTERS: Final = 6
 _BLOCKERS: Final = (
-    *((Step.TRIGGER, code) for code in ("NothingAsks", "Suspended", "OtherScheduler")),
+    *((BlockedStep.TRIGGER, code) for code in ("NothingAsks", "Suspended", "OtherScheduler")),
     *(
-        (Step.FILTER, code)
+        (BlockedStep.FILTER, code)
         for code in (
             "APIEnablement", "ClusterAffinity", "ClusterEviction", "SpreadConstraint", "TaintToleration",
             "WorkloadAffinity", "WorkloadAntiAffinity",
         )
     ),
-    *((step, "") for step in (Step.SELECT, Step.DIVIDE, Step.DONE)),
+    *((step, "") for step in (BlockedStep.SELECT, BlockedStep.DIVIDE, BlockedStep.DONE)),
 )  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def smallest(objects: ObjectSet, goal: Goal, cluster: str, *, depth: int, most_t
     return Smallest(0, (), tried)
 
 
-def _catalogue(objects: ObjectSet, outcome: Outcome, goal: Goal, names: list[str]) -> set[Edit]:
+def _catalogue(objects: ObjectSet, outcome: ScheduledObjects, goal: Goal, names: list[str]) -> set[Edit]:
     """Return all edits of the vocabulary for some clusters."""
     offered = leaving.proposals if isinstance(goal, OffCluster) else proposals
     sources = [outcome, objects.forced(outcome.edits)]
@@ -109,13 +109,13 @@ def _catalogue(objects: ObjectSet, outcome: Outcome, goal: Goal, names: list[str
     }
 
 
-def _blockers(source: Outcome, name: str) -> Iterator[Blocker]:
+def _blockers(source: ScheduledObjects, name: str) -> Iterator[GoalBlocker]:
     decision = source.scheduled.decision
     for attempt in (decision.attempts if decision is not None else ()) or (None,):
         candidates = attempt.candidates if attempt is not None else ()
         candidate = next((each for each in candidates if each.name == name), None)
         for step, code in _BLOCKERS:
-            yield Blocker(step, code, (), attempt, candidate)
+            yield GoalBlocker(step, code, (), attempt, candidate)
 
 
 @dataclass
@@ -184,7 +184,7 @@ def compare(
     comparison, checker = Comparison(), Checker(folder)
     original = answer
 
-    def compared(objects: ObjectSet, question: Question, bounds: Bounds, **rest: Any) -> WhyNot:
+    def compared(objects: ObjectSet, question: WhyNotQuestion, bounds: SearchBounds, **rest: Any) -> WhyNot:
         found = original(objects, question, bounds, **rest)
         if found.next_holds:
             comparison.outcomes["holds"] += 1

@@ -36,11 +36,9 @@ class CheckedQuestion:
     options: tuple[str, ...] = ()
 
 
-def questions(
-    seed: int, *, first: int = 0, step: int = 1, most_clusters: int = 60
-) -> Iterator[CheckedQuestion]:
+def questions(seed: int, *, most_clusters: int = 60) -> Iterator[CheckedQuestion]:
     """Yield questions without end; equal seeds give equal questions."""
-    for document in scenarios(seed, cases=1 << 60, first=first, step=step):
+    for document in scenarios(seed, cases=1 << 60):
         if len(document["clusters"]) > most_clusters or document["plugins"] in _USELESS_PLUGINS:
             continue
         rng = Random(f"why-not/{document['id']}")

@@ -15,23 +15,30 @@ from karmada_advisor.claims.events import (
     TemplateWritten,
 )
 from karmada_advisor.claims.options import DetectorOptions
-from karmada_advisor.claims.outcome import Claims, Outcome, Reason, Refusal, TemplateClaim, Waits
+from karmada_advisor.claims.outcome import (
+    ClaimRefusal,
+    Claims,
+    DetectorOutcome,
+    TemplateClaim,
+    UnclaimedReason,
+    Waits,
+)
 from karmada_advisor.claims.template import Template, TemplateKey, read_template, template_of
 
 __all__ = [
+    "ClaimRefusal",
     "Claims",
     "DetectorOptions",
+    "DetectorOutcome",
     "Event",
-    "Outcome",
     "PolicyDeleted",
     "PolicyWritten",
-    "Reason",
-    "Refusal",
     "Template",
     "TemplateClaim",
     "TemplateDeleted",
     "TemplateKey",
     "TemplateWritten",
+    "UnclaimedReason",
     "Waits",
     "changes",
     "claim",

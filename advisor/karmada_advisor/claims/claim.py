@@ -15,11 +15,18 @@ from karmada_advisor.claims.events import (
     TemplateWritten,
 )
 from karmada_advisor.claims.options import DetectorOptions
-from karmada_advisor.claims.outcome import Claims, Outcome, Reason, Refusal, TemplateClaim, Waits
+from karmada_advisor.claims.outcome import (
+    ClaimRefusal,
+    Claims,
+    DetectorOutcome,
+    TemplateClaim,
+    UnclaimedReason,
+    Waits,
+)
 from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
 from karmada_advisor.claims.replica_reader import ReplicaReader
 from karmada_advisor.claims.selectors import Match
-from karmada_advisor.claims.state import BindingState, How, State, read_binding
+from karmada_advisor.claims.state import DetectedBinding, DetectorState, How, read_binding
 from karmada_advisor.claims.template import CLAIM_ANNOTATIONS, CLAIM_LABELS, UNCLAIMED, Template, TemplateKey
 from karmada_advisor.claims.validation import refusal
 from karmada_scheduler.api.binding import API_VERSION
@@ -71,7 +78,7 @@ def claim(
         ManifestError: A policy, a binding, or a pod template that is read for a new binding has a field of the wrong type.
     """
     manifests = {each.key: (each, manifest) for manifest in bindings for each in (read_binding(manifest),)}
-    before = State(templates, map(read_policy, policies), (state for state, _ in manifests.values()))
+    before = DetectorState(templates, map(read_policy, policies), (state for state, _ in manifests.values()))
     accepted, refusals = _accepted(before, events)
     run = _Run(before, options, accepted)
     after = run.settled(_in_turn)
@@ -87,7 +94,7 @@ def claim(
     return Claims(found, tuple(refusals))
 
 
-def _concerned(before: State, after: State, events: Sequence[Event]) -> set[TemplateKey]:
+def _concerned(before: DetectorState, after: DetectorState, events: Sequence[Event]) -> set[TemplateKey]:
     """Return the templates that an event names, or that a written policy matches before or after it."""
     found: set[TemplateKey] = set()
     old_groups, new_groups = before.selectable_groups(), after.selectable_groups()
@@ -123,18 +130,18 @@ def changes(before: Iterable[Manifest], after: Iterable[Manifest]) -> list[Event
     return [*written, *(PolicyDeleted(key) for key in old if key not in new)]
 
 
-def _accepted(before: State, events: Sequence[Event]) -> tuple[list[Event], list[Refusal]]:
+def _accepted(before: DetectorState, events: Sequence[Event]) -> tuple[list[Event], list[ClaimRefusal]]:
     """Drop the events that the webhook refuses."""
     policies = dict(before.policies)
     accepted: list[Event] = []
-    refusals: list[Refusal] = []
+    refusals: list[ClaimRefusal] = []
     for event in events:
         if isinstance(event, PolicyDeleted):
             policies.pop(event.key, None)
         elif isinstance(event, PolicyWritten):
             policy = read_policy(event.manifest)
             if problem := refusal(policy, policies.get(policy.key)):
-                refusals.append(Refusal(policy.key, problem))
+                refusals.append(ClaimRefusal(policy.key, problem))
                 continue
             policies[policy.key] = policy
         accepted.append(event)
@@ -153,7 +160,7 @@ def _at_once(detector: Detector, events: Sequence[Event]) -> None:
 class _Run:
     """A change, which can be made in several orders."""
 
-    def __init__(self, before: State, options: DetectorOptions, events: Sequence[Event]) -> None:
+    def __init__(self, before: DetectorState, options: DetectorOptions, events: Sequence[Event]) -> None:
         self.before = before
         self.options = options
         self.events = events
@@ -201,9 +208,9 @@ class _View:
 
     def __init__(
         self,
-        before: State,
+        before: DetectorState,
         after: Detector,
-        others: Sequence[State],
+        others: Sequence[DetectorState],
         originals: Mapping[BindingKey, Manifest],
     ) -> None:
         self._before = before
@@ -223,7 +230,9 @@ class _View:
             claim_after=template.claim,
             binding_before=binding,
             binding_after=binding,
-            reason=Reason.KEPT if policy is not None else _reason_unclaimed(template, None, (), self._after),
+            reason=UnclaimedReason.KEPT
+            if policy is not None
+            else _reason_unclaimed(template, None, (), self._after),
         )
 
     def concerned(self, key: TemplateKey) -> TemplateClaim:
@@ -260,51 +269,55 @@ class _View:
         )
 
 
-def _claimed_by(state: State, key: TemplateKey) -> PolicyKey | None:
+def _claimed_by(state: DetectorState, key: TemplateKey) -> PolicyKey | None:
     template = state.templates.get(key)
     return None if template is None else template.claim.policy
 
 
-def _outcome(state: State, key: TemplateKey) -> Outcome:
+def _outcome(state: DetectorState, key: TemplateKey) -> DetectorOutcome:
     binding = state.bindings.get(key.binding)
-    return Outcome(_claimed_by(state, key), None if binding is None else binding.spec)
+    return DetectorOutcome(_claimed_by(state, key), None if binding is None else binding.spec)
 
 
-def _different(outcome: Outcome, others: Iterable[Outcome]) -> list[Outcome]:
-    found: list[Outcome] = []
+def _different(outcome: DetectorOutcome, others: Iterable[DetectorOutcome]) -> list[DetectorOutcome]:
+    found: list[DetectorOutcome] = []
     for other in others:
         if other != outcome and other not in found:
             found.append(other)
     return found
 
 
-def _reason(key: TemplateKey, before: State, detector: Detector) -> Reason:
+def _reason(key: TemplateKey, before: DetectorState, detector: Detector) -> UnclaimedReason:
     after = detector.state
     old, new = before.templates.get(key), after.templates.get(key)
     policy_before, policy_after = _claimed_by(before, key), _claimed_by(after, key)
     if new is None:
-        return Reason.DELETED
+        return UnclaimedReason.DELETED
     steps = after.steps.get(key, [])
     if policy_after is None:
         return _reason_unclaimed(new, policy_before, steps, detector)
     if policy_after == policy_before and old is not None and _id(old) == _id(new):
-        return Reason.KEPT
+        return UnclaimedReason.KEPT
     if steps and steps[-1] is How.PREEMPTION:
-        return Reason.PREEMPTED
+        return UnclaimedReason.PREEMPTED
     if policy_before is None:
-        return Reason.MATCHED
-    return Reason.AFTER_EDIT if How.SELECTORS in steps else Reason.AFTER_DELETION
+        return UnclaimedReason.MATCHED
+    return UnclaimedReason.AFTER_EDIT if How.SELECTORS in steps else UnclaimedReason.AFTER_DELETION
 
 
 def _reason_unclaimed(
     template: Template, before: PolicyKey | None, steps: Sequence[How], detector: Detector
-) -> Reason:
+) -> UnclaimedReason:
     if before is not None:
-        return Reason.RELEASED_BY_EDIT if How.SELECTORS in steps else Reason.RELEASED_BY_DELETION
+        return (
+            UnclaimedReason.RELEASED_BY_EDIT
+            if How.SELECTORS in steps
+            else UnclaimedReason.RELEASED_BY_DELETION
+        )
     if template.is_claimed_by_controller:
-        return Reason.OTHER_CONTROLLER
+        return UnclaimedReason.OTHER_CONTROLLER
     skipped = template.is_skipped(detector.options.skipped_namespaces)
-    return Reason.SKIPPED if skipped else Reason.NOT_MATCHED
+    return UnclaimedReason.SKIPPED if skipped else UnclaimedReason.NOT_MATCHED
 
 
 def _id(template: Template) -> str:
@@ -337,13 +350,15 @@ def _waiting_for(template: Template | None, detector: Detector) -> tuple[Waits, 
     return (Waits.OVERRIDES if detector.lacks_overrides(policy) else Waits.TEMPLATE_CHANGE), spec
 
 
-def _is_applied(policy: ClaimingPolicy, binding: BindingState, spec: Mapping[str, Any]) -> bool:
+def _is_applied(policy: ClaimingPolicy, binding: DetectedBinding, spec: Mapping[str, Any]) -> bool:
     return binding.claim.id_of(policy.key.kind) == policy.permanent_id and all(
         binding.spec.get(name) == spec.get(name) for name in FROM_POLICY
     )
 
 
-def _manifest(binding: BindingState, original: Manifest | None, before: BindingState | None) -> Manifest:
+def _manifest(
+    binding: DetectedBinding, original: Manifest | None, before: DetectedBinding | None
+) -> Manifest:
     """Return a binding as the API server will have it; the original itself if it is unchanged."""
     if original is not None and before == binding:
         return original

@@ -26,13 +26,13 @@ from karmada_advisor.claims.options import DetectorOptions
 from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
 from karmada_advisor.claims.replica_reader import ReplicaReader
 from karmada_advisor.claims.selectors import Match
-from karmada_advisor.claims.state import BindingState, How, State
+from karmada_advisor.claims.state import DetectedBinding, DetectorState, How
 from karmada_advisor.claims.template import UNCLAIMED, Template, TemplateKey
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, PROPAGATION_POLICY, PolicyKey
 
 
-class _Item(NamedTuple):
+class _QueuedTemplate(NamedTuple):
     """A template in the queue, and whether Karmada itself caused the change."""
 
     key: TemplateKey
@@ -51,7 +51,7 @@ class Detector:
 
     def __init__(
         self,
-        state: State,
+        state: DetectorState,
         options: DetectorOptions,
         *,
         replicas: ReplicaReader | None = None,
@@ -71,8 +71,8 @@ class Detector:
         self.options = options
         self.replicas = replicas or ReplicaReader(options)
         self.concerned: dict[TemplateKey, None] = {}
-        self._queue: dict[_Item, None] = {}
-        self._failed: dict[_Item, None] = {}
+        self._queue: dict[_QueuedTemplate, None] = {}
+        self._failed: dict[_QueuedTemplate, None] = {}
         self._failed_policies: dict[PolicyKey, None] = {}
         self._created = 0
         self._templates_last = templates_last
@@ -84,7 +84,7 @@ class Detector:
             best = self.best_policy(template) if has_overrides else None
             if best is not None and self.lacks_overrides(best):
                 # Retried until the override policy, or another one, is there.
-                self._failed[_Item(key, by_karmada=False)] = None
+                self._failed[_QueuedTemplate(key, by_karmada=False)] = None
             else:
                 self._waiting[key] = None
 
@@ -203,7 +203,7 @@ class Detector:
     # -- the queue ------------------------------------------------------------------------------
 
     def _enqueue(self, key: TemplateKey, *, by_karmada: bool) -> None:
-        self._queue[_Item(key, by_karmada)] = None
+        self._queue[_QueuedTemplate(key, by_karmada)] = None
 
     def _settle(self) -> None:
         """Reconcile until nothing is queued, and what failed would fail again."""
@@ -233,7 +233,7 @@ class Detector:
     def _is_ignored(self, template: Template) -> bool:
         return template.is_claimed_by_controller or template.is_skipped(self.options.skipped_namespaces)
 
-    def _reconcile(self, item: _Item) -> None:
+    def _reconcile(self, item: _QueuedTemplate) -> None:
         template = self.state.templates.get(item.key)
         if template is None or template.is_claimed_by_controller:
             self._waiting.pop(item.key, None)
@@ -251,7 +251,7 @@ class Detector:
             self._waiting.pop(item.key, None)
             self._apply(template, policy, item)
 
-    def _apply_claimed(self, template: Template, claimed_by: PolicyKey, item: _Item) -> None:
+    def _apply_claimed(self, template: Template, claimed_by: PolicyKey, item: _QueuedTemplate) -> None:
         policy = self.state.policies.get(claimed_by)
         if policy is None:
             self._release(template, claimed_by.kind, template.claim.id_of(claimed_by.kind), How.ABSENCE)
@@ -279,7 +279,7 @@ class Detector:
             (policy.key.namespace, name) not in existing for name in policy.overrides
         )
 
-    def _apply(self, template: Template, policy: ClaimingPolicy, item: _Item) -> None:
+    def _apply(self, template: Template, policy: ClaimingPolicy, item: _QueuedTemplate) -> None:
         template = self._claim(template, policy, How.MATCH)
         if item.by_karmada and policy.is_lazy:
             return
@@ -296,7 +296,7 @@ class Detector:
         if policy.is_namespaced and claim.cluster_id:
             claim = claim.without(CLUSTER_PROPAGATION_POLICY)
         key = template.key
-        self.state.write_binding(BindingState(key.binding, claim, spec, key, template.uid))
+        self.state.write_binding(DetectedBinding(key.binding, claim, spec, key, template.uid))
 
     def spec_of(self, policy: ClaimingPolicy, template: Template, before: Manifest | None) -> dict[str, Any]:
         """Return the spec of a template's binding after a policy is applied.

@@ -13,7 +13,7 @@ from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.policy import PolicyKey
 
 
-class Reason(Enum):
+class UnclaimedReason(Enum):
     """Why a policy claims a template after the change, or none does."""
 
     KEPT = "Kept"
@@ -67,7 +67,7 @@ class Waits(Enum):
     """The PriorityClass of ``schedulePriority`` has to exist."""
 
 
-class Outcome(NamedTuple):
+class DetectorOutcome(NamedTuple):
     """The state after the change, as far as the order of events may change it.
 
     Attributes:
@@ -112,13 +112,13 @@ class TemplateClaim:
     claim_after: Claim
     binding_before: Manifest | None
     binding_after: Manifest | None
-    reason: Reason
+    reason: UnclaimedReason
     waits: Waits = Waits.NOTHING
     spec_awaited: Mapping[str, Any] | None = None
     held_from: PolicyKey | None = None
     replicas_known: bool = True
     labels_assumed: bool = False
-    alternatives: tuple[Outcome, ...] = ()
+    alternatives: tuple[DetectorOutcome, ...] = ()
 
     @property
     def is_changed(self) -> bool:
@@ -127,7 +127,7 @@ class TemplateClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ClaimRefusal:
     """A change that Karmada's validating webhook refuses; it has no effect.
 
     Attributes:
@@ -149,7 +149,7 @@ class Claims:
     """
 
     templates: Mapping[TemplateKey, TemplateClaim]
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[ClaimRefusal, ...] = ()
     by_binding: Mapping[BindingKey, TemplateClaim] = field(init=False)
 
     def __post_init__(self) -> None:

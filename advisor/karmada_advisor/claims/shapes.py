@@ -33,22 +33,22 @@ class Object:
 
 
 @dataclass(frozen=True, slots=True)
-class Objects:
+class ClaimObjects:
     """A list of objects; an empty one is left out."""
 
     fields: Fields
 
 
-Fields = Mapping[str, Scalar | Object | Objects]
+Fields = Mapping[str, Scalar | Object | ClaimObjects]
 
 _REQUIREMENT: Final[Fields] = {"key": Scalar.ALWAYS, "operator": Scalar.ALWAYS, "values": Scalar.NOT_ZERO}
 _LABEL_SELECTOR: Final[Fields] = {
     "matchLabels": Scalar.NOT_ZERO,
-    "matchExpressions": Objects(_REQUIREMENT),
+    "matchExpressions": ClaimObjects(_REQUIREMENT),
 }
 _AFFINITY: Final[Fields] = {
     "labelSelector": Object(_LABEL_SELECTOR),
-    "fieldSelector": Object({"matchExpressions": Objects(_REQUIREMENT)}),
+    "fieldSelector": Object({"matchExpressions": ClaimObjects(_REQUIREMENT)}),
     "clusterNames": Scalar.NOT_ZERO,
     "exclude": Scalar.NOT_ZERO,
 }
@@ -61,15 +61,19 @@ _TOLERATION: Final[Fields] = {
     "tolerationSeconds": Scalar.NOT_NULL,
 }
 _WEIGHTS: Final[Fields] = {
-    "staticWeightList": Objects({"targetCluster": Object(_AFFINITY, required=True), "weight": Scalar.ALWAYS}),
+    "staticWeightList": ClaimObjects(
+        {"targetCluster": Object(_AFFINITY, required=True), "weight": Scalar.ALWAYS}
+    ),
     "dynamicWeight": Scalar.NOT_ZERO,
 }
 _GROUP: Final = Object({"groupByLabelKey": Scalar.ALWAYS})
 PLACEMENT: Final[Fields] = {
     "clusterAffinity": Object(_AFFINITY),
-    "clusterAffinities": Objects({**_NAMED_AFFINITY, "overflowAffinities": Objects(_NAMED_AFFINITY)}),
-    "clusterTolerations": Objects(_TOLERATION),
-    "spreadConstraints": Objects(
+    "clusterAffinities": ClaimObjects(
+        {**_NAMED_AFFINITY, "overflowAffinities": ClaimObjects(_NAMED_AFFINITY)}
+    ),
+    "clusterTolerations": ClaimObjects(_TOLERATION),
+    "spreadConstraints": ClaimObjects(
         {
             "spreadByField": Scalar.NOT_ZERO,
             "spreadByLabel": Scalar.NOT_ZERO,
@@ -86,7 +90,7 @@ PLACEMENT: Final[Fields] = {
     ),
     "workloadAffinity": Object({"affinity": _GROUP, "antiAffinity": _GROUP}),
 }
-_STATE: Final = Object({"rules": Objects({"aliasLabelName": Scalar.ALWAYS, "jsonPath": Scalar.ALWAYS})})
+_STATE: Final = Object({"rules": ClaimObjects({"aliasLabelName": Scalar.ALWAYS, "jsonPath": Scalar.ALWAYS})})
 FAILOVER: Final[Fields] = {
     "application": Object(
         {
@@ -110,7 +114,7 @@ SELECTOR: Final[Fields] = {
     "labelSelector": Object(_LABEL_SELECTOR),
 }
 SPEC: Final[Fields] = {
-    "resourceSelectors": Objects(SELECTOR),
+    "resourceSelectors": ClaimObjects(SELECTOR),
     "association": Scalar.NOT_ZERO,
     "propagateDeps": Scalar.NOT_ZERO,
     "placement": Object(PLACEMENT, required=True),
@@ -147,7 +151,7 @@ def written(value: Manifest, fields: Fields, path: str) -> dict[str, Any]:
                 result[name] = "" if found is None else found
             elif found or (found is not None and shape is Scalar.NOT_NULL):
                 result[name] = found
-        elif isinstance(shape, Objects):
+        elif isinstance(shape, ClaimObjects):
             if items := read_mappings(value, name, path):
                 result[name] = [written(each, shape.fields, f"{path}.{name}[]") for each in items]
         else:

@@ -26,7 +26,7 @@ class How(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class BindingState:
+class DetectedBinding:
     """A binding.
 
     Attributes:
@@ -44,7 +44,7 @@ class BindingState:
     owner: str = ""
 
 
-def read_binding(manifest: Manifest) -> BindingState:
+def read_binding(manifest: Manifest) -> DetectedBinding:
     """Read what the detector needs of a binding.
 
     Raises:
@@ -56,7 +56,7 @@ def read_binding(manifest: Manifest) -> BindingState:
         *(read_text(resource, name, "spec.resource") for name in ("apiVersion", "kind", "namespace", "name"))
     )
     owners = read_mappings(metadata, "ownerReferences", "metadata")
-    return BindingState(
+    return DetectedBinding(
         key=BindingKey(
             read_text(manifest, "kind", ""),
             read_text(metadata, "namespace", "metadata"),
@@ -69,7 +69,7 @@ def read_binding(manifest: Manifest) -> BindingState:
     )
 
 
-class State:
+class DetectorState:
     """All objects that the detector reads, with the lists by which it finds them.
 
     Attributes:
@@ -84,7 +84,7 @@ class State:
         self,
         templates: Iterable[Template],
         policies: Iterable[ClaimingPolicy],
-        bindings: Iterable[BindingState],
+        bindings: Iterable[DetectedBinding],
     ) -> None:
         self.policies = {each.key: each for each in policies}
         self.templates = {each.key: each for each in templates}
@@ -101,9 +101,9 @@ class State:
         for template in self.templates.values():
             self._index(self._templates_by_id, template.key, template.claim)
 
-    def copy(self) -> State:
+    def copy(self) -> DetectorState:
         """Return an independent copy, without the steps so far."""
-        return State(self.templates.values(), self.policies.values(), self.bindings.values())
+        return DetectorState(self.templates.values(), self.policies.values(), self.bindings.values())
 
     def policies_of(self, kind: str, namespace: str) -> Sequence[ClaimingPolicy]:
         """Return the policies of a kind in a namespace, in the order of their names; cluster-wide ones are in none."""
@@ -159,7 +159,7 @@ class State:
         self._candidates.clear()
         self._highest.clear()
 
-    def bindings_of(self, policy: ClaimingPolicy) -> list[BindingState]:
+    def bindings_of(self, policy: ClaimingPolicy) -> list[DetectedBinding]:
         """Return the bindings whose labels have the id of a policy; of a PropagationPolicy in its namespace only."""
         keys = self._bindings_by_id.get((policy.key.kind, policy.permanent_id), {})
         return [
@@ -206,7 +206,7 @@ class State:
             self._unindex(self._bindings_by_id, binding.key, binding.claim)
         self.version += 1
 
-    def write_binding(self, binding: BindingState) -> None:
+    def write_binding(self, binding: DetectedBinding) -> None:
         """Create or replace a binding."""
         before = self.bindings.get(binding.key)
         if before is not None:

@@ -7,40 +7,36 @@ written.
 from __future__ import annotations
 
 import argparse
-import gc
-import os
-import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from karmada_advisor.cli import explain_all
+from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.explain_watch import watched
+from karmada_advisor.cli.output import print_error, print_failure, style_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.causes_capacity import may_be_overcommitted
 from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.model import BindingHead, Explanation, Provenance, Tense
 from karmada_advisor.explain.process_view import ProcessView
 from karmada_advisor.explain.unclaimed import explain_unclaimed
-from karmada_advisor.sources import capture, rules
-from karmada_advisor.sources import objects as objects_source
+from karmada_advisor.sources import capture
 from karmada_advisor.sources.anonymous import anonymous
 from karmada_advisor.sources.bindings import possible_keys
 from karmada_advisor.sources.inputs import explaining
 from karmada_advisor.sources.objects import NoAnswerError, Objects, add_other_bindings, captured, gather
 from karmada_advisor.sources.process import read_process, use_rules
 from karmada_advisor.sources.remedies import with_claiming_remedies, with_remedies
-from karmada_advisor.sources.times import seconds
 from karmada_advisor.state.reading import unreadable
-from karmada_advisor.views.fields import as_json, as_yaml, explanation_fields, summary_fields
+from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.html import explanation_html
-from karmada_advisor.views.layout import Style
 from karmada_advisor.views.markdown import explanation_markdown
 from karmada_advisor.views.overview_text import overview_text
-from karmada_advisor.views.printable import printable, with_printable_texts
+from karmada_advisor.views.printable import with_printable_texts
 from karmada_advisor.views.text import explanation_text
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.config import features
@@ -49,128 +45,6 @@ from karmada_scheduler.framework.profile.factory import Registration
 GOOD: Final = 0
 NOT_GOOD: Final = 1
 NO_ANSWER: Final = 2
-
-_REMEDY_SECONDS: Final = 2.0
-_WATCH_SECONDS: Final = 600.0
-_DEFAULT_WIDTH: Final = 100
-_LEAST_WIDTH: Final = 40
-
-
-def add_parser(subparsers: Any) -> None:
-    """Add the command to the command line."""
-    parser = subparsers.add_parser(
-        "explain",
-        help="why a binding is where it is, or nowhere",
-        description="Explain the placement of a binding: the answer, the step that decided it, and the evidence. "
-        "(karmadactl explain is another command: it documents the fields of an object.)",
-        epilog="Exit status: 0 it is placed, or has nothing to place; 1 it is not placed; 2 there is no answer "
-        "(bad input, unknown binding, forbidden).",
-    )
-    parser.add_argument(
-        "name",
-        nargs="?",
-        default="",
-        metavar="[KIND/]NAME",
-        help="the binding (rb/NAME, crb/NAME), or the workload that it propagates (deployment/NAME)",
-    )
-    parser.add_argument(
-        "-n",
-        "--namespace",
-        default="",
-        help="namespace of the binding (default default); without a name, all bindings in it",
-    )
-    explain_all.add_arguments(parser)
-    objects_source.add_arguments(parser)
-    objects_source.add_quota_argument(parser)
-    rules.add_arguments(parser)
-    parser.add_argument(
-        "--from",
-        dest="process",
-        default="",
-        metavar="URL",
-        help="the running scheduler, for its record and its queue: http://localhost:10353 after kubectl port-forward "
-        "(it needs --explain-bind-address); its profiles, plugins, arguments and feature gates are used",
-    )
-    parser.add_argument(
-        "--capture",
-        default="",
-        metavar="FILE",
-        help="also write all that the answer is made of into a file, for --replay and for bug reports",
-    )
-    parser.add_argument(
-        "--anonymise",
-        action="store_true",
-        help="with --capture: replace names by numbers, so that the reasons stay the same",
-    )
-    parser.add_argument(
-        "--no-remedies",
-        dest="remedies",
-        action="store_false",
-        help="do not search for changes that place a binding which is not placed",
-    )
-    parser.add_argument(
-        "--timeout",
-        type=seconds,
-        default=_REMEDY_SECONDS,
-        metavar="TIME",
-        help=f"of that search (default {_REMEDY_SECONDS:g}s); why-not searches on",
-    )
-    add_output_arguments(parser, "markdown", "html")
-    parser.add_argument(
-        "-q", "--quiet", action="store_true", help="only the answer, the steps, and what is wrong"
-    )
-    parser.add_argument(
-        "-w",
-        "--watch",
-        nargs="?",
-        type=seconds,
-        const=_WATCH_SECONDS,
-        metavar="TIME",
-        help=f"print each change of the state until the binding is placed, for this time at most (default {_WATCH_SECONDS:g}s)",
-    )
-
-
-def add_output_arguments(parser: argparse.ArgumentParser, *documents: str) -> None:
-    """Add the flags for the output; ``documents`` are further formats."""
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=("json", "text", "yaml", *documents),
-        default="text",
-        help="what to print (default text)",
-    )
-    parser.add_argument(
-        "--width",
-        type=_width,
-        metavar="N",
-        help=f"columns of the text (default: the terminal, or {_DEFAULT_WIDTH})",
-    )
-    parser.add_argument(
-        "--color",
-        choices=("always", "auto", "never"),
-        default="auto",
-        help="colours; they only repeat what words say (default auto, and never with NO_COLOR)",
-    )
-    parser.add_argument("--all", action="store_true", help="do not fold long lists")
-
-
-def _width(written: str) -> int:
-    width = int(written)
-    if width < _LEAST_WIDTH:
-        raise argparse.ArgumentTypeError(f"at least {_LEAST_WIDTH} columns are needed, got {width}")
-    return width
-
-
-def style_of(arguments: argparse.Namespace) -> Style:
-    """Return how to write text, from the flags and the terminal."""
-    terminal = sys.stdout.isatty()
-    colour = arguments.color == "always" or (
-        arguments.color == "auto" and terminal and not os.environ.get("NO_COLOR")
-    )
-    width = arguments.width
-    if width is None:
-        width = shutil.get_terminal_size((_DEFAULT_WIDTH, 24)).columns if terminal else _DEFAULT_WIDTH
-    return Style(max(_LEAST_WIDTH, width), colour, arguments.all)
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
@@ -184,8 +58,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         with redirect_stdout(sys.stderr):  # keeps the output of plugins out of the result
             text, status = _answer(arguments, own)
     except NoAnswerError as error:
-        for line in str(error).splitlines():
-            _print_error(f"Error: {line}")
+        print_failure(error)
         return NO_ANSWER
     sys.stdout.write(text)
     sys.stdout.flush()
@@ -228,12 +101,12 @@ def _of_all(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
         use_rules(arguments)
     found, problems, warnings = explain_all.summary(arguments, own)
     for problem in (*problems, *warnings):
-        _print_error(problem)
+        print_error(problem)
     match arguments.output:
         case "json":
-            text = as_json(summary_fields(found))
+            text = as_json(document_fields(found))
         case "yaml":
-            text = as_yaml(summary_fields(found))
+            text = as_yaml(document_fields(found))
         case _:
             text = overview_text(with_printable_texts(found), style_of(arguments))
     return text, _status(found.is_good, problems)
@@ -248,7 +121,7 @@ def _watch(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     if arguments.clusters or arguments.bindings or arguments.replay:
         raise NoAnswerError("--watch needs a control plane: files and captures do not change")
     quiet = argparse.Namespace(**{**vars(arguments), "remedies": False, "capture": ""})
-    watched(lambda: _explanation(quiet, own)[0], _print_error, seconds=arguments.watch)
+    watched(lambda: _explanation(quiet, own)[0], print_error, seconds=arguments.watch)
 
 
 def _explanation(
@@ -289,7 +162,7 @@ def _of_objects(
     keys = possible_keys(arguments.name, arguments.namespace)
     objects = _read(arguments, keys)
     for problem in (*objects.problems, *objects.warnings):
-        _print_error(problem)
+        print_error(problem)
     now = objects.at or datetime.now(UTC)
     if (unknown := _unreadable(objects, keys)) is not None:
         return unknown, objects.problems
@@ -300,7 +173,7 @@ def _of_objects(
         _capture(arguments, objects, view, names, now)
     if unclaimed is not None:
         return unclaimed, objects.problems
-    with explaining(arguments, objects, own) as using, _without_collection():
+    with explaining(arguments, objects, own) as using, no_collection():
         inputs = using.inputs_of(objects.find(keys))
         inputs = replace(inputs, process=view, scheduler_names=names or inputs.scheduler_names, now=now)
         tense = Tense.RECOMPUTED if objects.at is None else Tense.REPLAYED
@@ -342,7 +215,7 @@ def _capture(
         **captured(objects),
     }
     capture.write(arguments.capture, anonymous(fields) if arguments.anonymise else fields)
-    _print_error(
+    print_error(
         f"wrote {counted(len(objects.clusters), 'cluster')} and {counted(len(objects.bindings), 'binding')} to "
         f"{arguments.capture}"
     )
@@ -381,24 +254,12 @@ def _unclaimed(
     return with_claiming_remedies(explanation, template, objects.policies or ())
 
 
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Do not collect garbage: the objects of a large fleet would be traversed again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 def _written(explanation: Explanation, arguments: argparse.Namespace) -> str:
     match arguments.output:
         case "json":
-            return as_json(explanation_fields(explanation))
+            return as_json(document_fields(explanation))
         case "yaml":
-            return as_yaml(explanation_fields(explanation))
+            return as_yaml(document_fields(explanation))
     shown = with_printable_texts(explanation)
     match arguments.output:
         case "markdown":
@@ -406,7 +267,3 @@ def _written(explanation: Explanation, arguments: argparse.Namespace) -> str:
         case "html":
             return explanation_html(shown, unfolded=arguments.all)
     return explanation_text(shown, style_of(arguments), quiet=arguments.quiet)
-
-
-def _print_error(text: str) -> None:
-    print(printable(text), file=sys.stderr)  # noqa: T201 (a command, not a server)

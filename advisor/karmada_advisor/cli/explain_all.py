@@ -21,18 +21,6 @@ from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding
 from karmada_scheduler.framework.profile.factory import Registration
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that name many bindings."""
-    group = parser.add_argument_group("all bindings by state and cause, instead of one binding")
-    group.add_argument(
-        "-A", "--all-namespaces", action="store_true", help="of all namespaces, and those without one"
-    )
-    group.add_argument(
-        "--policy", default="", metavar="[NS/]NAME", help="those that this policy claims, of all namespaces"
-    )
-    group.add_argument("--on", default="", metavar="CLUSTER", help="those that are on this cluster")
-
-
 def is_asked(arguments: argparse.Namespace) -> bool:
     """Return whether the flags name many bindings; a namespace alone does, too."""
     many = bool(arguments.all_namespaces or arguments.policy or arguments.on)

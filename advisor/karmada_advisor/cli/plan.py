@@ -6,16 +6,17 @@ Reads the objects of a control plane, or files as ``simulate`` reads them. Nothi
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from karmada_advisor.claims.quota import Quota, read_quota
-from karmada_advisor.cli.explain import add_output_arguments, style_of
+from karmada_advisor.cli.collection import no_collection
+from karmada_advisor.cli.flags.plan import FAIL_ON
+from karmada_advisor.cli.output import print_error, print_failure, style_of
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.plan.change import ChangeError, Draft, with_defaults
@@ -23,107 +24,27 @@ from karmada_advisor.plan.derive import selected_kinds
 from karmada_advisor.plan.fingerprint import SHOWN
 from karmada_advisor.plan.inputs import PlanInputs
 from karmada_advisor.plan.lint_selectors import TemplatesKnown
-from karmada_advisor.plan.model import CLASSES, Plan
-from karmada_advisor.plan.objects import Objects, policy_key, template_key
+from karmada_advisor.plan.model import Plan
+from karmada_advisor.plan.objects import PlanObjects, policy_key, template_key
 from karmada_advisor.plan.parsed import Known
 from karmada_advisor.plan.planner import make_plan
-from karmada_advisor.sources import objects as objects_source
 from karmada_advisor.sources import planned
 from karmada_advisor.sources.change_files import read_changes
 from karmada_advisor.sources.files import as_workload, read
-from karmada_advisor.sources.live import ControlPlane, LiveError, read_quotas, read_templates
 from karmada_advisor.sources.objects import NoAnswerError, gather
 from karmada_advisor.sources.objects import Objects as Sources
 from karmada_advisor.sources.process import gates_of, read_configuration
 from karmada_advisor.sources.process_rules import running, use
-from karmada_advisor.views.fields import as_json, as_yaml, plan_fields
+from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.views.plan_text import plan_text
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.quantity import MAX_INT32
-from karmada_scheduler.client.metadata import KindName
 from karmada_scheduler.framework.profile.factory import Registration
 
 GOOD: Final = 0
 NOT_GOOD: Final = 1
 NO_ANSWER: Final = 2
-
-_FAIL_ON: Final = (*CLASSES, "overcommit", "blocked", "warnings", "drift", "none")
-DEFAULT_FAIL_ON: Final = "unplaced,stuck,undecided,blocked,warnings"
-
-
-def add_parser(subparsers: Any) -> None:
-    """Add the command to the command line."""
-    parser = subparsers.add_parser(
-        "plan",
-        help="what a change would move, before it is made",
-        description="Compare the decisions of the scheduler before and after a change, and classify the bindings. "
-        "Nothing is written.",
-        epilog=f"Exit status: 0 there is nothing of --fail-on (default {DEFAULT_FAIL_ON}); 1 there is; 2 there "
-        "is no answer, some input cannot be used, or --expect names another fleet.",
-    )
-    _add_changes(parser)
-    parser.add_argument(
-        "-n",
-        "--namespace",
-        default="default",
-        help="namespace of objects of -f that name none (default default)",
-    )
-    objects_source.add_arguments(parser)
-    objects_source.add_quota_argument(parser)
-    planned.add_arguments(parser)
-    parser.add_argument(
-        "--from",
-        dest="process",
-        default="",
-        metavar="URL",
-        help="the running scheduler, whose rules are the current ones: http://localhost:10353 after kubectl "
-        "port-forward (it needs --explain-bind-address)",
-    )
-    parser.add_argument(
-        "--enable-no-execute-taint-eviction",
-        action="store_true",
-        help="karmada-controller-manager runs with this flag: it evicts from clusters with NoExecute taints",
-    )
-    parser.add_argument("--no-drift", action="store_true", help="do not compute what would change anyway")
-    parser.add_argument(
-        "--expect",
-        default="",
-        metavar="FLEET",
-        help="exit with 2 if the fleet is not that of an earlier plan",
-    )
-    parser.add_argument(
-        "--fail-on",
-        default=DEFAULT_FAIL_ON,
-        metavar="LIST",
-        help=f"exit with 1 if there is any of these: {', '.join(_FAIL_ON)} (default {DEFAULT_FAIL_ON})",
-    )
-    add_output_arguments(parser, "markdown")
-
-
-def _add_changes(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group(
-        "the change: any of these, combined; --feature-gates, --plugins, --config too"
-    )
-
-    def add(flag: str, metavar: str, text: str, *short: str) -> None:
-        group.add_argument(*short, flag, action="append", default=[], metavar=metavar, help=text)
-
-    add(
-        "--filename",
-        "FILE",
-        "policies, clusters, bindings, templates; a directory is read whole, - is standard input",
-        "-f",
-    )
-    add("--delete", "KIND/[NS/]NAME", "delete an object: PropagationPolicy/shop/web, Cluster/eu-west-3")
-    add("--without", "C", "delete a cluster, as karmadactl unjoin")
-    add("--cordon", "C", "cordon a cluster, as karmadactl cordon")
-    add("--uncordon", "C", "uncordon a cluster")
-    add("--taint", "C=key=value:Effect", "add a taint, or remove it: C=key-")
-    add("--label", "C=key=value", "set a label of a cluster, or remove it: C=key-")
-    add("--room", "C=cpu=+20,memory=-64Gi", "change what is free in a cluster; without a sign, set it")
-    add("--add", "NAME=LIKE|FILE", "add an empty cluster that is like another one, or the Clusters of a file")
-    add("--scale", "NS/NAME=30", "set the replicas of a workload (NS/KIND/NAME if several have the name)")
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
@@ -134,12 +55,11 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         own: The plugins of a main program of the user's own.
     """
     try:
-        with redirect_stdout(sys.stderr), _without_collection():  # the output of plugins is no plan
+        with redirect_stdout(sys.stderr), no_collection():  # the output of plugins is no plan
             plan, problems = plan_of(arguments, own)
             _check_fleet(arguments.expect, plan)
     except (NoAnswerError, ChangeError) as error:
-        for line in str(error).splitlines():
-            _print_error(f"Error: {line}")
+        print_failure(error)
         return NO_ANSWER
     sys.stdout.write(_written(plan, arguments))
     sys.stdout.flush()
@@ -176,12 +96,12 @@ def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> 
     sources, before = _gathered(arguments)
     problems = [*map(str, changes.problems), *sources.problems]
     for problem in (*problems, *sources.warnings):
-        _print_error(problem)
+        print_error(problem)
     if not before.clusters:
         raise NoAnswerError("There is no cluster, so nothing is decided.")
     plan, unread = made(arguments, sources, before, changes.objects, own)
     for problem in unread:
-        _print_error(problem)
+        print_error(problem)
     return plan, problems
 
 
@@ -202,7 +122,7 @@ def _use_process(arguments: argparse.Namespace) -> None:
 def made(
     arguments: argparse.Namespace,
     sources: Sources,
-    before: Objects,
+    before: PlanObjects,
     changes: Sequence[Mapping[str, Any]],
     own: Sequence[Registration] = (),
 ) -> tuple[Plan, Sequence[str]]:
@@ -261,7 +181,7 @@ def made(
     return plan, unread
 
 
-def _gathered(arguments: argparse.Namespace) -> tuple[Sources, Objects]:
+def _gathered(arguments: argparse.Namespace) -> tuple[Sources, PlanObjects]:
     """Read the objects as they are, with the templates of ``--workloads``."""
     sources = gather(arguments, (), all_bindings=True)
     found = as_manifests(sources)
@@ -271,9 +191,9 @@ def _gathered(arguments: argparse.Namespace) -> tuple[Sources, Objects]:
     return sources, found
 
 
-def as_manifests(sources: Sources) -> Objects:
+def as_manifests(sources: Sources) -> PlanObjects:
     """Return what was read as a plan reads it."""
-    return Objects(
+    return PlanObjects(
         {each.name: sources.manifests[each.name] for each in sources.clusters},
         {each.key: sources.manifests[each.key] for each in sources.bindings},
         None
@@ -291,10 +211,12 @@ def _quotas(arguments: argparse.Namespace, sources: Sources) -> tuple[list[Quota
     manifests: Sequence[Mapping[str, Any]] | None = sources.quotas
     problems = ["no --quotas were given"]
     if manifests is None and sources.is_live:
-        plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+        from karmada_advisor.sources import live  # the client, which files do not need
+
+        plane = live.ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
         try:
-            manifests, problems = read_quotas(plane, timeout=arguments.request_timeout)
-        except LiveError as error:
+            manifests, problems = live.read_quotas(plane, timeout=arguments.request_timeout)
+        except live.LiveError as error:
             raise NoAnswerError(str(error)) from error
     if manifests is None:
         return None, "; ".join(problems)
@@ -309,16 +231,19 @@ def _quotas(arguments: argparse.Namespace, sources: Sources) -> tuple[list[Quota
 
 
 def _read_templates(
-    arguments: argparse.Namespace, draft: Draft, before: Objects
+    arguments: argparse.Namespace, draft: Draft, before: PlanObjects
 ) -> tuple[TemplatesKnown, Sequence[str]]:
     """Read the metadata of the templates that changed policies select; return what could not be read, too."""
+    from karmada_advisor.sources import live
+    from karmada_scheduler.client.metadata import KindName
+
     kinds = [KindName(*each) for each in selected_kinds(before, draft.after)]
     if not kinds:
         return TemplatesKnown(), ()
-    plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+    plane = live.ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
     try:
-        found = read_templates(plane, kinds)
-    except LiveError as error:
+        found = live.read_templates(plane, kinds)
+    except live.LiveError as error:
         raise NoAnswerError(str(error)) from error
     for each in found.objects:
         key = template_key(each)
@@ -384,28 +309,16 @@ def now() -> datetime:
 def _fail_on(written: str) -> frozenset[str]:
     names = [each.strip() for each in written.split(",") if each.strip()]
     for name in names:
-        if name not in _FAIL_ON:
-            near = nearest(name, _FAIL_ON)
+        if name not in FAIL_ON:
+            near = nearest(name, FAIL_ON)
             hint = f"; nearest: {near}" if near else ""
-            raise NoAnswerError(f"--fail-on: {name} is none of {', '.join(_FAIL_ON)}{hint}")
+            raise NoAnswerError(f"--fail-on: {name} is none of {', '.join(FAIL_ON)}{hint}")
     return frozenset(names) - {"none"}
 
 
 def _check_fleet(expected: str, plan: Plan) -> None:
     if expected and (len(expected) < SHOWN or not plan.fingerprint.startswith(expected)):
         raise NoAnswerError(f"--expect {expected}: the fleet is {plan.provenance.fleet} by now; plan again")
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Do not collect garbage: the objects of a large fleet would be traversed again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _progress() -> Callable[[str, int, int], None]:
@@ -427,13 +340,9 @@ def _progress() -> Callable[[str, int, int], None]:
 def _written(plan: Plan, arguments: argparse.Namespace) -> str:
     match arguments.output:
         case "json":
-            return as_json(plan_fields(plan))
+            return as_json(document_fields(plan))
         case "yaml":
-            return as_yaml(plan_fields(plan))
+            return as_yaml(document_fields(plan))
         case "markdown":
             return plan_markdown(plan)
     return plan_text(plan, style_of(arguments))
-
-
-def _print_error(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)

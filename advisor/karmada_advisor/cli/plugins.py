@@ -7,9 +7,9 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any, Final
 
+from karmada_advisor.cli.output import print_error
 from karmada_advisor.cli.table import table
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
@@ -28,29 +28,6 @@ LISTED: Final = 0
 UNUSABLE: Final = 1
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the command to the command line."""
-    parser = subparsers.add_parser(
-        "plugins",
-        help="list all plugins and which of them are on",
-        description="List all plugins, with the same flags as the scheduler.",
-        epilog="Exit status: 0; 1 if the scheduler would not start like this. Only the problems are printed then.",
-    )
-    parser.add_argument("--plugins", action="append", metavar="LIST", help="as for the scheduler (default *)")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file")
-    parser.add_argument(
-        "--plugin-dir",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="directory of plugin files; may be repeated",
-    )
-    parser.add_argument("--scheduler-name", default=DEFAULT_SCHEDULER_NAME, help="name of the profile")
-    parser.add_argument("--feature-gates", action="append", default=[], metavar="LIST", help="A=true,B=false")
-    parser.add_argument("-o", "--output", choices=sorted(_WRITERS), default="table", help="default table")
-
-
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     """Run the command; return its exit status.
 
@@ -58,6 +35,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         arguments: As parsed.
         own: The plugins of a main program of the user's own.
     """
+    name = DEFAULT_SCHEDULER_NAME if arguments.scheduler_name is None else arguments.scheduler_name
     problems: list[object] = []
     configuration, has_configuration = SchedulerConfiguration(), True
     try:
@@ -67,14 +45,14 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         gates = features.FeatureGates()
     try:
         if arguments.config is not None:
-            configuration = load(arguments.config, scheduler_name=arguments.scheduler_name)
+            configuration = load(arguments.config, scheduler_name=name)
     except ConfigError as error:
         problems.extend(error.problems)
         has_configuration = False
     chosen = Options(
         plugins=plugin_tokens(arguments.plugins),
         plugin_dirs=tuple(arguments.plugin_dir),
-        scheduler_name=arguments.scheduler_name,
+        scheduler_name=name,
     )
     setup = PluginSetup.of(
         chosen,
@@ -92,20 +70,16 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     except ConfigError as error:
         problems.extend(error.problems)
     for problem in problems:
-        _print_error(f"Error: {problem}")
+        print_error(f"Error: {problem}")
     if problems:
         return UNUSABLE
     _WRITERS[arguments.output](_listed(setup), sys.stdout)
     for warning in (*configuration.warnings, *setup.built.warnings):
-        _print_error(f"Warning: {warning}")
+        print_error(f"Warning: {warning}")
     for message in setup.messages:
         if message.warning:
-            _print_error(f"Warning: {message.text}")
+            print_error(f"Warning: {message.text}")
     return LISTED
-
-
-def _print_error(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
-from karmada_advisor.cli.explain import add_output_arguments, style_of
+from karmada_advisor.cli.flags.rebalance import GOALS
+from karmada_advisor.cli.output import print_error, print_failure, style_of
 from karmada_advisor.cli.plan import as_manifests, now
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.explain.trace_trigger import at
@@ -25,143 +26,17 @@ from karmada_advisor.rebalance.inputs import Inputs
 from karmada_advisor.rebalance.manifests import manifests
 from karmada_advisor.rebalance.model import Bounds, Goal, RebalanceProposal
 from karmada_advisor.rebalance.propose import propose
-from karmada_advisor.sources import objects as objects_source
 from karmada_advisor.sources import planned
 from karmada_advisor.sources.objects import NoAnswerError, gather
 from karmada_advisor.sources.process import use_rules
 from karmada_advisor.sources.process_rules import running
-from karmada_advisor.sources.rules import add_arguments as add_rule_arguments
-from karmada_advisor.views.fields import as_json, as_yaml, rebalance_fields
+from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.rebalance_text import rebalance_text
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework.profile.factory import Registration
 
 GOOD: Final = 0
 NO_ANSWER: Final = 2
-
-_GOALS: Final = "spread, consolidate or fill=CLUSTER"
-
-
-def add_parser(subparsers: Any) -> None:
-    """Add the command to the command line."""
-    parser = subparsers.add_parser(
-        "rebalance",
-        help="which bindings to rebalance, within bounds; proposes, and never executes",
-        description="Propose which bindings a WorkloadRebalancer should reschedule, in batches, with the result of each "
-        "decision. Nothing is executed: kubectl create does that with the manifests of --write-to.",
-        epilog="Exit status: 0 there is a proposal, or nothing to rebalance; 2 there is no answer, some input cannot be "
-        "used, or --expect names another fleet.",
-    )
-    parser.add_argument(
-        "--max-moves",
-        type=_positive,
-        required=True,
-        metavar="N",
-        help="replicas that stop, of all bindings together",
-    )
-    parser.add_argument("--max-bindings", type=_positive, metavar="N", help="bindings (default: any number)")
-    parser.add_argument(
-        "--max-per-namespace",
-        type=_positive,
-        metavar="N",
-        help="bindings of one namespace (default: any number)",
-    )
-    parser.add_argument(
-        "--min-kept",
-        type=_share,
-        default=0.5,
-        metavar="SHARE",
-        help="the part of its replicas that each binding keeps where they are, as 50%% or 0.5 (default 50%%)",
-    )
-    parser.add_argument("--goal", default="spread", metavar="GOAL", help=f"{_GOALS} (default spread)")
-    parser.add_argument(
-        "--min-gain",
-        type=_gain,
-        default=0.0,
-        metavar="X",
-        help="what each replica that moves has to gain: the sum of the squares of shares for spread, clusters for "
-        "consolidate, replicas for fill (default 0)",
-    )
-    parser.add_argument(
-        "-n",
-        "--namespace",
-        dest="namespaces",
-        action="append",
-        default=[],
-        metavar="NAMESPACE",
-        help="move bindings of this namespace only; may be repeated (default: all bindings)",
-    )
-    parser.add_argument(
-        "--exclude",
-        action="append",
-        default=[],
-        metavar="PATTERN",
-        help="bindings that are not moved, as NAMESPACE/NAME with * and ?; may be repeated",
-    )
-    parser.add_argument(
-        "--batch-size",
-        type=_positive,
-        default=10,
-        metavar="N",
-        help="bindings in a WorkloadRebalancer (default 10)",
-    )
-    parser.add_argument(
-        "--write-to",
-        type=Path,
-        metavar="DIR",
-        help="write the WorkloadRebalancers there, as batch-1.yaml and so on",
-    )
-    parser.add_argument(
-        "--expect",
-        default="",
-        metavar="FLEET",
-        help="exit with 2 if the fleet is not that of an earlier proposal",
-    )
-    objects_source.add_arguments(parser)
-    add_rule_arguments(parser)
-    parser.add_argument(
-        "--from",
-        dest="process",
-        default="",
-        metavar="URL",
-        help="the running scheduler, whose rules are used: http://localhost:10353 after kubectl port-forward (it "
-        "needs --explain-bind-address)",
-    )
-    add_output_arguments(parser)
-    parser.set_defaults(
-        name="",
-        namespace="",
-        current_feature_gates=[],
-        current_plugins=[],
-        current_config=[],
-        current_plugin_dir=[],
-    )
-
-
-def _positive(written: str) -> int:
-    if not (written.isascii() and written.isdecimal() and 0 < int(written) < 2**31):
-        raise argparse.ArgumentTypeError(f"expected a number from 1, got {written!r}")
-    return int(written)
-
-
-def _share(written: str) -> float:
-    try:
-        found = float(written.removesuffix("%")) / (100 if written.endswith("%") else 1)
-    except ValueError:
-        found = -1.0
-    if not 0 <= found <= 1:
-        raise argparse.ArgumentTypeError(f"expected a share from 0% to 100%, got {written!r}")
-    return found
-
-
-def _gain(written: str) -> float:
-    try:
-        found = float(written)
-    except ValueError:
-        found = -1.0
-    if not 0 <= found < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number from 0, got {written!r}")
-    return found
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
@@ -176,8 +51,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
             proposal, problems = proposal_of(arguments, own)
             written = _write(proposal, arguments.write_to)
     except NoAnswerError as error:
-        for line in str(error).splitlines():
-            _print_error(f"Error: {line}")
+        print_failure(error)
         return NO_ANSWER
     sys.stdout.write(_printed(proposal, arguments, written))
     sys.stdout.flush()
@@ -196,7 +70,7 @@ def proposal_of(
         use_rules(arguments)
     sources = gather(arguments, (), all_bindings=True)
     for problem in (*sources.problems, *sources.warnings):
-        _print_error(problem)
+        print_error(problem)
     if not sources.clusters:
         raise NoAnswerError("There is no cluster, so nothing is decided.")
     goal, fill = _goal(arguments.goal, [each.name for each in sources.clusters])
@@ -245,7 +119,7 @@ def _goal(written: str, clusters: Sequence[str]) -> tuple[Goal, str]:
             )
         return Goal.FILL, cluster
     if separator or name not in {Goal.SPREAD.value, Goal.CONSOLIDATE.value}:
-        raise NoAnswerError(f"--goal: expected {_GOALS}, got {written}")
+        raise NoAnswerError(f"--goal: expected {GOALS}, got {written}")
     return Goal(name), ""
 
 
@@ -302,11 +176,7 @@ def _progress() -> Callable[[int, int], None]:
 def _printed(proposal: RebalanceProposal, arguments: argparse.Namespace, written: Sequence[str]) -> str:
     match arguments.output:
         case "json":
-            return as_json(rebalance_fields(proposal))
+            return as_json(document_fields(proposal))
         case "yaml":
-            return as_yaml(rebalance_fields(proposal))
+            return as_yaml(document_fields(proposal))
     return rebalance_text(proposal, style_of(arguments), written=written)
-
-
-def _print_error(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)

@@ -6,7 +6,6 @@ Reads the objects of a control plane, or files as ``simulate`` reads them. Nothi
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,40 +13,38 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from karmada_advisor.cli.explain import add_output_arguments, style_of
+from karmada_advisor.cli.collection import collection_of_new_objects
+from karmada_advisor.cli.output import print_error, print_failure, style_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster
 from karmada_advisor.explain.explain import fleet_of
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Cause, Provenance, Stage, Tense
 from karmada_advisor.explain.names import nearest
-from karmada_advisor.explain.policies import Template
+from karmada_advisor.explain.policies import TemplateHead
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.explain.unclaimed import explain_unclaimed
-from karmada_advisor.sources import capture, rules
-from karmada_advisor.sources import objects as objects_source
+from karmada_advisor.sources import capture
 from karmada_advisor.sources.bindings import possible_keys
 from karmada_advisor.sources.configurations import alternatives
 from karmada_advisor.sources.inputs import Explaining, explaining
 from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
 from karmada_advisor.sources.remedies import editable
-from karmada_advisor.sources.times import seconds
 from karmada_advisor.state.reading import state_of
-from karmada_advisor.views.fields import as_json, as_yaml, why_not_cluster_fields, why_not_fields
+from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.layout import Style
-from karmada_advisor.views.printable import printable, with_printable_texts
+from karmada_advisor.views.printable import with_printable_texts
 from karmada_advisor.views.why_not import why_not_cluster_text, why_not_text
-from karmada_advisor.whynot.answer import Question, answer, goal_shown, remedy_of_configuration
-from karmada_advisor.whynot.blockers import Step, blocker_of
+from karmada_advisor.whynot.answer import WhyNotQuestion, answer, goal_shown, remedy_of_configuration
+from karmada_advisor.whynot.blockers import BlockedStep, blocker_of
 from karmada_advisor.whynot.goals import Goal, IsPlaced, OffCluster, OnCluster, is_placed
 from karmada_advisor.whynot.model import Remedy, WhyNot
-from karmada_advisor.whynot.objects import ObjectSet, Outcome
+from karmada_advisor.whynot.objects import ObjectSet, ScheduledObjects
 from karmada_advisor.whynot.reverse import WhyNotCluster, why_not_cluster
-from karmada_advisor.whynot.search import Bounds
+from karmada_advisor.whynot.search import SearchBounds
 from karmada_advisor.whynot.unclaimed import answer_unclaimed
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
-from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config import features
 from karmada_scheduler.framework.profile.factory import Registration
 
@@ -59,70 +56,6 @@ _SEARCH_SECONDS: Final = 2.0
 _CLUSTER_SECONDS: Final = 30.0
 _NO_BINDING: Final = Binding(BindingKey(RESOURCE_BINDING, "", ""))
 """Where only the clusters matter."""
-
-
-def add_parser(subparsers: Any) -> None:
-    """Add the command to the command line."""
-    parser = subparsers.add_parser(
-        "why-not",
-        help="why a cluster has no replicas of a binding, and verified changes that give it some",
-        description="Explain why a cluster has no replicas of a binding, and find changes after which the scheduler, "
-        "run again, puts replicas there.",
-        epilog="Exit status: 0 the cluster has replicas, or a change was found; 1 no change was found; 2 there is no "
-        "answer, or some input cannot be used.",
-    )
-    parser.add_argument(
-        "name",
-        nargs="?",
-        default="",
-        metavar="[KIND/]NAME",
-        help="the binding (rb/NAME, crb/NAME), or the workload that it propagates (deployment/NAME)",
-    )
-    parser.add_argument("cluster", nargs="?", default="", metavar="CLUSTER", help="the cluster")
-    parser.add_argument(
-        "-n", "--namespace", default="default", help="namespace of the binding (default default)"
-    )
-    goals = parser.add_mutually_exclusive_group()
-    goals.add_argument("--placed", action="store_true", help="find changes that place the binding anywhere")
-    goals.add_argument("--off", action="store_true", help="find changes after which the cluster has none")
-    goals.add_argument(
-        "--cluster",
-        dest="of_cluster",
-        default="",
-        metavar="CLUSTER",
-        help="without a binding: which bindings this cluster does not have, by primary cause (30s, or --timeout)",
-    )
-    goals.add_argument("--replicas", type=_replicas, default=1, metavar="N", help="at least N (default 1)")
-    parser.add_argument(
-        "--allow",
-        action="append",
-        choices=("configuration",),
-        default=[],
-        help="also try single changes of gates and plugins of the scheduler",
-    )
-    parser.add_argument("--as-new", action="store_true", help="as if nothing had ever been scheduled")
-    parser.add_argument("--timeout", type=seconds, metavar="TIME", help="of the search (default 2s)")
-    parser.add_argument(
-        "--max-runs", type=_positive, default=96, metavar="N", help="sets of changes to try (default 96)"
-    )
-    objects_source.add_arguments(parser)
-    objects_source.add_quota_argument(parser)
-    rules.add_arguments(parser)
-    add_output_arguments(parser)
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected 1 or more, got {number}")
-    return number
-
-
-def _replicas(text: str) -> int:
-    number = _positive(text)
-    if number > MAX_INT32:
-        raise argparse.ArgumentTypeError(f"a workload has at most {MAX_INT32} replicas, got {number}")
-    return number
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
@@ -140,8 +73,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
             else:
                 written, status = _answer(arguments, own)
     except NoAnswerError as error:
-        for line in str(error).splitlines():
-            _print_error(f"Error: {line}")
+        print_failure(error)
         return NO_ANSWER
     sys.stdout.write(written)
     sys.stdout.flush()
@@ -162,13 +94,13 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
     keys = possible_keys(arguments.name, arguments.namespace) if arguments.name else []
     objects = gather(arguments, keys, all_bindings=True, others_needed=not keys)
     for problem in [*objects.problems, *objects.unlisted]:
-        _print_error(problem)
+        print_error(problem)
     cluster = arguments.of_cluster or arguments.cluster
     _check_cluster(cluster, objects)
     template = objects.unclaimed_template(arguments.name, arguments.namespace, keys) if keys else None
     if template is not None:
         return _unclaimed(arguments, objects, template)
-    with asking(arguments, objects, own) as session, _without_collection():
+    with asking(arguments, objects, own) as session, collection_of_new_objects():
         if arguments.of_cluster:
             text, is_good = session.of_cluster()
         else:
@@ -178,14 +110,14 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
     return text, ANSWERED if is_good else NONE_FOUND
 
 
-def _unclaimed(arguments: argparse.Namespace, objects: Objects, template: Template) -> tuple[str, int]:
+def _unclaimed(arguments: argparse.Namespace, objects: Objects, template: TemplateHead) -> tuple[str, int]:
     """Return the answer about a workload without a binding, and the exit status."""
     policies = objects.policies or ()
     explanation = explain_unclaimed(template, policies, source=objects.source)
     goal = goal_shown(_goal(arguments), as_new=arguments.as_new)
     found = answer_unclaimed(explanation, policies, template, goal, arguments.cluster)
     text = _written(
-        arguments, why_not_fields(found), lambda style: why_not_text(with_printable_texts(found), style)
+        arguments, document_fields(found), lambda style: why_not_text(with_printable_texts(found), style)
     )
     return text, NO_ANSWER if objects.problems else ANSWERED if found.remedies else NONE_FOUND
 
@@ -218,16 +150,6 @@ def _check_question(arguments: argparse.Namespace) -> None:
         raise NoAnswerError("name a cluster, or use --placed")
 
 
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Leave what was read out of garbage collections, which take longer than a decision."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
-
 def _check_cluster(cluster: str, objects: Objects) -> None:
     names = [each.name for each in objects.clusters]
     if cluster and cluster not in names:
@@ -248,7 +170,7 @@ class Session:
         found = self.ask(key)
         text = _written(
             self.arguments,
-            why_not_fields(found),
+            document_fields(found),
             lambda style: why_not_text(with_printable_texts(found), style),
         )
         return text, found.holds or bool(found.remedies)
@@ -259,7 +181,7 @@ class Session:
         edited = _editable(self.using, key)
         binding = edited.bindings[edited.ref][1]
 
-        def causes(root: Outcome) -> list[Cause]:
+        def causes(root: ScheduledObjects) -> list[Cause]:
             snapshot = edited.snapshot
             self.using.show(snapshot)
             inputs = self.using.inputs_of(binding, snapshot)
@@ -274,8 +196,8 @@ class Session:
         inputs = self.using.inputs_of(binding, edited.snapshot)
         return answer(
             edited,
-            Question(arguments.cluster, _goal(arguments)),
-            Bounds(arguments.timeout or _SEARCH_SECONDS, arguments.max_runs),
+            WhyNotQuestion(arguments.cluster, _goal(arguments)),
+            SearchBounds(arguments.timeout or _SEARCH_SECONDS, arguments.max_runs),
             state=state_of(binding, edited.manifests[edited.ref], inputs.facts),
             provenance=self._provenance(inputs),
             causes=causes,
@@ -298,11 +220,11 @@ class Session:
             )
         return ["Bindings may not be listed, so it is not known how many others the changes concern."]
 
-    def _by_configuration(self, edited: ObjectSet, root: Outcome) -> list[Remedy]:
+    def _by_configuration(self, edited: ObjectSet, root: ScheduledObjects) -> list[Remedy]:
         """Return the single changes of the configuration that reach the goal, each decided by a scheduler with it."""
         arguments, found = self.arguments, []
         blocker = blocker_of(root, arguments.cluster) if arguments.cluster else None
-        refusing = blocker.code if blocker is not None and blocker.step is Step.FILTER else ""
+        refusing = blocker.code if blocker is not None and blocker.step is BlockedStep.FILTER else ""
         for each in alternatives(arguments, edited.gates, refusing):
             changed = each.applied(arguments)
             try:
@@ -322,7 +244,7 @@ class Session:
     def of_cluster(self) -> tuple[str, bool]:
         """Return the answer about all bindings that a cluster does not have; it is always good."""
         found = self.ask_cluster()
-        fields = why_not_cluster_fields(found)
+        fields = document_fields(found)
         return _written(
             self.arguments, fields, lambda style: why_not_cluster_text(with_printable_texts(found), style)
         ), True
@@ -400,7 +322,3 @@ def _written(arguments: argparse.Namespace, fields: dict[str, Any], text: Callab
 
 def _ignored(_warning: str) -> None:
     """Print nothing: the warning was printed for the given configuration."""
-
-
-def _print_error(text: str) -> None:
-    print(printable(text), file=sys.stderr)  # noqa: T201 (a command, not a server)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from karmada_advisor.explain.amounts import shown
 from karmada_advisor.explain.inputs import Manifest
 from karmada_advisor.explain.model import Cause, Stage
-from karmada_advisor.explain.policies import Matching, Template, claims, held_claim, matching, name_of
+from karmada_advisor.explain.policies import Matching, TemplateHead, claims, held_claim, matching, name_of
 from karmada_advisor.explain.process_view import ProcessView
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.state.model import Applied, StateName
@@ -133,10 +133,10 @@ def lazy_policy(situation: Situation) -> Iterator[Cause]:
             yield Cause("PolicyLazy", Stage.POLICY, {"policy": name_of(policy)}, text)
 
 
-def template_of(situation: Situation) -> Template:
+def template_of(situation: Situation) -> TemplateHead:
     """Return the template of the binding."""
     resource, labels = situation.inputs.binding.spec.resource, situation.inputs.template_labels
-    return Template(resource.api_version, resource.kind, resource.namespace, resource.name, labels)
+    return TemplateHead(resource.api_version, resource.kind, resource.namespace, resource.name, labels)
 
 
 def claim_held(situation: Situation) -> Iterator[Cause]:

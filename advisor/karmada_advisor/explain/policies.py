@@ -22,7 +22,7 @@ __all__ = [
     "HeldClaim",
     "Matching",
     "Miss",
-    "Template",
+    "TemplateHead",
     "claims",
     "differing_label",
     "held_claim",
@@ -37,7 +37,7 @@ _FIELDS: Final = ("apiVersion", "kind", "namespace", "name", "label")
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class TemplateHead:
     """A resource template.
 
     Attributes:
@@ -75,7 +75,7 @@ class Matching:
         return name_of(self.policy)
 
 
-def matching(policies: Iterable[Manifest], template: Template) -> list[Matching]:
+def matching(policies: Iterable[Manifest], template: TemplateHead) -> list[Matching]:
     """Return the policies that match a template, the one that claims it first if nothing holds it.
 
     Namespaced policies come before cluster-wide ones, then the higher ``spec.priority``, then a match by name before one
@@ -99,14 +99,14 @@ def _is_deleting(policy: Manifest) -> bool:
     return (policy.get("metadata") or {}).get("deletionTimestamp") is not None
 
 
-def match_of(policy: Manifest, template: Template) -> Match:
+def match_of(policy: Manifest, template: TemplateHead) -> Match:
     """Return how a policy matches: the best of its selectors."""
     if not _is_in_scope(policy, template):
         return Match.NONE
     return max((_selector_match(each, template) for each in _selectors(policy)), default=Match.NONE)
 
 
-def _is_in_scope(policy: Manifest, template: Template) -> bool:
+def _is_in_scope(policy: Manifest, template: TemplateHead) -> bool:
     namespace = (policy.get("metadata") or {}).get("namespace")
     return policy.get("kind") != PROPAGATION_POLICY or namespace == template.namespace
 
@@ -116,7 +116,7 @@ def _selectors(policy: Manifest) -> Sequence[Mapping[str, Any]]:
     return [each for each in found if isinstance(each, Mapping)]
 
 
-def _selector_match(selector: Mapping[str, Any], template: Template) -> Match:
+def _selector_match(selector: Mapping[str, Any], template: TemplateHead) -> Match:
     return Match.NONE if miss_of(selector, template) else _kind_of(selector)
 
 
@@ -126,7 +126,7 @@ def _kind_of(selector: Mapping[str, Any]) -> Match:
     return Match.ALL if selector.get("labelSelector") is None else Match.LABELS
 
 
-def miss_of(selector: Mapping[str, Any], template: Template) -> str:
+def miss_of(selector: Mapping[str, Any], template: TemplateHead) -> str:
     """Return the first field in which a selector differs from a template; "" if it matches."""
     wanted = {
         "apiVersion": template.api_version,
@@ -179,7 +179,7 @@ class HeldClaim:
 
 
 def held_claim(
-    policies: Iterable[Manifest], labels: Mapping[str, str], template: Template
+    policies: Iterable[Manifest], labels: Mapping[str, str], template: TemplateHead
 ) -> HeldClaim | None:
     """Return the policy that holds a template, and the one that comes first; None if these are not two.
 
@@ -223,7 +223,7 @@ class Miss:
         return self.reason.partition(" ")[0] if self.index >= 0 else ""
 
 
-def misses(policies: Iterable[Manifest], template: Template) -> list[Miss]:
+def misses(policies: Iterable[Manifest], template: TemplateHead) -> list[Miss]:
     """Return why policies do not match a template, the nearest first."""
     found = [
         miss for each in policies if not _is_deleting(each) and (miss := _miss(each, template)) is not None
@@ -231,7 +231,7 @@ def misses(policies: Iterable[Manifest], template: Template) -> list[Miss]:
     return sorted(found, key=lambda each: (*(-part for part in each.closeness), each.name))
 
 
-def _miss(policy: Manifest, template: Template) -> Miss | None:
+def _miss(policy: Manifest, template: TemplateHead) -> Miss | None:
     best: Miss | None = None
     for index, selector in enumerate(_selectors(policy)):
         reason = miss_of(selector, template)
@@ -245,7 +245,7 @@ def _miss(policy: Manifest, template: Template) -> Miss | None:
     return best
 
 
-def _closeness(selector: Mapping[str, Any], reason: str, template: Template) -> tuple[int, float]:
+def _closeness(selector: Mapping[str, Any], reason: str, template: TemplateHead) -> tuple[int, float]:
     matched = next((index for index, name in enumerate(_FIELDS) if reason.startswith(name)), -1)
     wanted = {
         "apiVersion": template.api_version,

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from karmada_advisor.explain.inputs import Manifest
 from karmada_advisor.explain.model import BindingHead, Cause, Explanation, Provenance, Stage, Tense
-from karmada_advisor.explain.policies import Template, matching, misses
+from karmada_advisor.explain.policies import TemplateHead, matching, misses
 from karmada_advisor.state.model import BindingState, StateName
 
 
 def explain_unclaimed(
-    template: Template, policies: Sequence[Manifest], *, source: str = "files"
+    template: TemplateHead, policies: Sequence[Manifest], *, source: str = "files"
 ) -> Explanation:
     """Return why a template has no binding.
 

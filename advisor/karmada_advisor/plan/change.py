@@ -17,7 +17,7 @@ from karmada_advisor.plan import differences
 from karmada_advisor.plan.model import ChangeShown, FieldChange
 from karmada_advisor.plan.objects import (
     Manifest,
-    Objects,
+    PlanObjects,
     TemplateKey,
     binding_key,
     group_of,
@@ -72,7 +72,7 @@ class Draft:
         notes: What was left out, and why.
     """
 
-    def __init__(self, before: Objects) -> None:
+    def __init__(self, before: PlanObjects) -> None:
         """Start with the objects as they are."""
         self._before = before
         self.after = before.copy()
@@ -406,7 +406,7 @@ class Draft:
 _NAMED: Final = ("kind", "namespace", "name")
 
 
-def _canonical(kind: str, objects: Objects) -> str:
+def _canonical(kind: str, objects: PlanObjects) -> str:
     """Return a kind as it is written in objects: ``propagationpolicy`` is PropagationPolicy."""
     kinds = {CLUSTER, *KINDS, *ID_LABELS, *(key.kind for key in objects.templates)}
     kinds |= {resource_key(each).kind for each in objects.bindings.values()}
@@ -457,11 +457,6 @@ def _next_generation(manifest: Manifest) -> Manifest:
     generation = metadata.get("generation")
     following = (generation if isinstance(generation, int) else 0) + 1
     return {**manifest, "metadata": {**metadata, "generation": following}}
-
-
-def next_generation(manifest: Manifest) -> Manifest:
-    """Return a manifest whose spec was changed, with the next generation."""
-    return _next_generation(manifest)
 
 
 def _changed_amount(cluster: str, summary: Manifest, resource: str, written: str) -> str:

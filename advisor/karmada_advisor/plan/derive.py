@@ -12,10 +12,10 @@ from karmada_advisor.claims import (
     Event,
     PolicyDeleted,
     PolicyWritten,
-    Reason,
     Template,
     TemplateClaim,
     TemplateWritten,
+    UnclaimedReason,
     Waits,
     claim,
     read_template,
@@ -25,8 +25,8 @@ from karmada_advisor.claims.template import UNCLAIMED
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import PolicyRef
 from karmada_advisor.plan.change import ChangeError
-from karmada_advisor.plan.model import Claim
-from karmada_advisor.plan.objects import Manifest, Objects, part, policy_key, resource_key
+from karmada_advisor.plan.model import ClaimChange
+from karmada_advisor.plan.objects import Manifest, PlanObjects, part, policy_key, resource_key
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.policy import ID_LABELS, PolicyKey
@@ -52,7 +52,7 @@ class Derived:
         notes: For people.
     """
 
-    claims: dict[BindingKey, Claim] = field(default_factory=dict)
+    claims: dict[BindingKey, ClaimChange] = field(default_factory=dict)
     deferred: set[BindingKey] = field(default_factory=set)
     policies: dict[BindingKey, PolicyRef] = field(default_factory=dict)
     policies_before: dict[BindingKey, PolicyRef] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Derived:
         return self.policies.get(key)
 
 
-def derive(before: Objects, after: Objects, options: DetectorOptions = DETECTOR) -> Derived:
+def derive(before: PlanObjects, after: PlanObjects, options: DetectorOptions = DETECTOR) -> Derived:
     """Change the bindings in ``after`` as its policies and templates require.
 
     Bindings of policies that do not change stay as they are, even if they differ from the policy.
@@ -88,7 +88,7 @@ def derive(before: Objects, after: Objects, options: DetectorOptions = DETECTOR)
     return derived
 
 
-def _events(before: Objects, after: Objects) -> Iterator[Event]:
+def _events(before: PlanObjects, after: PlanObjects) -> Iterator[Event]:
     """Yield the changes of policies and templates, deletions of policies last."""
     old, new = before.policies or {}, after.policies or {}
     for key, manifest in after.templates.items():
@@ -101,7 +101,7 @@ def _events(before: Objects, after: Objects) -> Iterator[Event]:
 
 
 def _apply(
-    before: Objects, after: Objects, events: list[Event], options: DetectorOptions, derived: Derived
+    before: PlanObjects, after: PlanObjects, events: list[Event], options: DetectorOptions, derived: Derived
 ) -> None:
     templates = list(_templates(before, after, events))
     names = {each.key.binding for each in templates}
@@ -123,12 +123,12 @@ def _apply(
     _notes(found, events, derived)
 
 
-def _differs(key: PolicyKey, before: Objects, after: Objects) -> bool:
+def _differs(key: PolicyKey, before: PlanObjects, after: PlanObjects) -> bool:
     return (before.policies or {}).get(key) is not (after.policies or {}).get(key)
 
 
 def _take(
-    key: BindingKey, each: TemplateClaim, after: Objects, changed: set[PolicyKey], derived: Derived
+    key: BindingKey, each: TemplateClaim, after: PlanObjects, changed: set[PolicyKey], derived: Derived
 ) -> None:
     """Use what the detector makes of one template."""
     if each.policy_after is not None:
@@ -146,9 +146,9 @@ def _take(
     if each.policy_before in changed or each.policy_after in changed:
         derived.concerned.add(key)
     if each.policy_after is None and each.policy_before is not None:
-        derived.claims[key] = Claim.RELEASED
-    elif each.policy_after is not None and each.reason is not Reason.KEPT:
-        derived.claims[key] = Claim.ADOPTED
+        derived.claims[key] = ClaimChange.RELEASED
+    elif each.policy_after is not None and each.reason is not UnclaimedReason.KEPT:
+        derived.claims[key] = ClaimChange.ADOPTED
     if each.waits is Waits.TEMPLATE_CHANGE and each.policy_after in changed:
         derived.deferred.add(key)
 
@@ -186,7 +186,7 @@ def _notes(found: Claims, events: list[Event], derived: Derived) -> None:
             derived.notes.append(f"{counted(len(chosen), 'template')} {text}: {', '.join(names)}{more}")
 
 
-def selected_kinds(before: Objects, after: Objects) -> list[tuple[str, str]]:
+def selected_kinds(before: PlanObjects, after: PlanObjects) -> list[tuple[str, str]]:
     """Return apiVersion and kind of the templates that changed policies select."""
     old, new = before.policies or {}, after.policies or {}
     changed = [
@@ -211,7 +211,7 @@ def _selectors(policy: Manifest) -> list[Mapping[str, Any]]:
 # --- templates ---
 
 
-def _templates(before: Objects, after: Objects, events: Iterable[Event]) -> Iterator[Template]:
+def _templates(before: PlanObjects, after: PlanObjects, events: Iterable[Event]) -> Iterator[Template]:
     """Yield the templates that the change may concern, as they are before it.
 
     A template that was not read is as its binding names it; its labels are not known then.
@@ -265,7 +265,7 @@ def _may_be_claimed(binding: Manifest) -> bool:
 # --- policies ---
 
 
-def _unread_policies(before: Objects, after: Objects) -> Iterator[dict[str, Any]]:
+def _unread_policies(before: PlanObjects, after: PlanObjects) -> Iterator[dict[str, Any]]:
     """Yield policies as they are before the change, where only their new version and their bindings are known."""
     if before.policies is not None:
         return

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from karmada_advisor.plan.decide import Outcome
-from karmada_advisor.plan.model import Effect, HeldBy
+from karmada_advisor.plan.model import Effect, PlanHeldBy
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.core.classify import ScheduleType
 
@@ -36,14 +36,14 @@ class Hold:
         text: One sentence without a full stop.
     """
 
-    by: HeldBy
+    by: PlanHeldBy
     reason: str
     text: str
 
     @property
     def effect(self) -> Effect:
         """The class of a binding that would change otherwise."""
-        return Effect.UNDECIDED if self.by is HeldBy.SCHEDULER else Effect.HELD
+        return Effect.UNDECIDED if self.by is PlanHeldBy.SCHEDULER else Effect.HELD
 
 
 @dataclass(slots=True)

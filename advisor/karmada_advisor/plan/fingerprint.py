@@ -10,14 +10,14 @@ from typing import Any, Final
 import orjson
 
 from karmada_advisor.claims.quota import Quota
-from karmada_advisor.plan.objects import Manifest, Objects, part
+from karmada_advisor.plan.objects import Manifest, PlanObjects, part
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 
 SHOWN: Final = 6
 """Characters that are shown; ``--expect`` takes as many or more."""
 
 
-def fingerprint(objects: Objects, rules: str, quotas: Iterable[Quota] = ()) -> str:
+def fingerprint(objects: PlanObjects, rules: str, quotas: Iterable[Quota] = ()) -> str:
     """Return the hash of objects and rules: 32 hexadecimal digits.
 
     Times, managed fields and other parts that no decision reads do not count.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from karmada_advisor.claims.quota import Excess, Ledger, Quota, is_enforced, usage
 from karmada_advisor.explain.amounts import shown_units
 from karmada_advisor.plan.effects import Comparison, Hold
-from karmada_advisor.plan.model import HeldBy
+from karmada_advisor.plan.model import PlanHeldBy
 from karmada_advisor.state.refusals import foreign_refusals
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import condition_of
@@ -41,22 +41,24 @@ def stored_holds(
 
     def hold_of(binding: Binding) -> Hold | None:
         if binding.spec.scheduling_suspended:
-            return Hold(HeldBy.SUSPENSION, "SchedulingSuspended", "scheduling is suspended (spec.suspension)")
+            return Hold(
+                PlanHeldBy.SUSPENSION, "SchedulingSuspended", "scheduling is suspended (spec.suspension)"
+            )
         scheduler = schedulers.of(binding.spec.responsible_scheduler)
         if not scheduler.decides:
-            return Hold(HeldBy.SCHEDULER, f"Scheduler{scheduler.status.value.title()}", str(scheduler))
+            return Hold(PlanHeldBy.SCHEDULER, f"Scheduler{scheduler.status.value.title()}", str(scheduler))
         status, reason, message, _ = condition_of(binding)
         if status != "False":
             return None
         if reason == QUOTA_EXCEEDED and not knows_quotas:
-            return Hold(HeldBy.QUOTA, reason, f"a quota refused the last decision: {message}")
+            return Hold(PlanHeldBy.QUOTA, reason, f"a quota refused the last decision: {message}")
         if AT_GUARD in message and not has_guards:
-            return Hold(HeldBy.GUARD, reason, f"held by {message.partition(AT_GUARD)[2]}")
+            return Hold(PlanHeldBy.GUARD, reason, f"held by {message.partition(AT_GUARD)[2]}")
         if reason == NO_CLUSTER_FIT and not has_own_plugins and (refusals := foreign_refusals(message)):
             text = (
                 f"a plugin that the plan does not have refused it last: {refusals[0]} (--current-plugin-dir)"
             )
-            return Hold(HeldBy.PLUGIN, reason, text)
+            return Hold(PlanHeldBy.PLUGIN, reason, text)
         return None
 
     return hold_of
@@ -146,4 +148,4 @@ def _of_quota(excess: Excess | None, ledger: Ledger, binding: Binding) -> Hold |
     most = ledger.most_replicas(binding.key.namespace, binding.spec)
     if most is not None and most < binding.spec.replicas:
         text += f"; it allows {most} of {binding.spec.replicas} replicas"
-    return Hold(HeldBy.QUOTA, QUOTA_EXCEEDED, text)
+    return Hold(PlanHeldBy.QUOTA, QUOTA_EXCEEDED, text)

@@ -9,7 +9,7 @@ from karmada_advisor.claims.quota import Quota
 from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.lint_selectors import TemplatesKnown
 from karmada_advisor.plan.model import ChangeShown
-from karmada_advisor.plan.objects import Objects
+from karmada_advisor.plan.objects import PlanObjects
 from karmada_advisor.plan.parsed import Known
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_scheduler.dryrun.dry_run import DryRun
@@ -47,7 +47,7 @@ class PlanInputs:
         progress: Called with a phase, the number of decisions made, and their total.
     """
 
-    before: Objects
+    before: PlanObjects
     draft: Draft
     rules: DryRun
     rules_after: DryRun

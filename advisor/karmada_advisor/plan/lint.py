@@ -14,7 +14,7 @@ from karmada_advisor.plan.lint_fields import lint_fields
 from karmada_advisor.plan.lint_placement import KnownValues, lint_placement, named_clusters
 from karmada_advisor.plan.lint_selectors import Templates, TemplatesKnown
 from karmada_advisor.plan.model import PlanWarning
-from karmada_advisor.plan.objects import Manifest, Objects, part
+from karmada_advisor.plan.objects import Manifest, PlanObjects, part
 from karmada_advisor.state.model import SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_scheduler.api.cluster import Cluster
@@ -22,8 +22,8 @@ from karmada_scheduler.api.policy import PolicyKey
 
 
 def lint(
-    before: Objects,
-    after: Objects,
+    before: PlanObjects,
+    after: PlanObjects,
     written: Sequence[Manifest],
     derived: Derived,
     *,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from karmada_advisor.claims.shapes import SPEC, Fields, Object, Objects
+from karmada_advisor.claims.shapes import SPEC, ClaimObjects, Fields, Object
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.plan.model import PlanWarning
 from karmada_advisor.plan.objects import Manifest, part, policy_key
@@ -62,7 +62,7 @@ def _of_shape(name: str, path: str, value: Manifest, fields: Fields) -> Iterator
         if isinstance(shape, Object):
             if isinstance(found, Mapping):
                 yield from _of_shape(name, inner, found, shape.fields)
-        elif isinstance(shape, Objects):
+        elif isinstance(shape, ClaimObjects):
             for index, each in enumerate(found if isinstance(found, list) else ()):
                 if isinstance(each, Mapping):
                     yield from _of_shape(name, f"{inner}[{index}]", each, shape.fields)

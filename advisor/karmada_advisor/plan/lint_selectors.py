@@ -14,7 +14,7 @@ from karmada_advisor.explain.model import PolicyRef
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.plan.derive import Derived
 from karmada_advisor.plan.model import PlanWarning
-from karmada_advisor.plan.objects import Manifest, Objects
+from karmada_advisor.plan.objects import Manifest, PlanObjects
 from karmada_scheduler.api.binding import BindingKey
 
 _ALIKE: Final = 0.8
@@ -44,7 +44,7 @@ class TemplatesKnown:
 class Templates:
     """The templates after a change, by apiVersion and kind."""
 
-    def __init__(self, after: Objects, known: TemplatesKnown) -> None:
+    def __init__(self, after: PlanObjects, known: TemplatesKnown) -> None:
         self._known = known
         self._by_kind: dict[tuple[str, str], list[Template]] = {}
         read: set[BindingKey] = set()

@@ -15,7 +15,7 @@ PODS: Final = "pods"
 _FIRST: Final = {CPU: 0, "memory": 1, PODS: 3}
 
 
-class Move(NamedTuple):
+class LoadMove(NamedTuple):
     """The clusters of a binding before and after."""
 
     spec: BindingSpec
@@ -40,7 +40,7 @@ class Loads:
             self._before[target.name] = self._before.get(target.name, 0) + target.replicas
             self._after[target.name] = self._after.get(target.name, 0) + target.replicas
 
-    def add(self, move: Move) -> None:
+    def add(self, move: LoadMove) -> None:
         """Count a binding that moves."""
         had: dict[str, int] = {}
         for target in move.before:

@@ -38,7 +38,7 @@ class Effect(Enum):
     """The binding does not exist afterwards."""
 
 
-class Claim(Enum):
+class ClaimChange(Enum):
     """What a change does to the policy of a binding."""
 
     KEPT = "kept"
@@ -48,7 +48,7 @@ class Claim(Enum):
     """No policy claims it afterwards; it keeps its placement."""
 
 
-CLASSES = (*(each.value for each in Effect), Claim.ADOPTED.value, Claim.RELEASED.value)
+CLASSES = (*(each.value for each in Effect), ClaimChange.ADOPTED.value, ClaimChange.RELEASED.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Later:
     error: str = ""
 
 
-class HeldBy(Enum):
+class PlanHeldBy(Enum):
     """What lets a binding stay as it is, although a decision would change it."""
 
     GUARD = "guard"
@@ -151,7 +151,7 @@ class Held:
     reason: str
     targets: tuple[Target, ...]
     retry_after: float
-    by: HeldBy = HeldBy.GUARD
+    by: PlanHeldBy = PlanHeldBy.GUARD
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ class BindingPlan:
     namespace: str
     name: str
     effect: Effect
-    claim: Claim
+    claim: ClaimChange
     policy: PolicyRef | None
     replicas: int
     before: tuple[Target, ...]

@@ -12,7 +12,7 @@ from karmada_advisor.plan.compared import Compared
 from karmada_advisor.plan.deletions import deleted_clusters
 from karmada_advisor.plan.held import held_notes
 from karmada_advisor.plan.inputs import PlanInputs
-from karmada_advisor.plan.model import Effect, HeldBy
+from karmada_advisor.plan.model import Effect, PlanHeldBy
 from karmada_scheduler.api.binding import Binding
 
 _SHOWN: Final = 5
@@ -60,7 +60,7 @@ def _limits(inputs: PlanInputs, found: Compared) -> Iterator[str]:
     if growing and inputs.no_quotas:
         yield f"whether a FederatedResourceQuota refuses what is placed is not known: {inputs.no_quotas}"
     if found.unsure_quotas and any(
-        each.hold is not None and each.hold.by is HeldBy.QUOTA for each in found.all.values()
+        each.hold is not None and each.hold.by is PlanHeldBy.QUOTA for each in found.all.values()
     ):
         yield (
             f"quotas count only if karmada-webhook runs with the gate FederatedQuotaEnforcement, which the status of "

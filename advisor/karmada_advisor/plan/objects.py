@@ -98,7 +98,7 @@ def group_of(api_version: str) -> str:
 
 
 @dataclass
-class Objects:
+class PlanObjects:
     """The objects of a control plane.
 
     Attributes:
@@ -115,10 +115,10 @@ class Objects:
     templates: dict[TemplateKey, Manifest] = field(default_factory=dict)
     metadata_only: set[TemplateKey] = field(default_factory=set)
 
-    def copy(self) -> Objects:
+    def copy(self) -> PlanObjects:
         """Return a copy whose objects can be replaced; the manifests are shared."""
         policies = None if self.policies is None else dict(self.policies)
-        return Objects(
+        return PlanObjects(
             dict(self.clusters),
             dict(self.bindings),
             policies,
@@ -127,7 +127,7 @@ class Objects:
         )
 
     @classmethod
-    def of(cls, manifests: Iterable[Manifest], *, has_policies: bool = True) -> Objects:
+    def of(cls, manifests: Iterable[Manifest], *, has_policies: bool = True) -> PlanObjects:
         """Return objects from manifests of any kind; of two with one name, the first counts."""
         found = cls(policies={} if has_policies else None)
         for each in manifests:

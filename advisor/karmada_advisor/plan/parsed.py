@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from karmada_advisor.plan.change import ChangeError
-from karmada_advisor.plan.objects import Manifest, Objects, part
+from karmada_advisor.plan.objects import Manifest, PlanObjects, part
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
@@ -48,7 +48,7 @@ class Known:
     bindings: Mapping[BindingKey, Binding]
 
 
-def parse(before: Objects, after: Objects, known: Known | None = None) -> Parsed:
+def parse(before: PlanObjects, after: PlanObjects, known: Known | None = None) -> Parsed:
     """Read the manifests of both sides.
 
     Raises:

@@ -12,7 +12,7 @@ from karmada_advisor.plan.decide import Outcome, Side, grouped
 from karmada_advisor.plan.derive import derive
 from karmada_advisor.plan.effects import Comparison, same
 from karmada_advisor.plan.inputs import PlanInputs
-from karmada_advisor.plan.load import Loads, Move
+from karmada_advisor.plan.load import LoadMove, Loads
 from karmada_advisor.plan.model import Capacity, ClusterLoad, Effect, Plan
 from karmada_advisor.plan.parsed import parse
 from karmada_advisor.plan.result import result
@@ -275,7 +275,7 @@ class _Planner:
         for key, each in self._all.items():
             outcome = decided.get(key)
             if outcome is not None and each.new is not None:
-                loads.add(Move(each.new.spec, each.before, outcome.targets))
+                loads.add(LoadMove(each.new.spec, each.before, outcome.targets))
             else:
                 loads.keep(each.before)
         clusters = loads.clusters()
@@ -293,7 +293,7 @@ class _Planner:
         for each in self._all.values():
             is_moving = each.effect is Effect.LATENT and each.later is not None and not each.later.error
             if is_moving and each.new is not None and each.later is not None:
-                loads.add(Move(each.new.spec, each.before, each.later.targets))
+                loads.add(LoadMove(each.new.spec, each.before, each.later.targets))
             else:
                 loads.keep(each.before)
         return loads.clusters()

@@ -21,7 +21,7 @@ from karmada_advisor.plan.model import (
     BindingPlan,
     BlockedDeletion,
     ChangeShown,
-    Claim,
+    ClaimChange,
     Drift,
     Effect,
     Held,
@@ -39,7 +39,7 @@ def result(inputs: PlanInputs, found: Compared) -> Plan:
     plans = [_binding_plan(key, each, found.derived) for key, each in found.all.items()]
     counts = Counter(dict.fromkeys(CLASSES, 0))
     counts.update(each.effect.value for each in plans)
-    counts.update(each.claim.value for each in plans if each.claim is not Claim.KEPT)
+    counts.update(each.claim.value for each in plans if each.claim is not ClaimChange.KEPT)
     hashed = fingerprint(inputs.before, inputs.rules_text, inputs.quotas or ())
     has_other_changes = bool(found.parsed.changed_clusters) or found.restarts
     concerned = found.derived.concerned | {key for key, each in found.all.items() if each.is_spec_changed}
@@ -54,7 +54,11 @@ def result(inputs: PlanInputs, found: Compared) -> Plan:
         _after_rebalance(plans, counts),
         _totals(each for each in plans if each.effect in {Effect.MOVED, Effect.UNPLACED, Effect.PLACED}),
         _latent_totals(plans),
-        tuple(each for each in plans if each.effect is not Effect.UNCHANGED or each.claim is not Claim.KEPT),
+        tuple(
+            each
+            for each in plans
+            if each.effect is not Effect.UNCHANGED or each.claim is not ClaimChange.KEPT
+        ),
         found.failures,
         found.capacity,
         found.latent_load,
@@ -98,7 +102,7 @@ def _shown(changes: Iterable[ChangeShown], blocked: Iterable[BlockedDeletion]) -
 
 def _binding_plan(key: BindingKey, each: Comparison, derived: Derived) -> BindingPlan:
     effect = each.effect
-    claim = derived.claims.get(key, Claim.KEPT)
+    claim = derived.claims.get(key, ClaimChange.KEPT)
     if effect is Effect.UNCHANGED and key in derived.deferred:
         effect = Effect.DEFERRED
     spec = (each.new or each.old or Binding(key)).spec

@@ -21,7 +21,7 @@ from karmada_advisor.rebalance.model import (
     SkippedGroup,
     Workload,
 )
-from karmada_advisor.rebalance.search import Chosen, Found, search
+from karmada_advisor.rebalance.search import Chosen, FoundMoves, search
 from karmada_advisor.rebalance.suggest import suggestion
 from karmada_advisor.rebalance.usage import deviation, differences
 from karmada_scheduler.api.binding import Binding
@@ -72,7 +72,7 @@ def _move(chosen: Chosen) -> BindingMove:
     )
 
 
-def _shares(bindings: Iterable[Binding], found: Found) -> tuple[ClusterShare, ...]:
+def _shares(bindings: Iterable[Binding], found: FoundMoves) -> tuple[ClusterShare, ...]:
     """Return the clusters whose replicas change, the largest change of the share first."""
     held, moved = Counter[str](), Counter[str]()
     for binding in bindings:
@@ -93,7 +93,7 @@ def _shares(bindings: Iterable[Binding], found: Found) -> tuple[ClusterShare, ..
     return tuple(sorted(shares, key=lambda each: -abs((each.share_after or 0) - (each.share_before or 0))))
 
 
-def _left(bindings: Iterable[Binding], found: Found) -> tuple[LeftGroup, ...]:
+def _left(bindings: Iterable[Binding], found: FoundMoves) -> tuple[LeftGroup, ...]:
     """Return the bindings that are not in the proposal, by reason, the most frequent first."""
     groups: defaultdict[Left, list[str]] = defaultdict(list)
     for binding in bindings:
@@ -103,12 +103,12 @@ def _left(bindings: Iterable[Binding], found: Found) -> tuple[LeftGroup, ...]:
     return tuple(LeftGroup(reason, len(names), tuple(names)) for reason, names in ordered)
 
 
-def _skipped(found: Found) -> tuple[SkippedGroup, ...]:
+def _skipped(found: FoundMoves) -> tuple[SkippedGroup, ...]:
     counts = Counter(reason for _, reason in found.candidates.skipped)
     return tuple(SkippedGroup(reason, counts[reason]) for reason in Skipped if counts[reason])
 
 
-def _notes(inputs: Inputs, found: Found) -> Iterator[str]:
+def _notes(inputs: Inputs, found: FoundMoves) -> Iterator[str]:
     if not found.batches:
         return
     if len(found.batches) > 1:

@@ -44,7 +44,7 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundMoves:
     """The result of a search.
 
     Attributes:
@@ -62,7 +62,7 @@ class Found:
     after: Usage
 
 
-def search(inputs: Inputs) -> Found:
+def search(inputs: Inputs) -> FoundMoves:
     """Return the bindings to rebalance, in batches."""
     return _Search(inputs).run()
 
@@ -113,7 +113,7 @@ class _Search:
         self._shares_now: Mapping[str, float] = {}
         self._shares_at = -1
 
-    def run(self) -> Found:
+    def run(self) -> FoundMoves:
         """Choose until a bound is reached, or nothing has a gain."""
         inputs = self._inputs
         found = candidates(inputs.bindings, self._side, inputs.is_excluded, inputs.hold_of)
@@ -134,7 +134,7 @@ class _Search:
             self._assumed = NOTHING_ASSUMED
         for *_, candidate, _ in self._heap:
             self._left[candidate.binding.key] = self._full_reason()
-        return Found(found, self._batches, self._left, Usage(inputs.clusters), self._usage)
+        return FoundMoves(found, self._batches, self._left, Usage(inputs.clusters), self._usage)
 
     def _is_full(self) -> bool:
         bounds = self._inputs.bounds

@@ -10,7 +10,7 @@ from karmada_advisor.explain.model import PolicyRef
 from karmada_advisor.plan.decide import Side
 from karmada_advisor.rebalance.inputs import Inputs
 from karmada_advisor.rebalance.model import Left, Suggestion
-from karmada_advisor.rebalance.search import Found, search
+from karmada_advisor.rebalance.search import FoundMoves, search
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
@@ -18,7 +18,7 @@ from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.framework.snapshot import Snapshot
 
 
-def suggestion(inputs: Inputs, found: Found) -> Suggestion | None:
+def suggestion(inputs: Inputs, found: FoundMoves) -> Suggestion | None:
     """Return one more cluster for the policy that keeps most bindings where they are; None if that does not help."""
     groups: defaultdict[PolicyRef | None, list[Binding]] = defaultdict(list)
     for binding in inputs.bindings:

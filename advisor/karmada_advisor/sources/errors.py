@@ -1,4 +1,4 @@
-"""What ends a command that explains."""
+"""Errors after which a command ends with a message."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def explaining(
     """Provide the scheduler of the command line, with the objects that were read.
 
     Args:
-        arguments: With the flags of ``rules.add_arguments``; ``as_new`` is optional.
+        arguments: With the flags of ``cli.flags.shared.add_rules``; ``as_new`` is optional.
         objects: What was read.
         own: The plugins of a main program of the user's own.
         say: Takes warnings; prints them by default.

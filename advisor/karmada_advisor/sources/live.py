@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from karmada_advisor.sources.bindings import NoSuchBindingError, WorkloadName, find_binding
+from karmada_advisor.sources.bindings import NoSuchBindingError, WorkloadName
+from karmada_advisor.sources.find_binding import find_binding
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
 from karmada_advisor.state.schedulers import schedulers_of, seen_in_bindings, seen_in_event
 from karmada_advisor.state.stored import mapping, mappings

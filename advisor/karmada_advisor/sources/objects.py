@@ -9,21 +9,12 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 from karmada_advisor.explain.names import nearest
-from karmada_advisor.explain.policies import Template
+from karmada_advisor.explain.policies import TemplateHead
 from karmada_advisor.plan.objects import binding_key
 from karmada_advisor.sources import capture
 from karmada_advisor.sources.bindings import NoSuchBindingError, singular, workload_of
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.files import Contents, as_binding, as_cluster, as_workload, read
-from karmada_advisor.sources.live import (
-    TIMEOUT_SECONDS,
-    ControlPlane,
-    LiveError,
-    read_bindings,
-    read_live,
-    read_workloads,
-)
-from karmada_advisor.sources.times import seconds
 from karmada_advisor.state.model import SchedulerShown
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.state.schedulers import Schedulers, schedulers_of
@@ -38,9 +29,7 @@ from karmada_scheduler.dryrun.workloads import ReadWorkloads
 __all__ = [
     "NoAnswerError",
     "Objects",
-    "add_arguments",
     "add_other_bindings",
-    "add_quota_argument",
     "captured",
     "gather",
 ]
@@ -48,7 +37,6 @@ __all__ = [
 Manifest = Mapping[str, Any]
 T = TypeVar("T")
 
-_FILES: Final = "YAML or JSON as kubectl writes it, also gzipped, - for standard input; may be repeated"
 _QUOTA: Final = "FederatedResourceQuota"
 _WARNINGS: Final = ("federatedresourcequotas:",)
 _POLICIES: Final = ("propagationpolicies:", "clusterpropagationpolicies:")
@@ -150,7 +138,9 @@ class Objects:
                 return each
         return None
 
-    def unclaimed_template(self, name: str, namespace: str, keys: Sequence[BindingKey]) -> Template | None:
+    def unclaimed_template(
+        self, name: str, namespace: str, keys: Sequence[BindingKey]
+    ) -> TemplateHead | None:
         """Return the template ``KIND/NAME`` if it has no binding; None if it has one, or was not read.
 
         Raises:
@@ -161,7 +151,7 @@ class Objects:
             return None
         if self.is_live and self.policies is None:
             raise NoAnswerError(f"{name} has no binding, and the policies cannot be read")
-        return Template(found.api_version, found.kind, found.namespace, found.name, found.labels)
+        return TemplateHead(found.api_version, found.kind, found.namespace, found.name, found.labels)
 
     def find(self, keys: Sequence[BindingKey]) -> Binding:
         """Return the binding of the first key that exists.
@@ -192,58 +182,6 @@ def _unknown(wanted: BindingKey, known: Sequence[BindingKey]) -> str:
     return f"{text}. Nearest: {near}" if near else text
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags for files and for a control plane."""
-    files = _FILES
-    parser.add_argument("--clusters", action="append", metavar="FILE", help=f"Clusters: {files}")
-    parser.add_argument(
-        "--bindings", action="append", metavar="FILE", help=f"bindings of both kinds: {files}"
-    )
-    parser.add_argument(
-        "--policies",
-        action="append",
-        metavar="FILE",
-        help=f"policies, for what they say beyond the binding: {files}",
-    )
-    parser.add_argument(
-        "--workloads",
-        action="append",
-        metavar="FILE",
-        help=f"objects of any kind, for plugins that read the workload's labels and annotations: {files}",
-    )
-    parser.add_argument(
-        "--kubeconfig",
-        default="",
-        metavar="FILE",
-        help="the control plane to read, without --clusters and --bindings (default as kubectl)",
-    )
-    parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
-    parser.add_argument(
-        "--request-timeout",
-        type=seconds,
-        default=TIMEOUT_SECONDS,
-        metavar="TIME",
-        help=f"for reading everything from the control plane (default {TIMEOUT_SECONDS:g}s)",
-    )
-    parser.add_argument(
-        "--replay",
-        default="",
-        metavar="FILE",
-        help="a file of explain --capture instead of a control plane: its objects, and its rules unless flags name others",
-    )
-
-
-def add_quota_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the flag for files of quotas."""
-    parser.add_argument(
-        "--quotas",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help=f"FederatedResourceQuotas, for changes of a workload that a quota refuses: {_FILES}",
-    )
-
-
 def gather(
     arguments: argparse.Namespace,
     keys: Sequence[BindingKey],
@@ -254,7 +192,7 @@ def gather(
     """Read the objects that the flags name.
 
     Args:
-        arguments: With the flags of ``add_arguments``.
+        arguments: With the flags of ``cli.flags.shared.add_objects``.
         keys: The wanted binding under each of its possible keys.
         all_bindings: Whether a control plane is asked for all bindings; files are always read in full.
         others_needed: Whether there is no answer without the other bindings; else they may be forbidden.
@@ -353,13 +291,15 @@ def _from_files(arguments: argparse.Namespace) -> Objects:
 
 
 def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, all_bindings: bool) -> Objects:
-    plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+    from karmada_advisor.sources import live  # the client, which files do not need
+
+    plane = live.ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
     workload = workload_of(arguments.name, arguments.namespace) if keys else None
     try:
-        found = read_live(
+        found = live.read_live(
             plane, keys, all_bindings=all_bindings, workload=workload, timeout=arguments.request_timeout
         )
-    except (LiveError, NoSuchBindingError) as error:
+    except (live.LiveError, NoSuchBindingError) as error:
         raise NoAnswerError(str(error)) from error
     objects = Objects(
         found.server,
@@ -388,10 +328,12 @@ def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, al
 
 def add_other_bindings(arguments: argparse.Namespace, objects: Objects) -> None:
     """Read all bindings of the control plane; if that fails, it is a warning, because one binding is explained."""
-    plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+    from karmada_advisor.sources import live
+
+    plane = live.ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
     try:
-        found = read_bindings(plane, timeout=arguments.request_timeout)
-    except LiveError as error:
+        found = live.read_bindings(plane, timeout=arguments.request_timeout)
+    except live.LiveError as error:
         objects.warnings.append(f"bindings: {error}")
         return
     objects.warnings += found.problems
@@ -406,11 +348,13 @@ def workload_reader(arguments: argparse.Namespace, objects: Objects) -> ReadWork
         return None
 
     def read_all() -> tuple[list[Workload], str]:
-        plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+        from karmada_advisor.sources import live
+
+        plane = live.ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
         resources = [each.spec.resource for each in objects.bindings]
         try:
-            found, problems = read_workloads(plane, resources, timeout=arguments.request_timeout)
-        except LiveError as error:
+            found, problems = live.read_workloads(plane, resources, timeout=arguments.request_timeout)
+        except live.LiveError as error:
             return [], str(error)
         return [each for each, _ in _parsed(found, as_workload, problems)], "; ".join(problems)
 

@@ -26,21 +26,6 @@ from karmada_scheduler.framework.profile.factory import Registration
 _OVERCOMMIT: Final = "SchedulingOvercommitProtection"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of the scheduler, as the change, and as they are now."""
-    configurations.add_arguments(parser)
-    current = parser.add_argument_group("the scheduler as it is now, where it differs from the defaults")
-    for name, what in (
-        ("feature-gates", "gates, as A=true,B=false"),
-        ("plugins", "enabled plugins"),
-        ("config", "the configuration file"),
-        ("plugin-dir", "directory of plugin files"),
-    ):
-        current.add_argument(
-            f"--current-{name}", action="append", default=[], metavar="VALUE", help=f"{what}; see --{name}"
-        )
-
-
 @dataclass
 class Configurations:
     """Both configurations; ``rules`` builds them."""

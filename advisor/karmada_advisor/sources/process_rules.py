@@ -123,11 +123,6 @@ class ProcessConfiguration:
         return f"the process {self.process}{end}"
 
 
-def set_defaults(parser: argparse.ArgumentParser) -> None:
-    """Let the arguments of a command have what ``use`` sets: what a process has said, and its rules if they are used."""
-    parser.set_defaults(process_configuration=None, process_rules=None)
-
-
 def running(arguments: argparse.Namespace) -> Mapping[str, str]:
     """Return the names of the profiles of a process that has answered, to its name; none without one."""
     found: ProcessConfiguration | None = arguments.process_configuration

@@ -16,13 +16,13 @@ from karmada_advisor.explain.model import (
     RemedyPatch,
     RemedySearch,
 )
-from karmada_advisor.explain.policies import Template
+from karmada_advisor.explain.policies import TemplateHead
 from karmada_advisor.sources.inputs import Explaining
 from karmada_advisor.sources.objects import Objects
 from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.state.model import Placed, StateName
 from karmada_advisor.state.schedulers import Schedulers
-from karmada_advisor.whynot.answer import Question, answer
+from karmada_advisor.whynot.answer import WhyNotQuestion, answer
 from karmada_advisor.whynot.detector import ref_of
 from karmada_advisor.whynot.dispatching import decided_again, overwritten, resumed
 from karmada_advisor.whynot.edits import ObjectRef, Side
@@ -30,7 +30,7 @@ from karmada_advisor.whynot.goals import IsDecided, IsPlaced
 from karmada_advisor.whynot.model import EditShown, ObjectPatch, ObjectShown
 from karmada_advisor.whynot.model import Remedy as Found
 from karmada_advisor.whynot.objects import ObjectSet
-from karmada_advisor.whynot.search import Bounds
+from karmada_advisor.whynot.search import SearchBounds
 from karmada_advisor.whynot.unclaimed import claiming
 from karmada_advisor.whynot.vocabulary.filters import BECOME_READY
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -82,8 +82,8 @@ def with_remedies(
     is_held = binding.spec.scheduling_suspended or state.name in _HELD
     found = answer(
         _objects(inputs, using),
-        Question("", IsDecided() if is_held else IsPlaced()),
-        Bounds(seconds),
+        WhyNotQuestion("", IsDecided() if is_held else IsPlaced()),
+        SearchBounds(seconds),
         state=explanation.state,
         provenance=explanation.provenance,
         causes=lambda _: (),
@@ -107,7 +107,7 @@ def with_remedies(
 
 
 def with_claiming_remedies(
-    explanation: Explanation, template: Template, policies: Sequence[Mapping[str, Any]]
+    explanation: Explanation, template: TemplateHead, policies: Sequence[Mapping[str, Any]]
 ) -> Explanation:
     """Return the explanation of a template without a binding, with the edits after which a policy claims it."""
     found = claiming(policies, template)

@@ -7,10 +7,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
-from karmada_advisor.sources import process_rules
 from karmada_advisor.sources.process_rules import ProcessConfiguration
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
@@ -33,43 +31,6 @@ from karmada_scheduler_plugins.registry import IN_TREE, ORIGIN, in_tree
 _NOT_RUN: Final = (Point.PRE_BIND, Point.BIND)
 """Neither is PostBind; it decides nothing."""
 _NO_ELECTION: Final = LeaderElection(enabled=False)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of the scheduler that determine its decisions."""
-    process_rules.set_defaults(parser)
-    parser.add_argument(
-        "--plugins",
-        action="append",
-        metavar="LIST",
-        help="plugins to enable: *, *,-Name, Name,Other (default *)",
-    )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="profiles and plugin args; no extenders")
-    parser.add_argument(
-        "--scheduler-name",
-        metavar="NAME",
-        help="as for the scheduler; with it or --config, bindings of other schedulers are reported and not decided "
-        "(default: without --config all bindings are decided)",
-    )
-    parser.add_argument(
-        "--plugin-dir",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="directory of plugin files; may be repeated",
-    )
-    parser.add_argument(
-        "--feature-gates", action="append", default=[], metavar="LIST", help="gates, as A=true,B=false"
-    )
-    parser.add_argument(
-        "--enable-empty-workload-propagation",
-        nargs="?",
-        const="true",
-        default="false",
-        choices=("true", "false"),
-        help="keep selected clusters with 0 replicas in the result",
-    )
 
 
 def described(arguments: argparse.Namespace) -> str:

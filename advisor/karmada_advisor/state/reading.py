@@ -54,7 +54,7 @@ def state_of(binding: Binding, manifest: Manifest, facts: Facts) -> BindingState
         manifest: The same as it was read, for fields that decisions do not use.
         facts: What is stored besides it.
     """
-    return _Reading(binding, manifest, facts).state()
+    return _StateReading(binding, manifest, facts).state()
 
 
 def unreadable(problem: str) -> BindingState:
@@ -82,7 +82,7 @@ def seconds_left(task: GracefulEvictionTask, now: datetime | None) -> int | None
     return max(0, round(period - (now - began).total_seconds()))
 
 
-class _Reading:
+class _StateReading:
     """One binding with what is stored besides it; each rule returns a state, or None if it does not match."""
 
     def __init__(self, binding: Binding, manifest: Manifest, facts: Facts) -> None:

@@ -20,38 +20,14 @@ from karmada_advisor.views.state import headline
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 
-
-def explanation_fields(explanation: Explanation) -> dict[str, Any]:
-    """Return the object that ``-o json`` prints."""
-    fields: dict[str, Any] = {"apiVersion": API_VERSION, "kind": "Explanation"}
-    fields |= fields_of(explanation)
-    return fields
+Document = Explanation | ExplanationSummary | Plan | RebalanceProposal | WhyNot | WhyNotCluster
+"""What a command prints as one JSON document; its ``kind`` is the name of the class."""
 
 
-def summary_fields(found: ExplanationSummary) -> dict[str, Any]:
-    """Return the object that ``explain -A -o json`` prints."""
-    return {"apiVersion": API_VERSION, "kind": "ExplanationSummary", **fields_of(found)}
-
-
-def why_not_fields(found: WhyNot) -> dict[str, Any]:
-    """Return the object that ``why-not -o json`` prints."""
-    return {"apiVersion": API_VERSION, "kind": "WhyNot", **fields_of(found)}
-
-
-def why_not_cluster_fields(found: WhyNotCluster) -> dict[str, Any]:
-    """Return the object that ``why-not --cluster -o json`` prints."""
-    return {"apiVersion": API_VERSION, "kind": "WhyNotCluster", **fields_of(found)}
-
-
-def plan_fields(found: Plan) -> dict[str, Any]:
-    """Return the object that ``plan -o json`` prints."""
-    return {"apiVersion": API_VERSION, "kind": "Plan", **fields_of(found)}
-
-
-def rebalance_fields(found: RebalanceProposal) -> dict[str, Any]:
-    """Return the object that ``rebalance -o json`` prints; with the WorkloadRebalancers, one per batch."""
-    fields = {"apiVersion": API_VERSION, "kind": "RebalanceProposal", **fields_of(found)}
-    return {**fields, "manifests": manifests(found)}
+def document_fields(found: Document) -> dict[str, Any]:
+    """Return the object that ``-o json`` prints; of a proposal with the WorkloadRebalancers, one per batch."""
+    fields = {"apiVersion": API_VERSION, "kind": type(found).__name__, **fields_of(found)}
+    return fields | {"manifests": manifests(found)} if isinstance(found, RebalanceProposal) else fields
 
 
 def fields_of(value: Any) -> Any:

@@ -7,7 +7,15 @@ from typing import Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import Target
-from karmada_advisor.plan.model import BindingPlan, Capacity, ClusterLoad, Effect, FailureGroup, HeldBy, Plan
+from karmada_advisor.plan.model import (
+    BindingPlan,
+    Capacity,
+    ClusterLoad,
+    Effect,
+    FailureGroup,
+    Plan,
+    PlanHeldBy,
+)
 from karmada_advisor.views import plan_words as words
 from karmada_advisor.views.layout import Style, folded_to, table
 from karmada_advisor.views.plan_changes import change_lines
@@ -156,7 +164,7 @@ def _binding(each: BindingPlan, style: Style, *, more: int = 0) -> Iterator[str]
     lead = f"    {printable(str(each))}   {each.replicas:,}   "
     yield _placed(lead, each.before, "" if is_moving else tail, style)
     if is_moving:
-        is_meant = each.held is not None and each.held.by is not HeldBy.GUARD
+        is_meant = each.held is not None and each.held.by is not PlanHeldBy.GUARD
         arrow = "would be " if is_meant else "-> "
         yield _placed(" " * max(4, len(lead) - len(arrow)) + arrow, later, tail, style)
 
@@ -169,7 +177,7 @@ def _placed(lead: str, targets: Sequence[Target], tail: str, style: Style) -> st
 
 def _examples(plan: Plan, style: Style) -> Iterator[str]:
     for effect in _SHOWN_CLASSES:
-        found = [each for each in plan.of(effect) if each.held is None or each.held.by is HeldBy.GUARD]
+        found = [each for each in plan.of(effect) if each.held is None or each.held.by is PlanHeldBy.GUARD]
         shown = found if style.unfolded else found[:_EXAMPLES]
         if found:
             yield f"  {effect.value}:"

@@ -14,7 +14,7 @@ from karmada_advisor.plan.model import (
     Blocker,
     Capacity,
     ChangeShown,
-    Claim,
+    ClaimChange,
     Demand,
     Effect,
     FailureGroup,
@@ -211,10 +211,10 @@ def claim_texts(plan: Plan) -> list[tuple[str, list[str]]]:
     """Return for each change of a claim what it is, and the bindings with it."""
     found: dict[str, list[str]] = {}
     for each in plan.bindings:
-        if each.claim is Claim.RELEASED:
+        if each.claim is ClaimChange.RELEASED:
             of = f" by {each.policy_before}" if each.policy_before else ""
             text = f"released{of}: no policy claims them any more, they keep their placement"
-        elif each.claim is Claim.ADOPTED:
+        elif each.claim is ClaimChange.ADOPTED:
             of = f" from {each.policy_before}" if each.policy_before else ""
             text = f"adopted by {each.policy}{of}"
         else:

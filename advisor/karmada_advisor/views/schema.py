@@ -8,14 +8,10 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
-from karmada_advisor.explain.model import API_VERSION, Cause, Explanation, Refusal
-from karmada_advisor.explain.overview import ExplanationSummary
-from karmada_advisor.plan.model import Plan
+from karmada_advisor.explain.model import API_VERSION, Cause, Refusal
 from karmada_advisor.rebalance.model import RebalanceProposal
 from karmada_advisor.state.model import BindingState
-from karmada_advisor.views.fields import camel
-from karmada_advisor.whynot.model import WhyNot
-from karmada_advisor.whynot.reverse import WhyNotCluster
+from karmada_advisor.views.fields import Document, camel
 
 _TYPES: Final[dict[object, dict[str, Any]]] = {
     str: {"type": "string"},
@@ -25,51 +21,20 @@ _TYPES: Final[dict[object, dict[str, Any]]] = {
 }
 
 
-def explanation_schema() -> dict[str, Any]:
-    """Return the schema of an ``Explanation``."""
-    return schema_of(Explanation, "Explanation")
-
-
-def summary_schema() -> dict[str, Any]:
-    """Return the schema of an ``ExplanationSummary``."""
-    return schema_of(ExplanationSummary, "ExplanationSummary")
-
-
-def why_not_schema() -> dict[str, Any]:
-    """Return the schema of a ``WhyNot``."""
-    return schema_of(WhyNot, "WhyNot")
-
-
-def why_not_cluster_schema() -> dict[str, Any]:
-    """Return the schema of a ``WhyNotCluster``."""
-    return schema_of(WhyNotCluster, "WhyNotCluster")
-
-
-def plan_schema() -> dict[str, Any]:
-    """Return the schema of a ``Plan``."""
-    return schema_of(Plan, "Plan")
-
-
-def rebalance_schema() -> dict[str, Any]:
-    """Return the schema of a ``RebalanceProposal``; its manifests are WorkloadRebalancers."""
-    schema = schema_of(RebalanceProposal, "RebalanceProposal")
-    schema["properties"]["manifests"] = {"type": "array", "items": {"type": "object"}}
-    schema["required"].append("manifests")
-    return schema
-
-
-def schema_of(root: type, kind: str) -> dict[str, Any]:
-    """Return the schema of a dataclass of the model as one document; within v1alpha1 fields are only added."""
+def document_schema(root: type[Document]) -> dict[str, Any]:
+    """Return the schema of what a command prints as one document; within v1alpha1 fields are only added."""
     definitions: dict[str, Any] = {}
     body = _object(root, definitions)
     properties = {
         "apiVersion": {"const": API_VERSION},
-        "kind": {"const": kind},
+        "kind": {"const": root.__name__},
         **body["properties"],
     }
+    if root is RebalanceProposal:
+        properties["manifests"] = {"type": "array", "items": {"type": "object"}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": kind,
+        "title": root.__name__,
         "type": "object",
         "properties": properties,
         "required": list(properties),

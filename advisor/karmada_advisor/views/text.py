@@ -21,6 +21,7 @@ from karmada_advisor.explain.model import (
 from karmada_advisor.state.stored import age
 from karmada_advisor.views.layout import Style, folded_to, table
 from karmada_advisor.views.state import NO_RESULT, ROW_HEADING, headline, row_cells, shows_rows, would_be
+from karmada_advisor.views.why_not import remarks
 
 DECISIVE: Final = "<- decides"
 _ROWS: Final = 12
@@ -334,16 +335,10 @@ def _remedy_lines(remedies: Sequence[Remedy], style: Style) -> list[str]:
         for lead, each, result, one in zip(leads, remedies, results, lines, strict=True)
         for text in (
             *([one] if fits else [f"{lead}{each.change}", f"{indent}{result}"]),
-            *(f"{indent}{remark}" for remark in _remarks(each)),
+            *(f"{indent}{remark}" for remark in remarks(each)),
         )
         for line in ([text] if text is one else style.wrap(text, indent=indent))
     ]
-
-
-def _remarks(remedy: Remedy) -> list[str]:
-    """Return what a person does instead of a patch, and what speaks against the remedy."""
-    instead = dict.fromkeys(each.instead for each in remedy.edits if each.instead)
-    return [*instead, *([remedy.caution] if remedy.caution else [])]
 
 
 def _search_end(search: RemedySearch, *, found: bool) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import Cause, Stage, Target
+from karmada_advisor.explain.model import Remedy as ExplainedRemedy
 from karmada_advisor.views.layout import Style, table
 from karmada_advisor.views.state import NO_RESULT, Fold, headline
 from karmada_advisor.whynot.edits import Side
@@ -157,7 +158,7 @@ def _remedy(number: int, remedy: Remedy, style: Style) -> Iterator[str]:
         yield from style.wrap(f"{'':<16}{text}", indent=indent)
 
 
-def remarks(remedy: Remedy) -> list[str]:
+def remarks(remedy: Remedy | ExplainedRemedy) -> list[str]:
     """Return what a person does instead of a patch, and what speaks against the remedy."""
     instead = dict.fromkeys(each.instead for each in remedy.edits if each.instead)
     return [*instead, *([remedy.caution] if remedy.caution else [])]

@@ -9,7 +9,7 @@ from karmada_advisor.explain.model import Cause, Explanation
 from karmada_advisor.explain.process_view import ProcessView
 from karmada_advisor.plan.model import Plan
 from karmada_advisor.web.decisions import Decisions
-from karmada_advisor.web.state import State
+from karmada_advisor.web.state import PageState
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.api.binding import BindingKey
@@ -62,7 +62,7 @@ class CauseScan:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AskedChange:
     """A change to plan.
 
     Attributes:
@@ -78,7 +78,7 @@ class Answers(Protocol):
     """The objects and the answers about them."""
 
     @property
-    def state(self) -> State:
+    def state(self) -> PageState:
         """The objects as they were read last."""
 
     @property
@@ -96,20 +96,20 @@ class Answers(Protocol):
     def seen(self) -> None:
         """Note that somebody reads, so that the objects are read again from time to time."""
 
-    def explain(self, state: State, key: BindingKey, view: ProcessView | None) -> Explanation:
+    def explain(self, state: PageState, key: BindingKey, view: ProcessView | None) -> Explanation:
         """Explain a binding; runs in the main thread. Raises NoAnswerError."""
 
-    def why_not(self, state: State, key: BindingKey, question: Question) -> WhyNot:
+    def why_not(self, state: PageState, key: BindingKey, question: Question) -> WhyNot:
         """Answer a question about a binding; runs in the main thread. Raises NoAnswerError."""
 
-    def why_not_cluster(self, state: State, cluster: str) -> WhyNotCluster:
+    def why_not_cluster(self, state: PageState, cluster: str) -> WhyNotCluster:
         """Return which bindings a cluster does not have; runs in the main thread. Raises NoAnswerError."""
 
-    def plan(self, state: State, change: Change) -> Plan:
+    def plan(self, state: PageState, change: AskedChange) -> Plan:
         """Return what a change would do; runs in the main thread. Raises NoAnswerError."""
 
     async def process_view(self, key: BindingKey) -> ProcessView | None:
         """Return what the running scheduler says about a binding; None if none was named."""
 
-    async def decisions(self, state: State) -> Decisions:
+    async def decisions(self, state: PageState) -> Decisions:
         """Return the last decisions."""

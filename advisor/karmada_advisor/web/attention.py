@@ -8,11 +8,11 @@ from karmada_advisor.explain.model import Provenance, Tense
 from karmada_advisor.explain.overview import ExplanationSummary, summary_of
 from karmada_advisor.views.state import headline
 from karmada_advisor.web.answers import CauseScan
-from karmada_advisor.web.state import State
+from karmada_advisor.web.state import PageState
 
 
 @lru_cache(maxsize=2)
-def summary(state: State, scan: CauseScan) -> ExplanationSummary:
+def summary(state: PageState, scan: CauseScan) -> ExplanationSummary:
     """Return all bindings by state and cause.
 
     Args:

@@ -12,7 +12,7 @@ from typing import Final
 from karmada_advisor.explain.amounts import shown
 from karmada_advisor.state.model import StateName
 from karmada_advisor.state.propagation import cluster_problem
-from karmada_advisor.web.state import Contents, State
+from karmada_advisor.web.state import PageContents, PageState
 from karmada_scheduler.api.cluster import READY, Cluster
 from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.api.quantity import Quantity
@@ -115,7 +115,7 @@ class ClusterShown:
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class RegionRow:
     """The clusters of a region, in the order of names; the name is "" for those without one."""
 
     name: str
@@ -158,7 +158,7 @@ class Fleet:
         return next((each.count for each in self.states if each.state is state), 0)
 
 
-def fleet_of(state: State) -> Fleet:
+def fleet_of(state: PageState) -> Fleet:
     """Return the fleet."""
     clusters = clusters_of(state.contents)
     rows = state.contents.rows
@@ -176,12 +176,12 @@ def fleet_of(state: State) -> Fleet:
 
 
 @lru_cache(maxsize=2)
-def clusters_of(contents: Contents) -> tuple[ClusterShown, ...]:
+def clusters_of(contents: PageContents) -> tuple[ClusterShown, ...]:
     """Return all clusters, in the order in which they were read."""
     return tuple(cluster_shown(contents, each) for each in contents.clusters)
 
 
-def cluster_shown(contents: Contents, cluster: Cluster) -> ClusterShown:
+def cluster_shown(contents: PageContents, cluster: Cluster) -> ClusterShown:
     """Return one cluster."""
     resources = tuple(_shares(cluster))
     dominant = max(resources, key=lambda each: each.share, default=None)
@@ -238,12 +238,12 @@ def _number(name: str, amount: Quantity) -> int:
     return amount.milli_value if name == "cpu" else amount.value
 
 
-def regions_of(clusters: Iterable[ClusterShown]) -> tuple[Region, ...]:
+def regions_of(clusters: Iterable[ClusterShown]) -> tuple[RegionRow, ...]:
     """Return clusters by region, those without one last."""
     found: dict[str, list[ClusterShown]] = {}
     for each in sorted(clusters, key=lambda each: (each.region == NO_REGION, each.region, each.name)):
         found.setdefault(each.region, []).append(each)
-    return tuple(Region(name, tuple(clusters)) for name, clusters in found.items())
+    return tuple(RegionRow(name, tuple(clusters)) for name, clusters in found.items())
 
 
 @dataclass(frozen=True, slots=True)

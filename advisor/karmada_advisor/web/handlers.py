@@ -17,16 +17,12 @@ from karmada_advisor.explain.names import nearest
 from karmada_advisor.plan.model import Effect, Plan
 from karmada_advisor.state.model import StateName
 from karmada_advisor.views.fields import (
-    explanation_fields,
+    document_fields,
     fields_of,
-    plan_fields,
-    summary_fields,
-    why_not_cluster_fields,
-    why_not_fields,
 )
 from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.web import charts
-from karmada_advisor.web.answers import Answers, Change, NoAnswerError, Question
+from karmada_advisor.web.answers import Answers, AskedChange, NoAnswerError, Question
 from karmada_advisor.web.attention import summary
 from karmada_advisor.web.bindings import Filter, worst_first
 from karmada_advisor.web.computing import BusyError, Computer, TooLongError
@@ -41,7 +37,7 @@ from karmada_advisor.web.fleet import (
     sorted_clusters,
 )
 from karmada_advisor.web.pages import Pages
-from karmada_advisor.web.state import State
+from karmada_advisor.web.state import PageState
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
@@ -62,7 +58,7 @@ _KEEPALIVE: Final = 15
 Page = Callable[[Request], Awaitable[Document]]
 
 
-class RefusedError(Exception):
+class RequestRefusedError(Exception):
     """A request that cannot be answered; the text says why."""
 
     def __init__(self, status: int, text: str) -> None:
@@ -75,7 +71,7 @@ class Handlers:
     """All paths."""
 
     def __init__(self, answers: Answers, computer: Computer, pages: Pages) -> None:
-        """Answer from a answers; what needs decisions runs in the computer."""
+        """Answer requests from ``answers``; ``computer`` runs the functions that take decisions."""
         self._answers = answers
         self._computer = computer
         self._pages = pages
@@ -135,7 +131,7 @@ class Handlers:
             self._answers.seen()
             try:
                 return await handler(request)
-            except RefusedError as refused:
+            except RequestRefusedError as refused:
                 values = self._common(request) | {"status": refused.status, "text": str(refused)}
                 return _html(self._pages.render("problem.html", values), refused.status)
             except BusyError as busy:
@@ -154,7 +150,7 @@ class Handlers:
             self._answers.seen()
             try:
                 return _json(await handler(request))
-            except RefusedError as refused:
+            except RequestRefusedError as refused:
                 return _json({"error": {"message": str(refused)}}, refused.status)
             except BusyError as busy:
                 return replace(_json({"error": {"message": str(busy)}}, 503), headers=_again(request.method))
@@ -207,12 +203,12 @@ class Handlers:
         return fields
 
     async def _overview_data(self, _: Request) -> Mapping[str, Any]:
-        return summary_fields(summary(self._answers.state, self._answers.causes))
+        return document_fields(summary(self._answers.state, self._answers.causes))
 
     def _wanted_clusters(self, request: Request) -> tuple[ClusterFilter, str, list[ClusterShown]]:
         by = request.query.get("sort", "state")
         if by not in SORTS:
-            raise RefusedError(400, f"sort must be one of {', '.join(SORTS)}")
+            raise RequestRefusedError(400, f"sort must be one of {', '.join(SORTS)}")
         wanted = ClusterFilter(
             text=request.query.get("q", "").strip(),
             region=request.query.get("region", ""),
@@ -270,12 +266,14 @@ class Handlers:
             "holds": [str(each) for each in state.contents.on_cluster.get(shown.name, ())],
         }
 
-    def _cluster_of(self, state: State, request: Request) -> ClusterShown:
+    def _cluster_of(self, state: PageState, request: Request) -> ClusterShown:
         name = request.path["cluster"]
         found = state.contents.cluster_by_name.get(name)
         if found is None:
             near = nearest(name, state.contents.cluster_by_name)
-            raise RefusedError(404, f"cluster {name} does not exist" + (f". Nearest: {near}" if near else ""))
+            raise RequestRefusedError(
+                404, f"cluster {name} does not exist" + (f". Nearest: {near}" if near else "")
+            )
         return cluster_shown(state.contents, found)
 
     async def _why_not_cluster(self, request: Request) -> WhyNotCluster:
@@ -295,7 +293,7 @@ class Handlers:
         )
 
     async def _why_not_cluster_data(self, request: Request) -> Mapping[str, Any]:
-        return why_not_cluster_fields(await self._why_not_cluster(request))
+        return document_fields(await self._why_not_cluster(request))
 
     def _filtered(self, request: Request) -> tuple[Filter, list[Any]]:
         wanted = Filter(
@@ -378,12 +376,14 @@ class Handlers:
             requester=request.requester,
         )
 
-    def _key_of(self, state: State, request: Request) -> BindingKey:
+    def _key_of(self, state: PageState, request: Request) -> BindingKey:
         namespace, name = request.path.get("namespace", ""), request.path["name"]
         key = BindingKey(RESOURCE_BINDING if namespace else CLUSTER_RESOURCE_BINDING, namespace, name)
         if key not in state.contents.binding_by_key:
             near = nearest(str(key), map(str, state.contents.binding_by_key))
-            raise RefusedError(404, f"{key.display} does not exist" + (f". Nearest: {near}" if near else ""))
+            raise RequestRefusedError(
+                404, f"{key.display} does not exist" + (f". Nearest: {near}" if near else "")
+            )
         return key
 
     async def _binding_page(self, request: Request) -> Document:
@@ -411,7 +411,7 @@ class Handlers:
         return names[:_COMPLETED_NAMES]
 
     async def _binding_data(self, request: Request) -> Mapping[str, Any]:
-        return explanation_fields(await self._explanation(request))
+        return document_fields(await self._explanation(request))
 
     async def _why_not(self, request: Request) -> WhyNot:
         state = self._answers.state
@@ -419,7 +419,7 @@ class Handlers:
         cluster = request.query.get("cluster", "").strip()
         if cluster and cluster not in state.contents.cluster_by_name:
             near = nearest(cluster, state.contents.cluster_by_name)
-            raise RefusedError(
+            raise RequestRefusedError(
                 404, f"cluster {cluster} does not exist" + (f". Nearest: {near}" if near else "")
             )
         question = Question(
@@ -457,12 +457,12 @@ class Handlers:
         )
 
     async def _why_not_data(self, request: Request) -> Mapping[str, Any]:
-        return why_not_fields(await self._why_not(request))
+        return document_fields(await self._why_not(request))
 
     async def _plan(self, request: Request) -> Plan | None:
         """Return the plan that is asked for, None without a question."""
         change = _change(request)
-        if change == Change():
+        if change == AskedChange():
             return None
         state = self._answers.state
         return await self._computer.answer(
@@ -494,8 +494,8 @@ class Handlers:
     async def _plan_data(self, request: Request) -> Mapping[str, Any]:
         plan = await self._plan(request)
         if plan is None:
-            raise RefusedError(400, "name a change: policy, without, cordon, uncordon or scale")
-        return plan_fields(plan)
+            raise RequestRefusedError(400, "name a change: policy, without, cordon, uncordon or scale")
+        return document_fields(plan)
 
     def _rendered(self, name: str, request: Request, values: Mapping[str, Any], *, data: str) -> Document:
         return _html(self._pages.render(name, {**self._common(request, data=data), **values}))
@@ -541,16 +541,16 @@ _SHOWN_FIRST: Final = (
 )
 
 
-def _change(request: Request) -> Change:
+def _change(request: Request) -> AskedChange:
     """Return the change of a request: the text of a policy, and flags as the command has them."""
     if "policy" in request.query:
         text = (
             "send a policy in the body of a POST request, so that no history and no log has it in an address"
         )
-        raise RefusedError(400, text)
+        raise RequestRefusedError(400, text)
     given = {**request.query, **request.form}
     flags = [f"--{name}={value}" for name in _CHANGES if (value := given.get(name, "").strip())]
-    return Change(request.form.get("policy", "").replace("\r", "").strip(), tuple(flags))
+    return AskedChange(request.form.get("policy", "").replace("\r", "").strip(), tuple(flags))
 
 
 def _data_path(request: Request, before: str, after: str) -> str:
@@ -594,7 +594,7 @@ def _number(request: Request, name: str, default: int) -> int:
     if not text:
         return default
     if not (text.isascii() and text.isdigit() and 0 < len(text) < 8 and int(text) > 0):
-        raise RefusedError(400, f"{name} must be a number from 1 to 9999999")
+        raise RequestRefusedError(400, f"{name} must be a number from 1 to 9999999")
     return int(text)
 
 

@@ -15,7 +15,7 @@ from karmada_scheduler.api.cluster import Cluster
 
 
 @dataclass(frozen=True, eq=False)
-class Contents:
+class PageContents:
     """Clusters and bindings; a reading without a difference keeps them, with all that was computed from them.
 
     Attributes:
@@ -56,7 +56,7 @@ class Contents:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class PageState:
     """What was read last.
 
     Attributes:
@@ -71,6 +71,6 @@ class State:
     number: int
     source: str
     read_at: datetime
-    contents: Contents
+    contents: PageContents
     problems: Sequence[str] = ()
     failure: str = ""

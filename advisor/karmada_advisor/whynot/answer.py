@@ -38,8 +38,8 @@ from karmada_advisor.whynot.model import (
     Verified,
     WhyNot,
 )
-from karmada_advisor.whynot.objects import NO_EDITS, NOBODY_DECIDES, ObjectSet, Outcome, Scheduled
-from karmada_advisor.whynot.search import Answer, Bounds, Found, Search
+from karmada_advisor.whynot.objects import NO_EDITS, NOBODY_DECIDES, ObjectSet, Scheduled, ScheduledObjects
+from karmada_advisor.whynot.search import Answer, FoundEdits, Search, SearchBounds
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.core.classify import ScheduleType
@@ -50,7 +50,7 @@ _MAX_CHECKED: Final = 200
 
 
 @dataclass(frozen=True)
-class Question:
+class WhyNotQuestion:
     """A question.
 
     Attributes:
@@ -64,13 +64,13 @@ class Question:
 
 def answer(
     objects: ObjectSet,
-    question: Question,
-    bounds: Bounds,
+    question: WhyNotQuestion,
+    bounds: SearchBounds,
     *,
     state: BindingState,
     provenance: Provenance,
-    causes: Callable[[Outcome], Sequence[Cause]],
-    more: Callable[[Outcome], Sequence[Remedy]] = lambda _: (),
+    causes: Callable[[ScheduledObjects], Sequence[Cause]],
+    more: Callable[[ScheduledObjects], Sequence[Remedy]] = lambda _: (),
     notes: Sequence[str] = (),
     clock: Callable[[], float] = time.monotonic,
 ) -> WhyNot:
@@ -93,7 +93,9 @@ def answer(
     goal = question.goal
     next_holds = goal.holds(root)
     found = (
-        Found() if next_holds else Search(objects, goal, bounds, cluster=question.cluster, clock=clock).run()
+        FoundEdits()
+        if next_holds
+        else Search(objects, goal, bounds, cluster=question.cluster, clock=clock).run()
     )
     answers = list(found.answers)
     if not next_holds and isinstance(goal, OnCluster) and not is_placed(root) and not root.scheduled.targets:
@@ -136,7 +138,7 @@ def answer(
     )
 
 
-def _is_stored(objects: ObjectSet, goal: Goal, root: Outcome) -> bool:
+def _is_stored(objects: ObjectSet, goal: Goal, root: ScheduledObjects) -> bool:
     """Return whether what is stored reaches a goal; with forgotten placements, only the next decision counts."""
     if objects.as_new:
         return True
@@ -147,14 +149,14 @@ def _is_stored(objects: ObjectSet, goal: Goal, root: Outcome) -> bool:
 def _placing(
     objects: ObjectSet,
     cluster: str,
-    bounds: Bounds,
-    found: Found,
+    bounds: SearchBounds,
+    found: FoundEdits,
     *,
     elapsed: float,
     clock: Callable[[], float],
 ) -> list[Answer]:
     """Return changes that place a binding that is placed nowhere, on other clusters than the one in question."""
-    left = Bounds(
+    left = SearchBounds(
         max(0.0, bounds.seconds - elapsed),
         max(0, bounds.max_runs - found.runs),
         bounds.max_depth,
@@ -181,7 +183,7 @@ def _targets(targets: Sequence[TargetCluster]) -> tuple[Target, ...]:
 
 
 def remedy_of_configuration(
-    objects: ObjectSet, cluster: str, outcome: Outcome, *, op: str, text: str, flags: tuple[str, ...]
+    objects: ObjectSet, cluster: str, outcome: ScheduledObjects, *, op: str, text: str, flags: tuple[str, ...]
 ) -> Remedy:
     """Return a remedy that consists of flags; the outcome is that of a scheduler with them."""
     edit = EditShown(Side.CONFIGURATION, op, ObjectShown("Scheduler", "", ""), text)
@@ -198,7 +200,7 @@ def remedy_of_configuration(
     )
 
 
-def _restarted(objects: ObjectSet, question: Question) -> list[Remedy]:
+def _restarted(objects: ObjectSet, question: WhyNotQuestion) -> list[Remedy]:
     """Return that the scheduler of the binding has to run again, if it is down and that reaches the goal."""
     name = objects.bindings[objects.ref][1].spec.responsible_scheduler
     scheduler = objects.schedulers.of(name)
@@ -234,7 +236,7 @@ def _ranked(remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:
 
 
 def _remedy(
-    objects: ObjectSet, cluster: str, root: Outcome, found: Answer, *, may_check: Callable[[], bool]
+    objects: ObjectSet, cluster: str, root: ScheduledObjects, found: Answer, *, may_check: Callable[[], bool]
 ) -> Remedy:
     outcome = found.outcome
     return Remedy(
@@ -253,7 +255,7 @@ def _remedy(
     )
 
 
-def _ineffective(root: Outcome, tried: tuple[Edit, Outcome]) -> Ineffective:
+def _ineffective(root: ScheduledObjects, tried: tuple[Edit, ScheduledObjects]) -> Ineffective:
     edit, outcome = tried
     unchanged = outcome.scheduled.targets == root.scheduled.targets
     return Ineffective((_edit_shown(edit),), _targets(outcome.scheduled.targets), unchanged)

@@ -8,14 +8,14 @@ from enum import IntEnum
 from typing import Any
 
 from karmada_advisor.whynot.goals import on_cluster
-from karmada_advisor.whynot.objects import NOBODY_DECIDES, Outcome
+from karmada_advisor.whynot.objects import NOBODY_DECIDES, ScheduledObjects
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.core.ordering.candidates import candidate_list
 from karmada_scheduler.framework.cycle import Candidate
 
 
-class Step(IntEnum):
+class BlockedStep(IntEnum):
     """The steps of a decision, in their order."""
 
     TRIGGER = 0
@@ -27,7 +27,7 @@ class Step(IntEnum):
 
 
 @dataclass(frozen=True)
-class Blocker:
+class GoalBlocker:
     """Where a cluster drops out.
 
     Attributes:
@@ -38,7 +38,7 @@ class Blocker:
         candidate: The cluster in it; None if it was refused.
     """
 
-    step: Step
+    step: BlockedStep
     code: str
     reasons: tuple[str, ...] = ()
     attempt: TermAttempt | None = None
@@ -46,28 +46,30 @@ class Blocker:
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
-def blocker_of(outcome: Outcome, cluster: str) -> Blocker:
+def blocker_of(outcome: ScheduledObjects, cluster: str) -> GoalBlocker:
     """Return where a cluster drops out of an outcome; DONE if it has replicas."""
     scheduled = outcome.scheduled
     if scheduled.code in {"OtherScheduler", "Gated", "Waiting", NOBODY_DECIDES}:
-        return Blocker(Step.TRIGGER, scheduled.code, (scheduled.problem,))
+        return GoalBlocker(BlockedStep.TRIGGER, scheduled.code, (scheduled.problem,))
     if outcome.binding.spec.scheduling_suspended:
-        return Blocker(Step.TRIGGER, "Suspended")
+        return GoalBlocker(BlockedStep.TRIGGER, "Suspended")
     if scheduled.refused is not None:
-        return Blocker(Step.WRITE, "QuotaExceeded", (scheduled.problem,), attempt=last_attempt(outcome))
+        return GoalBlocker(
+            BlockedStep.WRITE, "QuotaExceeded", (scheduled.problem,), attempt=last_attempt(outcome)
+        )
     if on_cluster(outcome, cluster):
-        return Blocker(Step.DONE, "TooFew", attempt=last_attempt(outcome))
+        return GoalBlocker(BlockedStep.DONE, "TooFew", attempt=last_attempt(outcome))
     if scheduled.decision is None:
-        return Blocker(Step.TRIGGER, _untriggered(outcome))
+        return GoalBlocker(BlockedStep.TRIGGER, _untriggered(outcome))
     attempts = scheduled.decision.attempts
     if not attempts:
-        return Blocker(Step.TRIGGER, "SchedulerError", (scheduled.problem,))
+        return GoalBlocker(BlockedStep.TRIGGER, "SchedulerError", (scheduled.problem,))
     last = last_attempt(outcome)
     found = [_in_attempt(each, cluster) for each in ((last,) if last else attempts)]
     return max(found, key=lambda each: each.step)
 
 
-def _untriggered(outcome: Outcome) -> str:
+def _untriggered(outcome: ScheduledObjects) -> str:
     binding = outcome.binding
     if binding.deleting:
         return "BeingDeleted"
@@ -78,7 +80,7 @@ def _untriggered(outcome: Outcome) -> str:
     return "NothingAsks" if outcome.scheduled.type is ScheduleType.AVOID else "NotScheduled"
 
 
-def last_attempt(outcome: Outcome) -> TermAttempt | None:
+def last_attempt(outcome: ScheduledObjects) -> TermAttempt | None:
     """Return the run whose result counts; None if all failed."""
     decision = outcome.scheduled.decision
     if decision is None or decision.error is not None:
@@ -86,21 +88,21 @@ def last_attempt(outcome: Outcome) -> TermAttempt | None:
     return next((each for each in reversed(decision.attempts) if each.error is None), None)
 
 
-def _in_attempt(attempt: TermAttempt, cluster: str) -> Blocker:
+def _in_attempt(attempt: TermAttempt, cluster: str) -> GoalBlocker:
     refusal = attempt.diagnosis.result_by_cluster.get(cluster)
     if refusal is not None:
-        return Blocker(Step.FILTER, refusal.plugin, refusal.reasons, attempt)
+        return GoalBlocker(BlockedStep.FILTER, refusal.plugin, refusal.reasons, attempt)
     candidate = candidate_list(attempt.candidates).find(cluster)
     error = () if attempt.error is None else (str(attempt.error),)
     if candidate is None:
         # Deleting clusters have no refusal; without candidates the attempt ended before there were any.
-        return Blocker(Step.FILTER, "NoCandidate", error, attempt)
+        return GoalBlocker(BlockedStep.FILTER, "NoCandidate", error, attempt)
     if candidate_list(attempt.selected).find(cluster) is None:
-        return Blocker(Step.SELECT, "NotSelected", error, attempt, candidate)
-    return Blocker(Step.DIVIDE, "NoReplicas", error, attempt, candidate)
+        return GoalBlocker(BlockedStep.SELECT, "NotSelected", error, attempt, candidate)
+    return GoalBlocker(BlockedStep.DIVIDE, "NoReplicas", error, attempt, candidate)
 
 
-def signature(outcome: Outcome, blocker: Blocker) -> tuple[object, ...]:
+def signature(outcome: ScheduledObjects, blocker: GoalBlocker) -> tuple[object, ...]:
     """Return what an edit has to change to be of any effect on a cluster after the filters."""
     attempt, mine = blocker.attempt, blocker.candidate
     selected: object = ()

@@ -11,7 +11,7 @@ from karmada_advisor.explain.model import Target
 from karmada_advisor.state.stored import mapping
 from karmada_advisor.state.suspension import Suspended
 from karmada_advisor.whynot.detector import received, ref_of
-from karmada_advisor.whynot.edits import Action, Edit, Harm, ObjectRef, Side, edit, patched
+from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Side, edit, patched
 from karmada_advisor.whynot.model import EditShown, ObjectPatch, ObjectShown, Remedy, Touched, Verified
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import Manifest, format_time
@@ -56,7 +56,7 @@ def overwritten(binding: Binding, manifest: Manifest, policies: Sequence[Manifes
         return None
     text = f"conflictResolution: Overwrite in {policy_name(policy)}"
     change = edit(
-        Side.POLICY, "overwrite", ref_of(policy), Action.SET, ("spec", "conflictResolution"), value=_OVERWRITE, text=text,
+        Side.POLICY, "overwrite", ref_of(policy), PatchAction.SET, ("spec", "conflictResolution"), value=_OVERWRITE, text=text,
         harm=Harm.WIDENS, caution="Karmada then replaces the object that is there, and deletes it with the workload.",
     )  # fmt: skip
     return _remedy(change, binding, manifest, policies, _overwrites)
@@ -75,7 +75,7 @@ def decided_again(
     """
     target = ObjectRef(*binding.key)
     change = edit(
-        Side.TRIGGER, "reschedule", target, Action.SET, ("spec", "rescheduleTriggeredAt"), value=format_time(now),
+        Side.TRIGGER, "reschedule", target, PatchAction.SET, ("spec", "rescheduleTriggeredAt"), value=format_time(now),
         text="a WorkloadRebalancer",
     )  # fmt: skip
     found = _remedy(change, binding, manifest, (), lambda _: True)
@@ -129,10 +129,10 @@ def _remedy(
 def _edit(target: ObjectRef, name: str, where: str) -> Edit:
     if name == "dispatching":
         return edit(
-            Side.TRIGGER, "resumeDispatching", target, Action.SET, ("spec", "suspension", name), value=False,
+            Side.TRIGGER, "resumeDispatching", target, PatchAction.SET, ("spec", "suspension", name), value=False,
             text=f"resume dispatching: spec.suspension.dispatching false in {where}",
         )  # fmt: skip
     return edit(
-        Side.TRIGGER, "resumeDispatching", target, Action.REMOVE, ("spec", "suspension", name),
+        Side.TRIGGER, "resumeDispatching", target, PatchAction.REMOVE, ("spec", "suspension", name),
         text=f"resume dispatching: remove spec.suspension.dispatchingOnClusters from {where}",
     )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
@@ -64,7 +64,7 @@ class ObjectRef(NamedTuple):
         return {"kind": self.kind, "namespace": self.namespace, "name": self.name}
 
 
-class Action(Enum):
+class PatchAction(Enum):
     """What an edit does with the value at its path; edits are applied in this order."""
 
     SET = "set"
@@ -72,13 +72,13 @@ class Action(Enum):
     REMOVE = "remove"
 
 
-_ORDER: Final = {Action.SET: 0, Action.APPEND: 1, Action.REMOVE: 2}
+_ORDER: Final = {PatchAction.SET: 0, PatchAction.APPEND: 1, PatchAction.REMOVE: 2}
 
 Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
-class Quantity:
+class EditQuantity:
     """An amount of an edit that may be larger than necessary.
 
     Attributes:
@@ -135,7 +135,7 @@ class Edit:
     side: Side
     op: str
     target: ObjectRef
-    action: Action
+    action: PatchAction
     path: Path
     value: Any = field(default=None, compare=False, hash=False)
     text: str = field(default="", compare=False)
@@ -143,7 +143,7 @@ class Edit:
     harm: Harm = field(default=Harm.NONE, compare=False)
     caution: str = field(default="", compare=False)
     instead: str = field(default="", compare=False)
-    quantity: Quantity | None = field(default=None, compare=False, repr=False)
+    quantity: EditQuantity | None = field(default=None, compare=False, repr=False)
     minimal: Minimum | None = field(default=None, compare=False)
     identity: bytes = b""
     """The value as JSON, for comparisons; set by ``edit``."""
@@ -151,15 +151,11 @@ class Edit:
     @property
     def slot(self) -> tuple[ObjectRef, Path]:
         """The place that it changes; two edits of one place exclude each other, except for appended items."""
-        return self.target, (*self.path, "-") if self.action is Action.APPEND else self.path
-
-    def with_minimum(self, minimal: Minimum) -> Edit:
-        """Return the edit with the boundary of its amount."""
-        return replace(self, minimal=minimal)
+        return self.target, (*self.path, "-") if self.action is PatchAction.APPEND else self.path
 
 
 def edit(
-    side: Side, op: str, target: ObjectRef, action: Action, path: Sequence[str | int], **rest: Any
+    side: Side, op: str, target: ObjectRef, action: PatchAction, path: Sequence[str | int], **rest: Any
 ) -> Edit:
     """Return an edit; the other arguments are the attributes of ``Edit``."""
     value = rest.get("value")
@@ -176,7 +172,7 @@ def compatible(one: Edit, other: Edit) -> bool:
     if first != second:
         return True
     if path == other_path:
-        return one.action is other.action is Action.APPEND and one.identity != other.identity
+        return one.action is other.action is PatchAction.APPEND and one.identity != other.identity
     shorter, longer = sorted((path, other_path), key=len)
     return longer[: len(shorter)] != shorter
 
@@ -194,9 +190,9 @@ def ordered(edits: Iterable[Edit]) -> list[Edit]:
 
 def operation(change: Edit, manifest: Manifest) -> Operation | None:
     """Return the operation of an edit on an object; None if the object does not have what it removes."""
-    if change.action is Action.REMOVE:
+    if change.action is PatchAction.REMOVE:
         return {"op": "remove", "path": pointer(change.path)} if _has(manifest, change.path) else None
-    if change.action is Action.APPEND:
+    if change.action is PatchAction.APPEND:
         found = _value_at(manifest, change.path)
         if isinstance(found, list):
             return {"op": "add", "path": f"{pointer(change.path)}/-", "value": change.value}

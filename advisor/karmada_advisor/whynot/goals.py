@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from karmada_advisor.whynot.objects import NOBODY_DECIDES, Outcome
+from karmada_advisor.whynot.objects import NOBODY_DECIDES, ScheduledObjects
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.classify import ScheduleType
@@ -17,7 +17,7 @@ def has_replicas(binding: Binding) -> bool:
     return (spec.replicas > 0 or spec.replica_requirements is not None) and len(spec.components) <= 1
 
 
-def on_cluster(outcome: Outcome, cluster: str) -> int:
+def on_cluster(outcome: ScheduledObjects, cluster: str) -> int:
     """Return the replicas on a cluster; 1 for a target of a workload without replicas."""
     replicas = outcome.replicas
     if cluster not in replicas:
@@ -25,7 +25,7 @@ def on_cluster(outcome: Outcome, cluster: str) -> int:
     return replicas[cluster] if has_replicas(outcome.binding) else 1
 
 
-def is_placed(outcome: Outcome) -> bool:
+def is_placed(outcome: ScheduledObjects) -> bool:
     """Return whether the binding has clusters and its last decision did not fail.
 
     A placement that nothing may change, because scheduling is suspended or nobody decides, has to have all replicas.
@@ -65,7 +65,7 @@ class OnCluster:
     cluster: str
     replicas: int = 1
 
-    def holds(self, outcome: Outcome) -> bool:
+    def holds(self, outcome: ScheduledObjects) -> bool:
         """Return whether it is reached."""
         if outcome.edits and not is_placed(outcome):
             return False
@@ -78,7 +78,7 @@ class OffCluster:
 
     cluster: str
 
-    def holds(self, outcome: Outcome) -> bool:
+    def holds(self, outcome: ScheduledObjects) -> bool:
         """Return whether it is reached."""
         return is_placed(outcome) and self.cluster not in outcome.replicas
 
@@ -89,7 +89,7 @@ class IsPlaced:
 
     without: str = ""
 
-    def holds(self, outcome: Outcome) -> bool:
+    def holds(self, outcome: ScheduledObjects) -> bool:
         """Return whether it is reached."""
         return is_placed(outcome) and (not self.without or self.without not in outcome.replicas)
 
@@ -98,7 +98,7 @@ class IsPlaced:
 class IsDecided:
     """The binding is placed, and later changes are decided: scheduling is not suspended, and a scheduler has its name."""
 
-    def holds(self, outcome: Outcome) -> bool:
+    def holds(self, outcome: ScheduledObjects) -> bool:
         """Return whether it is reached."""
         held = outcome.scheduled.code in {NOBODY_DECIDES, "OtherScheduler", "Gated", "Waiting"}
         return is_placed(outcome) and not outcome.binding.spec.scheduling_suspended and not held

@@ -11,7 +11,7 @@ from typing import Final
 from karmada_advisor.explain.amounts import shown
 from karmada_advisor.whynot.edits import Edit, Harm
 from karmada_advisor.whynot.goals import has_replicas
-from karmada_advisor.whynot.objects import Outcome
+from karmada_advisor.whynot.objects import ScheduledObjects
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import Placement
@@ -39,7 +39,9 @@ def harm_of(edits: Sequence[Edit]) -> Harm:
     return max((each.harm for each in edits), key=lambda each: each.degree, default=Harm.NONE)
 
 
-def caution_of(edits: Sequence[Edit], before: Outcome, after: Outcome, gates: FeatureGates) -> str:
+def caution_of(
+    edits: Sequence[Edit], before: ScheduledObjects, after: ScheduledObjects, gates: FeatureGates
+) -> str:
     """Return what speaks against a set of edits, in sentences; "" if nothing does.
 
     Args:
@@ -59,13 +61,13 @@ def caution_of(edits: Sequence[Edit], before: Outcome, after: Outcome, gates: Fe
     return " ".join(found)
 
 
-def _widened(before: Outcome, after: Outcome) -> str:
+def _widened(before: ScheduledObjects, after: ScheduledObjects) -> str:
     allowed, then = _allowed(before), _allowed(after)
     clusters = "cluster is" if then == 1 else "clusters are"
     return f"It widens what the owner of the policy has restricted: {then} {clusters} allowed, and {allowed} now."
 
 
-def _allowed(outcome: Outcome) -> int:
+def _allowed(outcome: ScheduledObjects) -> int:
     """Return how many clusters some affinity of the placement selects."""
     placement = outcome.binding.spec.placement or Placement()
     return sum(1 for each in outcome.snapshot if _is_selected(placement, each))
@@ -83,7 +85,7 @@ def _is_selected(placement: Placement, cluster: Cluster) -> bool:
     )
 
 
-def _unchecked(before: Outcome, after: Outcome, gates: FeatureGates, *, lacks: bool) -> str:
+def _unchecked(before: ScheduledObjects, after: ScheduledObjects, gates: FeatureGates, *, lacks: bool) -> str:
     """Return how many Pods of the result do not fit with the requests as they are."""
     present = before.replicas
     added = {
@@ -107,7 +109,7 @@ def _unchecked(before: Outcome, after: Outcome, gates: FeatureGates, *, lacks: b
     )
 
 
-def _units(outcome: Outcome, replicas: int) -> int:
+def _units(outcome: ScheduledObjects, replicas: int) -> int:
     """Return what a target counts for: its replicas, or one set of components."""
     return (
         replicas
@@ -122,7 +124,7 @@ def _none_can(names: Sequence[str]) -> str:
     return f"{names[0]} cannot" if len(names) == 1 else f"none of {', '.join(names[:3])} can"
 
 
-def _asked(outcome: Outcome) -> str:
+def _asked(outcome: ScheduledObjects) -> str:
     requirements = outcome.binding.spec.replica_requirements
     if requirements is None or not requirements.resource_request:
         return ""
@@ -132,11 +134,11 @@ def _asked(outcome: Outcome) -> str:
     return f" ({shown_})"
 
 
-def _counts_sets(outcome: Outcome, gates: FeatureGates) -> bool:
+def _counts_sets(outcome: ScheduledObjects, gates: FeatureGates) -> bool:
     return counts_component_sets(outcome.binding.spec, gates)
 
 
-def _fits(outcome: Outcome, name: str, gates: FeatureGates) -> int:
+def _fits(outcome: ScheduledObjects, name: str, gates: FeatureGates) -> int:
     cluster = outcome.cluster(name)
     return 0 if cluster is None else max(0, available(outcome.binding, cluster, gates))
 

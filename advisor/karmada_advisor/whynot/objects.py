@@ -53,7 +53,7 @@ class Scheduled:
     refused: Exceeded | None = None
 
 
-class Scheduler(Protocol):
+class ObjectScheduler(Protocol):
     """Schedules bindings of changed objects, as ``karmada-pyscheduler simulate`` does."""
 
     def parse_cluster(self, manifest: Manifest) -> Cluster:
@@ -70,7 +70,7 @@ class Scheduler(Protocol):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ScheduledObjects:
     """A binding after edits.
 
     Attributes:
@@ -121,7 +121,7 @@ class ObjectSet:
 
     key: BindingKey
     gates: FeatureGates
-    scheduler: Scheduler
+    scheduler: ObjectScheduler
     clusters: Mapping[ObjectRef, tuple[Manifest, Cluster]]
     bindings: Mapping[ObjectRef, tuple[Manifest, Binding]]
     quotas: Mapping[ObjectRef, Manifest] = field(default_factory=dict)
@@ -144,7 +144,7 @@ class ObjectSet:
         self._last_parsed: dict[ObjectRef, tuple[Manifest, Cluster]] = {}
         self._nearest: dict[str, str] = {}
         self._without_edits: dict[BindingKey, Scheduled] = {}
-        self._outcomes: dict[Edits, Outcome | None] = {}
+        self._outcomes: dict[Edits, ScheduledObjects | None] = {}
 
     @cached_property
     def near(self) -> FleetValues:
@@ -161,7 +161,7 @@ class ObjectSet:
         """The binding in question."""
         return ObjectRef(*self.key)
 
-    def outcome(self, edits: Iterable[Edit]) -> Outcome | None:
+    def outcome(self, edits: Iterable[Edit]) -> ScheduledObjects | None:
         """Return the binding after edits; None if they cannot be applied, or an object cannot be read afterwards."""
         chosen = frozenset(edits)
         if chosen not in self._outcomes:
@@ -178,7 +178,7 @@ class ObjectSet:
             self._nearest[name] = nearest(name, (each.name for _, each in self.clusters.values()))
         return self._nearest[name]
 
-    def forced(self, edits: Iterable[Edit]) -> Outcome | None:
+    def forced(self, edits: Iterable[Edit]) -> ScheduledObjects | None:
         """Return the binding after edits as if its placement had changed, so that it is scheduled in any case."""
         chosen = frozenset(edits)
         found = patched(chosen, self.manifests)
@@ -205,11 +205,13 @@ class ObjectSet:
         changed = self._scheduled(NO_EDITS, found, key)
         return changed is not None and changed.scheduled.targets != before.targets
 
-    def _outcome(self, edits: Edits) -> Outcome | None:
+    def _outcome(self, edits: Edits) -> ScheduledObjects | None:
         found = patched(edits, self.manifests)
         return None if found is None else self._scheduled(edits, found)
 
-    def _scheduled(self, edits: Edits, found: Patched, key: BindingKey | None = None) -> Outcome | None:
+    def _scheduled(
+        self, edits: Edits, found: Patched, key: BindingKey | None = None
+    ) -> ScheduledObjects | None:
         self.decisions += 1
         manifests = self._with_policies(found.manifests)
         if manifests is None:
@@ -236,7 +238,7 @@ class ObjectSet:
             scheduled = self.scheduler.schedule(snapshot, mine, key or self.key)
         if key is None:
             scheduled = self._admitted(binding, scheduled, found.manifests)
-        return Outcome(edits, found, binding, snapshot, scheduled)
+        return ScheduledObjects(edits, found, binding, snapshot, scheduled)
 
     def _with_policies(self, manifests: Mapping[ObjectRef, Manifest]) -> Mapping[ObjectRef, Manifest] | None:
         """Return changed objects with what the binding receives from changed policies; None for edits of both."""

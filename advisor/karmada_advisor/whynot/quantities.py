@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from karmada_advisor.whynot.edits import Edit, Minimum, Quantity
+from karmada_advisor.whynot.edits import Edit, EditQuantity, Minimum
 from karmada_scheduler.api.quantity import MAX_INT64
 
 SAMPLES: Final = 8
@@ -27,7 +27,7 @@ def amounts_of(
     """
 
     def make(amount: int) -> Edit:
-        return replace(build(amount), quantity=Quantity(name, amount, base, make, unit))
+        return replace(build(amount), quantity=EditQuantity(name, amount, base, make, unit))
 
     for number, amount in enumerate(dict.fromkeys(amounts)):
         if amount != base and abs(amount) <= MAX_INT64:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from karmada_advisor.whynot.blockers import Blocker, Step, blocker_of, last_attempt, signature
+from karmada_advisor.whynot.blockers import BlockedStep, GoalBlocker, blocker_of, last_attempt, signature
 from karmada_advisor.whynot.edits import Edit, Harm, Side, compatible
 from karmada_advisor.whynot.goals import Goal, IsDecided, IsPlaced, OffCluster, OnCluster
 from karmada_advisor.whynot.harm import harm_of
-from karmada_advisor.whynot.objects import NO_EDITS, Edits, ObjectSet, Outcome
+from karmada_advisor.whynot.objects import NO_EDITS, Edits, ObjectSet, ScheduledObjects
 from karmada_advisor.whynot.quantities import least
 from karmada_advisor.whynot.vocabulary import leaving, proposals
 from karmada_advisor.whynot.vocabulary.context import Context
@@ -35,18 +35,18 @@ _ASKING: Final = {Side.POLICY, Side.TRIGGER}
 _LEAST_COST: Final = 1.0
 """No edit costs less."""
 _REMAINING: Final = {
-    Step.TRIGGER: 4.0,
-    Step.FILTER: 9.0,
-    Step.SELECT: 5.0,
-    Step.DIVIDE: 2.0,
-    Step.WRITE: 1.5,
-    Step.DONE: 1.0,
+    BlockedStep.TRIGGER: 4.0,
+    BlockedStep.FILTER: 9.0,
+    BlockedStep.SELECT: 5.0,
+    BlockedStep.DIVIDE: 2.0,
+    BlockedStep.WRITE: 1.5,
+    BlockedStep.DONE: 1.0,
 }
 """The estimated effort from a step to the goal, on the high side: progress counts more than a cheap beginning."""
 
 
 @dataclass(frozen=True)
-class Bounds:
+class SearchBounds:
     """Where a search ends.
 
     Attributes:
@@ -72,7 +72,7 @@ class Answer:
     """
 
     edits: tuple[Edit, ...]
-    outcome: Outcome
+    outcome: ScheduledObjects
 
     @property
     def cost(self) -> float:
@@ -91,7 +91,7 @@ class Answer:
 
 
 @dataclass
-class Found:
+class FoundEdits:
     """The result of a search.
 
     Attributes:
@@ -104,14 +104,14 @@ class Found:
     """
 
     answers: list[Answer] = field(default_factory=list)
-    ineffective: list[tuple[Edit, Outcome]] = field(default_factory=list)
+    ineffective: list[tuple[Edit, ScheduledObjects]] = field(default_factory=list)
     runs: int = 0
     all_singles: bool = True
     complete: bool = True
     ended_by: str = ""
 
 
-_Source = tuple[Outcome, str, Blocker]
+_Source = tuple[ScheduledObjects, str, GoalBlocker]
 """What to cure: the outcome to read, the cluster, and where it drops out."""
 
 
@@ -136,7 +136,7 @@ class Search:
         self,
         objects: ObjectSet,
         goal: Goal,
-        bounds: Bounds = Bounds(),
+        bounds: SearchBounds = SearchBounds(),
         *,
         cluster: str = "",
         clock: Callable[[], float] = time.monotonic,
@@ -157,7 +157,7 @@ class Search:
         self._nodes: list[tuple[float, int, _Node]] = []
         self._best: dict[Edits, float] = {}
         self._tried: set[Edits] = set()
-        self._found = Found()
+        self._found = FoundEdits()
         self._blocked: list[frozenset[object]] = []
         self._delayed: set[Edits] = set()
         self._sides: set[frozenset[Side]] = set()
@@ -168,7 +168,7 @@ class Search:
         self._patience = min(most_patience, max(least_patience, _PATIENT_CLUSTERS // size))
         self._number = 0
 
-    def run(self) -> Found:
+    def run(self) -> FoundEdits:
         """Search until there are enough answers, or a bound is reached."""
         root = self._objects.outcome(NO_EDITS)
         assert root is not None  # the objects were read before
@@ -235,13 +235,13 @@ class Search:
         if len(edits) < self._bounds.max_depth:
             self._add(outcome, before)
 
-    def _add(self, outcome: Outcome, before: tuple[object, ...]) -> None:
+    def _add(self, outcome: ScheduledObjects, before: tuple[object, ...]) -> None:
         """Add an outcome to those from which the search goes on."""
         sources = list(self._sources(outcome))
         now = tuple(signature(source, blocker) for source, _, blocker in sources)
         # After the filters, an edit without any effect is a dead end; filters may need several edits to be passed, and so
         # may the limits of spread constraints.
-        is_after_filters = all(blocker.step > Step.FILTER for _, _, blocker in sources)
+        is_after_filters = all(blocker.step > BlockedStep.FILTER for _, _, blocker in sources)
         if now == before and is_after_filters and any(each.op != "setGroups" for each in outcome.edits):
             return
         self._number += 1
@@ -279,7 +279,7 @@ class Search:
         self._number += 1
         heapq.heappush(self._queue, (priority, self._number, together, now))
 
-    def _sources(self, outcome: Outcome) -> Iterator[_Source]:
+    def _sources(self, outcome: ScheduledObjects) -> Iterator[_Source]:
         for name in self._clusters(outcome):
             blocker = blocker_of(outcome, name)
             yield outcome, name, blocker
@@ -289,7 +289,7 @@ class Search:
                 if forced is not None:
                     yield forced, name, blocker_of(forced, name)
 
-    def _clusters(self, outcome: Outcome) -> Sequence[str]:
+    def _clusters(self, outcome: ScheduledObjects) -> Sequence[str]:
         match self._goal:
             case IsPlaced(without):
                 return list(_representatives(outcome, without))
@@ -395,7 +395,7 @@ def _chosen(answers: Sequence[Answer], count: int) -> list[Answer]:
     return sorted(chosen[:count], key=rank)
 
 
-def _representatives(outcome: Outcome, without: str) -> Iterator[str]:
+def _representatives(outcome: ScheduledObjects, without: str) -> Iterator[str]:
     """Yield a cluster for each way in which clusters drop out, and the best candidates."""
     decision = outcome.scheduled.decision
     attempts = decision.attempts if decision is not None else ()

@@ -7,9 +7,9 @@ from typing import Final
 
 from karmada_advisor.claims.selectors import Match
 from karmada_advisor.explain.model import Explanation
-from karmada_advisor.explain.policies import Miss, Template, differing_label, match_of, misses
+from karmada_advisor.explain.policies import Miss, TemplateHead, differing_label, match_of, misses
 from karmada_advisor.whynot.detector import ref_of
-from karmada_advisor.whynot.edits import Action, Edit, Harm, ObjectRef, Side, edit, patched
+from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Side, edit, patched
 from karmada_advisor.whynot.model import (
     BindingShown,
     EditShown,
@@ -29,7 +29,7 @@ _NEAREST: Final = 2
 _LEAST_LIKENESS: Final = 0.5
 
 
-def claiming(policies: Sequence[Manifest], template: Template, *, most: int = 3) -> list[Remedy]:
+def claiming(policies: Sequence[Manifest], template: TemplateHead, *, most: int = 3) -> list[Remedy]:
     """Return edits of the nearest policies after which one matches the template, verified by the detector's rules.
 
     Where the binding is placed then is not known: it is made from the template, of which only the metadata are read.
@@ -69,7 +69,11 @@ def claiming(policies: Sequence[Manifest], template: Template, *, most: int = 3)
 
 
 def answer_unclaimed(
-    explanation: Explanation, policies: Sequence[Manifest], template: Template, goal: GoalShown, cluster: str
+    explanation: Explanation,
+    policies: Sequence[Manifest],
+    template: TemplateHead,
+    goal: GoalShown,
+    cluster: str,
 ) -> WhyNot:
     """Return the answer about a template that has no binding: nothing is decided, so nothing is searched.
 
@@ -106,7 +110,7 @@ def _policy(near: Sequence[Miss], target: ObjectRef) -> Manifest:
     return next(each.policy for each in near if ref_of(each.policy) == target)
 
 
-def _corrected(miss: Miss, template: Template) -> Iterator[Edit]:
+def _corrected(miss: Miss, template: TemplateHead) -> Iterator[Edit]:
     """Yield the selector with the value of the template in the one field that differs, if the two are alike."""
     wanted = {
         "apiVersion": template.api_version,
@@ -122,7 +126,7 @@ def _corrected(miss: Miss, template: Template) -> Iterator[Edit]:
         return
     asked = miss.policy["spec"]["resourceSelectors"][miss.index].get(miss.field)
     yield edit(
-        Side.POLICY, "correctSelector", ref_of(miss.policy), Action.SET,
+        Side.POLICY, "correctSelector", ref_of(miss.policy), PatchAction.SET,
         ("spec", "resourceSelectors", miss.index, miss.field), value=wanted[miss.field],
         text=f"select {miss.field} {wanted[miss.field]} instead of {asked} in {miss.name}",
         caution=f"What the selector matches now is released, if there is a {template.kind} {asked}."
@@ -131,27 +135,27 @@ def _corrected(miss: Miss, template: Template) -> Iterator[Edit]:
     )  # fmt: skip
 
 
-def _corrected_label(miss: Miss, template: Template) -> Iterator[Edit]:
+def _corrected_label(miss: Miss, template: TemplateHead) -> Iterator[Edit]:
     """Yield the selector with the label of the template, if one value differs."""
     selector = miss.policy["spec"]["resourceSelectors"][miss.index]
     key, labels = differing_label(selector, template.labels), template.labels or {}
     if key:
         asked = selector["labelSelector"]["matchLabels"][key]
         yield edit(
-            Side.POLICY, "correctSelector", ref_of(miss.policy), Action.SET,
+            Side.POLICY, "correctSelector", ref_of(miss.policy), PatchAction.SET,
             ("spec", "resourceSelectors", miss.index, "labelSelector", "matchLabels", key), value=labels[key],
             text=f"select {key}={labels[key]} instead of {key}={asked} in {miss.name}",
             caution="What the selector matches now is released.",
         )  # fmt: skip
 
 
-def _added(miss: Miss, template: Template) -> Edit:
+def _added(miss: Miss, template: TemplateHead) -> Edit:
     """Return one more selector, of this template only."""
     selector = {"apiVersion": template.api_version, "kind": template.kind, "name": template.name}
     if template.namespace:
         selector["namespace"] = template.namespace
     return edit(
-        Side.POLICY, "addSelector", ref_of(miss.policy), Action.APPEND, ("spec", "resourceSelectors"), value=selector,
+        Side.POLICY, "addSelector", ref_of(miss.policy), PatchAction.APPEND, ("spec", "resourceSelectors"), value=selector,
         text=f"one more selector in {miss.name}: {template.kind} {template.name}",
         caution=f"The template then gets the placement of {miss.name}.",
     )  # fmt: skip

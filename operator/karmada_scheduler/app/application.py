@@ -9,15 +9,13 @@ from functools import partial
 from typing import Any
 
 from karmada_scheduler import __version__
-from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.app.api_server import ApiServer
 from karmada_scheduler.app.host import Host
 from karmada_scheduler.app.leader import Leader
 from karmada_scheduler.app.leadership import Leadership
 from karmada_scheduler.app.records import Explain
-from karmada_scheduler.app.state import State
+from karmada_scheduler.app.wiring import Wiring
 from karmada_scheduler.app.workloads import Workloads
-from karmada_scheduler.binding_cycle.own_writes import OwnWrites
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
@@ -29,24 +27,14 @@ from karmada_scheduler.config.options import Options
 from karmada_scheduler.estimator.estimation import Estimation
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
-from karmada_scheduler.informer.event_handlers import EventHandlers
 from karmada_scheduler.informer.kopf_watch import EventSource
-from karmada_scheduler.informer.listeners import (
-    BindingListener,
-    ClusterListener,
-    Listeners,
-    PermitListener,
-    only_assigned,
-)
 from karmada_scheduler.informer.object_kinds import CLUSTER
 from karmada_scheduler.informer.relist import Relister
 from karmada_scheduler.plugin_loader.handle import HandleBackend
 from karmada_scheduler.plugin_loader.manager import PluginManager
 from karmada_scheduler.scheduler.guarded import GuardedBindings
-from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
-from karmada_scheduler.scheduler.reconsideration import Reconsiderations
+from karmada_scheduler.scheduler.state import SchedulerState
 from karmada_scheduler.scheduler.unplaced import UnplacedBindings
-from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 from karmada_scheduler.scheduling_queue.factory import make_queue
 
 log = logging.getLogger(__name__)
@@ -80,36 +68,24 @@ class Application:
             in_thread=environment.in_thread,
             extender_transport=environment.extender_transport,
         )
-        queue = AsyncQueue(
-            make_queue(
-                options,
-                queue_sort=self._plugins.queue_sort,
-                binding_of=bindings.get,
-                caller=self._plugins.caller,
-                metrics=self._metrics,
-                clock=self._clock,
-            )
+        queue = make_queue(
+            options,
+            queue_sort=self._plugins.queue_sort,
+            binding_of=bindings.get,
+            caller=self._plugins.caller,
+            metrics=self._metrics,
+            clock=self._clock,
         )
         assumed: AssumedPlacements | None = None
         if options.feature_gates.enabled("SchedulingOvercommitProtection"):
             assumed = AssumedPlacements(clock=self._clock, ttl=options.assumption_ttl)
             self._metrics.scheduling.expose_assumed(assumed.__len__)
-        self._state = State(
-            bindings=bindings,
-            clusters=clusters,
-            queue=queue,
-            gate=PreEnqueueGate(queue, bindings),
-            waiting=waiting,
-            own_writes=OwnWrites(),
-            assumed=assumed,
+        self._state = SchedulerState(
+            queue, bindings=bindings, clusters=clusters, waiting=waiting, assumed=assumed
         )
         self._api_server = ApiServer(options, environment, self._metrics)
-        self._reconsiderations = Reconsiderations(
-            bindings=bindings,
-            queue=queue,
-            profiles=self._plugins.profiles,
-            metrics=self._metrics.plugins,
-            clock=self._clock,
+        self._wiring = Wiring(
+            options, self._state, self._plugins.profiles, metrics=self._metrics, clock=self._clock
         )
         self._estimation = (
             Estimation.make(
@@ -132,18 +108,17 @@ class Application:
                 self._plugins.profiles,
                 identity=self._identity,
                 estimation=self._estimation,
-                refusal=self._reconsiderations.refusal,
+                refusal=self._wiring.reconsiderations.refusal,
                 now=self._seconds_of_day,
             )
-        self._event_handlers = EventHandlers(
-            bindings=bindings,
-            clusters=clusters,
-            queue=queue,
-            scheduler_names=self._plugins.profiles.names,
-            metrics=self._metrics,
-            clock=self._clock,
+        estimation, explain = self._estimation, self._explain
+        self._event_handlers = self._wiring.new_event_handlers(
             manifests=self._plugins.manifests,
-            listeners=self._listeners(),
+            on_cluster=[
+                *([estimation.connections.on_cluster] if estimation is not None else []),
+                *([explain.clusters.on_cluster] if explain is not None else []),
+            ],
+            on_enqueued=[explain.recorder.enqueued] if explain is not None else [],
         )
         self._unplaced = UnplacedBindings(
             self._plugins.profiles.names,
@@ -163,22 +138,6 @@ class Application:
 
     def _seconds_of_day(self) -> float:
         return self._environment.now().timestamp()
-
-    def _listeners(self) -> Listeners:
-        names = self._plugins.profiles.names
-        permit = PermitListener(self._state.waiting, names)
-        bindings: list[BindingListener] = [permit.binding_changed]
-        clusters: list[ClusterListener] = [permit.cluster_changed, self._reconsiderations.on_cluster]
-        if self._state.assumed is not None:
-            bindings.append(only_assigned(self._state.assumed.on_binding_change, names))
-        if self._estimation is not None:
-            clusters.append(self._estimation.connections.on_cluster)
-        enqueued: list[Callable[[BindingKey, str], None]] = []
-        if self._explain is not None:
-            clusters.append(self._explain.clusters.on_cluster)
-            enqueued.append(self._explain.recorder.enqueued)
-        versions = [self._state.own_writes.observe]
-        return Listeners(bindings=bindings, clusters=clusters, versions=versions, enqueued=enqueued)
 
     async def run(self) -> None:
         options = self._options
@@ -297,18 +256,14 @@ class Application:
         """Schedule while this process leads. The Lease is kept until the last write has ended."""
         leader = Leader(
             self._host,
-            self._options,
-            self._state,
+            self._wiring,
+            self._event_handlers,
             connection,
-            profiles=self._plugins.profiles,
             accurate=self._estimation.accurate if self._estimation else None,
             is_leading=leadership.is_leader,
-            find_workload=self._workloads.look_up,
-            stored_workload=self._workloads.stored,
-            on_read=self._event_handlers.on_event,
+            workloads=self._workloads,
             on_rollback=on_rollback,
             recorder=self._explain.recorder if self._explain is not None else None,
-            reconsiderations=self._reconsiderations,
         )
         async with leadership.hold():
             self._leader = leader
@@ -318,11 +273,11 @@ class Application:
                 self._unplaced.report, unclaimed=self._unplaced.unclaimed
             )
             self._metrics.plugins.expose_guarded(self._guarded.counts)
-            self._metrics.plugins.expose_failback_waiting(lambda: self._reconsiderations.waiting)
+            self._metrics.plugins.expose_failback_waiting(lambda: self._wiring.reconsiderations.waiting)
             await leader.run()
 
     @property
-    def state(self) -> State:
+    def state(self) -> SchedulerState:
         """The caches and queues."""
         return self._state
 

@@ -1,4 +1,4 @@
-"""The Lease for as long as bindings are scheduled."""
+"""Hold the Lease while this process schedules bindings."""
 
 from __future__ import annotations
 

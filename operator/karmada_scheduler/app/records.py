@@ -12,7 +12,6 @@ from typing import Any, Final
 from karmada_scheduler import __version__
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.app.host import Host
-from karmada_scheduler.app.state import State
 from karmada_scheduler.config import features, yaml_file
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.estimator.estimation import Estimation
@@ -29,6 +28,7 @@ from karmada_scheduler.records.log_file import DecisionLog
 from karmada_scheduler.records.record import Process, encode, timestamp
 from karmada_scheduler.records.record_store import RecordStore
 from karmada_scheduler.records.recorder import Recorder
+from karmada_scheduler.scheduler.state import SchedulerState
 from karmada_scheduler.scheduler.unplaced import GATED, WAITING
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Explain:
         self,
         options: Options,
         host: Host,
-        state: State,
+        state: SchedulerState,
         profiles: Profiles,
         *,
         identity: str,

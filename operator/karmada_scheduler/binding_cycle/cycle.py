@@ -1,6 +1,6 @@
 """The binding cycle: from a decision to one patch of the spec, one of the status, and two Events.
 
-``begin`` returns the transaction that writes the result (``transaction``, ``result_writer``). After it has run,
+``begin`` returns the transaction that writes the result (``transaction``, ``spec_writer``). After it has run,
 ``report`` records the Events and writes the status (``status_writer``).
 
 Source: karmada v1.18.2 pkg/scheduler/scheduler.go (recordScheduleResultEventForResourceBinding) and event.go.
@@ -25,19 +25,26 @@ from karmada_scheduler.binding_cycle.conditions import (
     success_text,
     targets_text,
 )
+from karmada_scheduler.binding_cycle.guard_additions import may_observe
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
-from karmada_scheduler.binding_cycle.result import CycleResult, NotLeadingError, TransactionResult
-from karmada_scheduler.binding_cycle.result_writer import ResultWriter
+from karmada_scheduler.binding_cycle.result import (
+    DONE,
+    Action,
+    AttemptOutcome,
+    NotLeadingError,
+    TransactionResult,
+)
+from karmada_scheduler.binding_cycle.spec_writer import SpecWriter
 from karmada_scheduler.binding_cycle.status_writer import StatusWriter
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.binding_cycle.writer import BindingWriter
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.recorder import NORMAL, WARNING, EventRecorder
-from karmada_scheduler.core import condition as outcome
+from karmada_scheduler.core.condition import retryable
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.diagnosis import FitError, HeldError, KeptError, SchedulingError
 from karmada_scheduler.framework.result import Result
-from karmada_scheduler.framework.runtime.binding_points import BindingPoints
+from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError
 
 log = logging.getLogger(__name__)
@@ -69,17 +76,10 @@ class BindingCycle:
         self._writer = writer
         self._recorder = recorder
         self._own_writes = own_writes
-        self._results = ResultWriter(writer, own_writes=own_writes)
+        self._specs = SpecWriter(writer, own_writes=own_writes)
         self._statuses = StatusWriter(writer, own_writes=own_writes, now=now)
 
-    def begin(
-        self,
-        binding: Binding,
-        decision: Decision,
-        plugins: BindingPoints,
-        *,
-        may_observe: Callable[[Binding], bool] = lambda _: True,
-    ) -> BindingTransaction | None:
+    def begin(self, binding: Binding, decision: Decision, framework: Framework) -> BindingTransaction | None:
         """Return the transaction that writes a decision; None if no user and no controller would see a change.
 
         A binding that is scheduled again with the same result costs neither a write nor an Event.
@@ -87,67 +87,62 @@ class BindingCycle:
         Args:
             binding: As it was decided.
             decision: The decision.
-            plugins: The plugins of its profile.
-            may_observe: Returns whether the generation of the binding, as it is stored, may count as observed.
+            framework: The plugins of its profile.
         """
-        changes_result = self._results.changes(binding, decision)
-        if not changes_result and not self._changes_status(binding, decision, may_observe):
+        changes_result = self._specs.changes(binding, decision)
+        if not changes_result and not self._changes_status(binding, decision, framework):
             self._statuses.forget(binding.key)
             return None
         return BindingTransaction(
             binding,
             decision,
-            plugins=plugins,
-            writer=self._results,
+            plugins=framework.binding,
+            writer=self._specs,
             changes_result=changes_result,
-            may_observe=may_observe,
         )
 
-    def _changes_status(
-        self, binding: Binding, decision: Decision, may_observe: Callable[[Binding], bool]
-    ) -> bool:
+    def _changes_status(self, binding: Binding, decision: Decision, framework: Framework) -> bool:
         if decision.error is not None or decision.failed_terms or binding.reschedule_triggered:
             return True
         report = success(binding, decision, self._statuses.time())
         if report.generation != binding.status.scheduler_observed_generation:
-            report = replace(report, observes=may_observe(binding))
+            report = replace(report, observes=may_observe(framework, binding))
         return bool(status_fields(binding, report, keep_unchanged_time=True))
 
-    async def report(self, transaction: BindingTransaction, result: TransactionResult) -> CycleResult:
+    async def report(
+        self, transaction: BindingTransaction, result: TransactionResult, framework: Framework
+    ) -> AttemptOutcome:
         """Record the Events of a finished transaction, and write the status.
 
         It raises nothing, except that it can be cancelled.
         """
+        binding, decision = transaction.binding, transaction.decision
         try:
-            return await self._report(transaction, result)
+            match result.error:
+                case None:
+                    observes = may_observe(framework, result.stored)
+                    return await self._report_end(binding, decision, result.stored, None, observes=observes)
+                case AbandonedError() as error:
+                    log.log(logs.V3, "%s is not bound: %s", binding.key.display, error)
+                    return AttemptOutcome(Action.DECIDE_AGAIN) if error.reschedule else DONE
+                case SchedulingError() as error:
+                    return await self._report_end(binding, refused(decision, error), result.stored, None)
+                case ApiError() as error:
+                    outcome = await self._specs.after_refusal(binding, error)
+                    if outcome is None:
+                        return await self._report_end(binding, decision, result.stored, error)
+                    if outcome.action is Action.RETRY and not error.is_conflict:
+                        # The result may be stored nevertheless, and then need no decision any more.
+                        report = self._new_report(binding, decision, None)
+                        self._statuses.keep_pending(binding, report, decision, is_stored=False)
+                    return outcome
+                case error:
+                    raise error
         except NotLeadingError as error:
             # If this process still is the leader, no other one writes the status.
-            return CycleResult(error, retry=True)
+            return AttemptOutcome(Action.RETRY, error)
         finally:
-            self._own_writes.forget(transaction.binding.key)
-
-    async def _report(self, transaction: BindingTransaction, result: TransactionResult) -> CycleResult:
-        binding, decision = transaction.binding, transaction.decision
-        match result.error:
-            case None:
-                observes = transaction.may_observe(result.stored)
-                return await self._report_end(binding, decision, result.stored, None, observes=observes)
-            case AbandonedError() as error:
-                log.log(logs.V3, "%s is not bound: %s", binding.key.display, error)
-                return CycleResult(is_outdated=error.reschedule)
-            case SchedulingError() as error:
-                return await self._report_end(binding, refused(decision, error), result.stored, None)
-            case ApiError() as error:
-                after_refusal = await self._results.after_refusal(binding, error)
-                if after_refusal is None:
-                    return await self._report_end(binding, decision, result.stored, error)
-                if after_refusal.retry and not error.is_conflict:
-                    # The result may be stored nevertheless, and then need no decision any more.
-                    report = self._new_report(binding, decision, None)
-                    self._statuses.keep_pending(binding, report, decision, is_stored=False)
-                return after_refusal
-            case error:
-                raise error
+            self._own_writes.forget(binding.key)
 
     def record_failed_terms(self, binding: Binding, decision: Decision) -> None:
         """Record an Event for each affinity term that failed before the last one."""
@@ -176,7 +171,7 @@ class BindingCycle:
         """Return whether the status already reports that no scheduling is needed."""
         return self._statuses.is_observed(binding)
 
-    async def observe(self, binding: Binding) -> CycleResult:
+    async def observe(self, binding: Binding) -> AttemptOutcome:
         """Write into the status that no scheduling is needed. It raises nothing, except that it can be cancelled."""
         return await self._statuses.observe(binding)
 
@@ -193,7 +188,7 @@ class BindingCycle:
         patch_error: ApiError | None,
         *,
         observes: bool = True,
-    ) -> CycleResult:
+    ) -> AttemptOutcome:
         """Record the Events and write the status.
 
         Raises:
@@ -217,8 +212,8 @@ class BindingCycle:
         if written.error is not None:
             return replace(written, error=error or written.error)
         retry_after = getattr(error, "retry_after", 0.0) or decision.retry_after
-        retry = outcome.retryable(error) or decision.may_work_next_time or retry_after > 0
-        return CycleResult(error, retry=retry, retry_after=retry_after)
+        retry = retryable(error) or decision.may_work_next_time or retry_after > 0
+        return AttemptOutcome(Action.RETRY if retry else Action.FORGET, error, retry_after)
 
     def _new_report(
         self, stored: Binding, decision: Decision, patch_error: ApiError | None, *, observes: bool = True

@@ -1,12 +1,34 @@
-"""What Guard plugins add to the patch of a decision: graceful eviction tasks and annotations."""
+"""What Guard plugins add to the patch of a decision, and whether its generation may count as observed."""
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.core.decision import Guarded
+from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.guard_point import EvictionTask
+from karmada_scheduler.framework.runtime.framework import Framework
+
+log = logging.getLogger(__name__)
+
+
+def may_observe(framework: Framework, binding: Binding) -> bool:
+    """Return whether the generation of a binding may count as observed.
+
+    Guard plugins may delay that for a binding that leaves clusters gracefully by a decision of this scheduler.
+    """
+    if not framework.guard.observes:
+        return True
+    name = binding.spec.responsible_scheduler
+    if all(task.producer != name for task in binding.spec.graceful_eviction_tasks):
+        return True
+    try:
+        return framework.guard.may_observe(binding).is_success
+    except PluginError as error:
+        log.error("The generation of %s is not observed: %s", binding.key.display, error)  # noqa: TRY400
+        return False
 
 
 def changed_annotations(binding: Binding, guarded: Guarded) -> dict[str, str | None]:

@@ -1,8 +1,9 @@
-"""How a transaction and a binding cycle end, and the error of a write without leadership."""
+"""How a transaction and an attempt end, and the error of a write without leadership."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding
@@ -30,24 +31,36 @@ class TransactionResult:
     error: Exception | None = None
 
 
+class Action(Enum):
+    """What the queue does with a key when its attempt has ended."""
+
+    FORGET = "forget"
+    """Nothing; its backoff is reset."""
+    CHECK_LATER = "check later"
+    """As FORGET, and the key is added after a delay: its binding cannot be scheduled yet."""
+    DECIDE_AGAIN = "decide again"
+    """The binding changed after the decision: the key is added at once, after further conflicts with a backoff."""
+    RETRY = "retry"
+    """The key is added after its backoff, or after the delay that was requested."""
+
+
 @dataclass(frozen=True, slots=True)
-class CycleResult:
-    """How a binding cycle ended.
+class AttemptOutcome:
+    """How an attempt to schedule a binding ended.
 
     Attributes:
+        action: What the queue does with the key.
         error: The error that the status reports, or that kept the status from being written; None for a success.
-        retry: Whether the binding has to be scheduled again after a pause.
-        is_outdated: Whether the binding changed after the decision, so that another decision is needed.
-        retry_after: The pause in seconds that the API server or a plugin requested; 0 leaves it to the queue.
+        delay: Seconds, for CHECK_LATER and RETRY: what a plugin or the API server requested. A RETRY with 0 gets its
+            backoff.
     """
 
+    action: Action = Action.FORGET
     error: Exception | None = None
-    retry: bool = False
-    is_outdated: bool = False
-    retry_after: float = 0.0
+    delay: float = 0.0
 
 
-DONE: Final = CycleResult()
+DONE: Final = AttemptOutcome()
 
 
 def ending_of(error: Exception) -> str:

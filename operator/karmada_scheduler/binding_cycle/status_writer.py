@@ -28,7 +28,7 @@ from karmada_scheduler.binding_cycle.conditions import (
     was_kept_by_guard,
 )
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
-from karmada_scheduler.binding_cycle.result import DONE, CycleResult, NotLeadingError
+from karmada_scheduler.binding_cycle.result import DONE, Action, AttemptOutcome, NotLeadingError
 from karmada_scheduler.binding_cycle.writer import BindingWriter
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.core.decision import Decision
@@ -80,7 +80,7 @@ class StatusWriter:
         """Return the time of day in the API's format."""
         return format_time(self._now())
 
-    async def report(self, stored: Binding, report: Report, decision: Decision | None) -> CycleResult:
+    async def report(self, stored: Binding, report: Report, decision: Decision | None) -> AttemptOutcome:
         """Write a report on a binding as it is stored. It raises nothing, except that it can be cancelled.
 
         Args:
@@ -139,7 +139,7 @@ class StatusWriter:
             and not _is_unreported(binding)
         )
 
-    async def observe(self, binding: Binding) -> CycleResult:
+    async def observe(self, binding: Binding) -> AttemptOutcome:
         """Write the observed generation of a binding that needs no scheduling, and its pending report.
 
         It raises nothing, except that it can be cancelled.
@@ -168,7 +168,7 @@ class StatusWriter:
 
     async def _write(
         self, binding: Binding, fields_for: Callable[[Binding], dict[str, Any]], *, low_priority: bool
-    ) -> CycleResult:
+    ) -> AttemptOutcome:
         """Patch the status; retry on conflicts and temporary errors."""
         base = binding
         failure: ApiError | None = None
@@ -182,7 +182,7 @@ class StatusWriter:
                     return DONE
                 await self._writer.patch_status(base, fields_for, low_priority=low_priority)
             except NotLeadingError as error:
-                return CycleResult(error, retry=True)
+                return AttemptOutcome(Action.RETRY, error)
             except ApiError as error:
                 if error.is_object_not_found(base.key.name):
                     return DONE
@@ -193,7 +193,7 @@ class StatusWriter:
                 log.log(logs.V4, "Patch schedule status to %s succeed", binding.key.display)
                 return DONE
         log.error("Failed to patch schedule status %s: %s", binding.key.display, failure)
-        return CycleResult(failure, retry=True)
+        return AttemptOutcome(Action.RETRY, failure)
 
 
 def _is_outdated(generation: int, base: Binding) -> bool:

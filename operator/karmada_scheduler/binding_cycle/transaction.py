@@ -7,7 +7,7 @@ one that no cluster fits, the transaction only writes the result, if there is on
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -17,29 +17,13 @@ from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.binding_points import BindContext
 from karmada_scheduler.framework.diagnosis import FitError, PluginError, SchedulingError
-from karmada_scheduler.framework.result import Result
-from karmada_scheduler.framework.runtime.binding_points import BindingPoints
+from karmada_scheduler.framework.runtime.binding_points import BindingPoints, WaitFor
 from karmada_scheduler.framework.runtime.failure_log import mark_scheduler_error
 from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError
 
 log = logging.getLogger(__name__)
 
 __timeout_shield__ = True
-
-
-class PermitWaiter(Protocol):
-    """Lets one binding wait at Permit."""
-
-    async def wait(self, waits: Mapping[str, Result]) -> Result:
-        """Wait until every plugin has allowed the binding, and return SUCCESS or the refusal.
-
-        Args:
-            waits: The WAIT result of each plugin by name, with its timeout.
-
-        Raises:
-            AbandonedError: The decision is outdated, or the process stops.
-        """
-        ...
 
 
 class ResultWriter(Protocol):
@@ -65,7 +49,6 @@ class BindingTransaction:
         binding: The binding as it was scheduled.
         decision: The decision about it.
         changes_result: Whether the decision changes ``spec.clusters`` or the applied placement.
-        may_observe: Returns whether the generation of the stored binding may count as observed.
     """
 
     def __init__(
@@ -76,12 +59,10 @@ class BindingTransaction:
         plugins: BindingPoints,
         writer: ResultWriter,
         changes_result: bool,
-        may_observe: Callable[[Binding], bool] = lambda _: True,
     ) -> None:
         self.binding = binding
         self.decision = decision
         self.changes_result = changes_result
-        self.may_observe = may_observe
         self._plugins = plugins
         self._writer = writer
         self._context = self._bind_context()
@@ -124,36 +105,36 @@ class BindingTransaction:
                 self._refusal = refusal
         return self._refusal is None
 
-    async def run(self, permit: PermitWaiter) -> TransactionResult:
+    async def run(self, wait: WaitFor) -> TransactionResult:
         """Run Permit, PreBind, Bind and PostBind, and return how the transaction ended.
 
         If it ends before the binding is written, Unreserve runs. Afterwards the binding is bound, and failures of
         plugins are only logged. It raises nothing, except that it can be cancelled.
+
+        Args:
+            wait: Waits at Permit; raises AbandonedError if the decision is outdated, or the process stops.
         """
         if self._refusal is not None:
             return TransactionResult(self.binding, error=self._refusal)
+        context = self._context
         try:
-            if self._context is None:
+            if context is None:
                 return await self._writer.write(self.binding, self.decision)
-            return await self._run_plugins(self._context, permit)
+            binder = await self._bind(context, wait)
+            result = self._patched or await self._result_of_plugin(context, binder)
+            await self._plugins.post_bind(context)
         except (SchedulingError, ApiError, AbandonedError, NotLeadingError) as error:
             return TransactionResult(self.binding, error=error)
+        else:
+            return result
         finally:
             # Both lead back to the transaction, and cyclic garbage is collected rarely (gc_tuning).
             self._context = self._patch_error = None
 
-    async def _run_plugins(self, context: BindContext, permit: PermitWaiter) -> TransactionResult:
-        binder = await self._bind(context, permit)
-        result = self._patched
-        if result is None:
-            result = await self._result_of_plugin(context, binder)
-        await self._plugins.post_bind(context)
-        return result
-
-    async def _bind(self, context: BindContext, permit: PermitWaiter) -> str:
+    async def _bind(self, context: BindContext, wait: WaitFor) -> str:
         """Run Permit, PreBind and Bind; return the name of the binder, for messages."""
         try:
-            await self._plugins.permit(context, permit.wait)
+            await self._plugins.permit(context, wait)
             await self._plugins.pre_bind(context, ensure_leading=self._writer.ensure_leading)
             self._may_be_written = True
             return await self._plugins.bind(context, ensure_leading=self._writer.ensure_leading)

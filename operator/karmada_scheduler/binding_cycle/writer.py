@@ -6,7 +6,8 @@ before with our own change, and enters the cache without enqueueing the binding.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -85,18 +86,18 @@ class BindingWriter:
             ApiError: The API server refused the patch, or did not answer.
             NotLeadingError: Another process may be the leader; nothing was sent.
         """
-
-        async def patch() -> Binding:
-            request = self._client.patch_result(
-                binding.key,
-                resource_version=binding.resource_version,
-                annotations=annotations,
-                clusters=clusters,
-                tasks=tasks,
-            )
-            return _parsed(Binding.from_manifest, await self._counted("spec", request))
-
-        return await self._write(patch, low_priority=False)
+        async with self._slot(low_priority=False):
+            with self._counted("spec"):
+                manifest = await self._client.patch_result(
+                    binding.key,
+                    resource_version=binding.resource_version,
+                    annotations=annotations,
+                    clusters=clusters,
+                    tasks=tasks,
+                )
+            stored = _parsed(Binding.from_manifest, manifest)
+        self._bindings.put_written(stored)
+        return stored
 
     async def patch_status(
         self, binding: Binding, fields_for: Callable[[Binding], dict[str, Any]], *, low_priority: bool
@@ -106,18 +107,17 @@ class BindingWriter:
         ``fields_for`` gets the newest known version of the binding once the write may be sent: other controllers write
         statuses while this one waits. Raises as ``patch_result`` does.
         """
-
-        async def patch() -> Binding:
+        async with self._slot(low_priority=low_priority):
             base = self._newest(binding)
             fields = fields_for(base)
             if not fields:
-                return base
-            request = self._client.patch_status(
-                base.key, resource_version=base.resource_version, status=fields
-            )
-            return _parsed(base.with_status, await self._counted("status", request))
-
-        await self._write(patch, low_priority=low_priority)
+                return
+            with self._counted("status"):
+                manifest = await self._client.patch_status(
+                    base.key, resource_version=base.resource_version, status=fields
+                )
+            stored = _parsed(base.with_status, manifest)
+        self._bindings.put_written(stored)
 
     async def read(self, key: BindingKey) -> Binding:
         """Read a binding again. A change by another client enqueues it, as a watch event does. Raises ApiError."""
@@ -139,21 +139,22 @@ class BindingWriter:
         newer = compare_resource_versions(known.resource_version, binding.resource_version) > 0
         return known if newer else binding
 
-    async def _write(self, patch: Callable[[], Awaitable[Binding]], *, low_priority: bool) -> Binding:
+    @asynccontextmanager
+    async def _slot(self, *, low_priority: bool) -> AsyncIterator[None]:
+        """Wait until a write may be sent; NotLeadingError if another process may be the leader then."""
         async with self._limiter.slot(low_priority=low_priority):
             self.ensure_leading()
-            stored = await patch()
-        self._bindings.put_written(stored)
-        return stored
+            yield
 
-    async def _counted(self, target: str, request: Awaitable[Manifest]) -> Manifest:
+    @contextmanager
+    def _counted(self, target: str) -> Iterator[None]:
+        """Count the response to the request in the block."""
         try:
-            manifest = await request
+            yield
         except ApiError as error:
             self._metrics.api_server.writes.labels(target, str(error.code or "no answer")).inc()
             raise
         self._metrics.api_server.writes.labels(target, "200").inc()
-        return manifest
 
 
 def _parsed(parse: Callable[[Manifest], Binding], answer: Manifest) -> Binding:

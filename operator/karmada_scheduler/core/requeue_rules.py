@@ -1,7 +1,7 @@
 """Which change of an object adds which bindings to the scheduling queue.
 
-Pure functions over values before and after a change. If a change may concern a binding, they add it: a binding that needs no scheduling is classified
-as Avoid and causes no write.
+Pure functions over values before and after a change. They add every binding that a change may concern: one that needs
+no scheduling is classified as Avoid, and causes no write.
 
 Source: karmada v1.18.2 pkg/scheduler/event_handler.go.
 Differs: a changed policy adds its bindings, which repairs what a missed binding event left; the placement is still read

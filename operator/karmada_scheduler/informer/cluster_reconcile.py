@@ -25,7 +25,7 @@ from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.cluster_changes import ClusterChanges
 from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
+from karmada_scheduler.scheduling_queue.queue import SchedulingQueue
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class ClusterReconciler:
         self,
         *,
         bindings: BindingCache,
-        queue: AsyncQueue[BindingKey],
+        queue: SchedulingQueue[BindingKey],
         is_assigned: Callable[[Binding], bool],
         enqueue: Callable[[Binding, str], None],
         metrics: Metrics,

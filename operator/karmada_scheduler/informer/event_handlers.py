@@ -38,7 +38,7 @@ from karmada_scheduler.informer.object_kinds import (
 from karmada_scheduler.informer.relist_diff import RelistDiff
 from karmada_scheduler.informer.requeue import Requeuer
 from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
+from karmada_scheduler.scheduling_queue.queue import SchedulingQueue
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class EventHandlers:
         *,
         bindings: BindingCache,
         clusters: ClusterCache,
-        queue: AsyncQueue[BindingKey],
+        queue: SchedulingQueue[BindingKey],
         scheduler_names: Collection[str],
         metrics: Metrics,
         clock: Callable[[], float],

@@ -10,7 +10,7 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.informer.object_kinds import CLUSTER
-from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
+from karmada_scheduler.scheduling_queue.queue import SchedulingQueue
 
 _KEPT_DELETED: Final = 16
 """Keys of deleted bindings that may stay in the queue of a standby, besides one for each binding."""
@@ -23,7 +23,7 @@ class Requeuer:
         self,
         *,
         bindings: BindingCache,
-        queue: AsyncQueue[BindingKey],
+        queue: SchedulingQueue[BindingKey],
         scheduler_names: Collection[str],
         count: Callable[[str], None],
         listeners: Sequence[Callable[[BindingKey, str], None]] = (),

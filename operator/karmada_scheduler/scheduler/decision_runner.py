@@ -10,13 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.api.workload import WorkloadAnswer
-from karmada_scheduler.cache.assumed import AssumedPlacements
-from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.available_replicas import ReplicaEstimator
 from karmada_scheduler.core.budget import Budget
-from karmada_scheduler.core.classify import Classification
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.reconsider import with_term
 from karmada_scheduler.core.run_sync import BudgetedCoroutine, WaitsError, begin
@@ -24,10 +20,10 @@ from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.session import keep_slot
 from karmada_scheduler.framework.profile.profiles import Profiles
-from karmada_scheduler.framework.runtime.framework import Framework
-from karmada_scheduler.framework.runtime.reconsidering import Proposed
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduler.attempt import Attempt
+from karmada_scheduler.scheduler.request import Request
+from karmada_scheduler.scheduler.state import SchedulerState
 
 
 def new_budget() -> Budget:
@@ -35,29 +31,19 @@ def new_budget() -> Budget:
     return Budget(time.perf_counter, time.thread_time)
 
 
-@dataclass(slots=True)
-class Request:
-    """A binding to decide about.
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """A decision that has to wait: it does I/O, or has exceeded its time slice.
 
     Attributes:
-        binding: The binding as it is now.
-        framework: The plugins of its profile.
-        classification: The kind of scheduling, and the reason.
-        workload: The metadata of its workload; None if no plugin of the profile needs it.
-        event: The event that enqueued the binding, "" if it is not recorded.
-        proposed: The proposal of a Reconsider plugin to try; None for a decision that an event requires.
-        term: The affinity term to begin with instead of the one in the status; "" for that one.
-        unfinished: The decision if it has begun and goes on in a task, because it exceeded its time slice.
+        request: What it is about.
+        begun: The decision if it has begun; None if it begins when it is finished.
+        lock: To be held while it is finished, and until its placement is assumed.
     """
 
-    binding: Binding
-    framework: Framework
-    classification: Classification
-    workload: WorkloadAnswer | None = None
-    event: str = ""
-    proposed: Proposed | None = None
-    term: str = ""
-    unfinished: BudgetedCoroutine[Decision] | None = None
+    request: Request
+    begun: BudgetedCoroutine[Decision] | None
+    lock: AbstractAsyncContextManager[object]
 
 
 class DecisionRunner:
@@ -65,77 +51,74 @@ class DecisionRunner:
 
     def __init__(
         self,
+        state: SchedulerState,
         *,
         algorithm: SchedulingAlgorithm,
-        clusters: ClusterCache,
         profiles: Profiles,
         accurate: AccurateEstimator | None,
-        assumed: AssumedPlacements | None,
         in_flight: Callable[[], Sequence[Binding]],
         metrics: Metrics,
-        new_budget: Callable[[], Budget] = new_budget,
+        new_budget: Callable[[], Budget],
     ) -> None:
         """Set the dependencies of all decisions.
 
         Args:
+            state: The caches.
             algorithm: Decides.
-            clusters: All clusters.
             profiles: The plugins by scheduler name.
             accurate: Requests available replicas from the member clusters; None if that is off.
-            assumed: The assumed placements; None without the gate SchedulingOvercommitProtection.
             in_flight: Returns the bindings that are decided and not written yet.
             metrics: Counts decisions that fell back to the resource summary.
             new_budget: Returns the budget of one decision.
         """
         self._algorithm = algorithm
-        self._clusters = clusters
+        self._clusters = state.clusters
+        self._assumed = state.assumed
         self._profiles = profiles
         self._accurate = accurate
-        self._assumed = assumed
         self._in_flight = in_flight
         self._metrics = metrics
         self._new_budget = new_budget
         self._decision_lock = asyncio.Lock()
         self._long_decision_lock = asyncio.Lock()
 
-    def run_now(self, request: Request) -> Decision | None:
-        """Return the decision about a binding, or None if it has to go on in a task (``run``).
-
-        It continues in a task if it does I/O, or if it exceeds its time slice, so that other bindings are decided
-        meanwhile.
-        """
+    def begin(self, request: Request) -> Decision | Undecided:
+        """Return the decision about a binding; if it has to wait, other bindings are decided until it is finished."""
         framework = request.framework
         if framework.is_async or self._requests_estimates(request.binding) or self._decision_lock.locked():
-            return None
+            return self._undecided(request)
         budget = self._new_budget()
         try:
             decision = begin(self._decide(request, budget), budget)
         except WaitsError:
             framework.mark_async()
-            return None
+            return self._undecided(request)
         if not isinstance(decision, BudgetedCoroutine):
             return decision
         if self._assumed is None:
-            request.unfinished = decision
-        else:
-            # Other decisions may assume placements before it continues, so it starts again under the lock.
-            decision.close()
-        return None
+            return self._undecided(request, decision)
+        # Other decisions may assume placements before it continues, so it begins again under the lock.
+        decision.close()
+        return self._undecided(request)
 
-    def lock_for(self, request: Request) -> AbstractAsyncContextManager[object]:
-        """Return the lock under which ``run`` is to be called, and the placement assumed.
+    def _undecided(self, request: Request, begun: BudgetedCoroutine[Decision] | None = None) -> Undecided:
+        """Return a decision that has to wait, with its lock.
 
         With overcommit protection, each decision depends on the placements that the ones before have assumed. Decisions
         that exceeded their time slice run one at a time, so that all others get every second slice.
         """
+        lock: AbstractAsyncContextManager[object] = nullcontext()
         if self._assumed is not None:
-            return self._decision_lock
-        return nullcontext() if request.unfinished is None else self._long_decision_lock
+            lock = self._decision_lock
+        elif begun is not None:
+            lock = self._long_decision_lock
+        return Undecided(request, begun, lock)
 
-    async def run(self, request: Request, attempt: Attempt) -> Decision:
-        """Return the decision about a binding; call it within ``lock_for``."""
-        if request.unfinished is not None:
-            return await request.unfinished
+    async def finish(self, undecided: Undecided, attempt: Attempt) -> Decision:
+        """Return the decision about a binding; call it within its lock."""
+        if undecided.begun is not None:
+            return await undecided.begun
+        request = undecided.request
         budget = self._new_budget()
         if self._accurate is None:
             return await BudgetedCoroutine(self._decide(request, budget), budget)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.binding_cycle.cycle import BindingCycle
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
-from karmada_scheduler.cache.bindings import BindingCache
-from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.result import Result
-from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduler.attempt import Attempt
+from karmada_scheduler.scheduler.state import SchedulerState
 
 
 class Permit:
@@ -23,19 +20,17 @@ class Permit:
 
     def __init__(
         self,
-        waiting: WaitingBindings,
+        state: SchedulerState,
         *,
         cycle: BindingCycle,
-        bindings: BindingCache,
-        clusters: ClusterCache,
         profiles: Profiles,
         metrics: Metrics,
         clock: Callable[[], float],
     ) -> None:
-        self._waiting = waiting
+        self._waiting = state.waiting
+        self._bindings = state.bindings
+        self._clusters = state.clusters
         self._cycle = cycle
-        self._bindings = bindings
-        self._clusters = clusters
         self._profiles = profiles
         self._metrics = metrics
         self._clock = clock
@@ -43,7 +38,18 @@ class Permit:
     async def wait(
         self, attempt: Attempt, transaction: BindingTransaction, waits: Mapping[str, Result]
     ) -> Result:
-        """Wait as ``transaction.PermitWaiter.wait`` does; the attempt has no slot meanwhile."""
+        """Wait until every plugin has allowed the binding, and return SUCCESS or the refusal.
+
+        The attempt has no slot meanwhile.
+
+        Args:
+            attempt: The attempt.
+            transaction: The decision.
+            waits: The WAIT result of each plugin by name, with its timeout.
+
+        Raises:
+            AbandonedError: The decision is outdated, or the process stops.
+        """
         binding = transaction.binding
         clusters = frozenset(target.name for target in transaction.targets or ())
         timeouts = {plugin: result.timeout for plugin, result in waits.items()}
@@ -81,16 +87,3 @@ class Permit:
 
     def _is_assigned(self, binding: Binding) -> bool:
         return requeue_rules.is_assigned_to(binding, self._profiles.names)
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptPermit:
-    """Waits at Permit for one attempt; implements ``transaction.PermitWaiter``."""
-
-    permit: Permit
-    attempt: Attempt
-    transaction: BindingTransaction
-
-    async def wait(self, waits: Mapping[str, Result]) -> Result:
-        """Wait until every plugin has allowed the binding, and return SUCCESS or the refusal."""
-        return await self.permit.wait(self.attempt, self.transaction, waits)

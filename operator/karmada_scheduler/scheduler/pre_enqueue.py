@@ -9,8 +9,8 @@ from typing import Final
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.framework.diagnosis import PluginError
-from karmada_scheduler.scheduler.decision_runner import Request
-from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
+from karmada_scheduler.scheduler.request import Request
+from karmada_scheduler.scheduling_queue.queue import SchedulingQueue
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ GATED_SECONDS: Final = 300.0
 class PreEnqueueGate:
     """Runs PreEnqueue plugins when a key is taken from the queue."""
 
-    def __init__(self, queue: AsyncQueue[BindingKey], bindings: BindingCache) -> None:
+    def __init__(self, queue: SchedulingQueue[BindingKey], bindings: BindingCache) -> None:
         self._queue = queue
         self._bindings = bindings
         self._gated: set[BindingKey] = set()

@@ -23,8 +23,8 @@ from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.reconsidering import Proposed
 from karmada_scheduler.metrics.plugins import PluginMetrics
-from karmada_scheduler.scheduler.decision_runner import Request
-from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
+from karmada_scheduler.scheduler.request import Request
+from karmada_scheduler.scheduling_queue.queue import SchedulingQueue
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Reconsiderations:
         self,
         *,
         bindings: BindingCache,
-        queue: AsyncQueue[BindingKey],
+        queue: SchedulingQueue[BindingKey],
         profiles: Profiles,
         metrics: PluginMetrics,
         clock: Callable[[], float],
@@ -103,12 +103,14 @@ class Reconsiderations:
         self._changed_clusters[present.name] = before, new
         self._cluster_changed.set()
 
-    def request(self, request: Request, terminating: Container[str]) -> Request | None:
+    def proposal(self, request: Request, terminating: Container[str]) -> Request | None:
         """Return the request for the proposal about a binding that was taken from the queue.
 
         None if it was not enqueued for a proposal, has none any more, or has to be decided anyway. Plugins are asked in
         any case, so that they see bindings that are not settled any more.
         """
+        if not request.framework.reconsider.is_used:
+            return None
         binding = request.binding
         proposed = self._proposal_about(binding, request.framework)
         is_due = binding.key in self._due
@@ -128,20 +130,22 @@ class Reconsiderations:
             classification=Classification(ScheduleType.RECONCILE, reason, RECONCILE_SCHEDULE),
         )
 
-    def set_start_term(self, request: Request) -> None:
-        """Let the decision about a binding begin with another affinity term than the status has, if a plugin wants it."""
-        binding = request.binding
+    def with_start_term(self, request: Request) -> Request:
+        """Return a request that begins with another affinity term than the status has, if a plugin wants that."""
+        if not request.framework.reconsider.is_used:
+            return request
+        binding, classification = request.binding, request.classification
         try:
             name = request.framework.reconsider.start_term(binding)
         except PluginError as error:
             log.error("%s is decided with the affinity term of its status: %s", binding.key.display, error)  # noqa: TRY400
-            return
+            return request
         if not name:
-            return
-        request.term = name
-        if request.classification.type is ScheduleType.AVOID:
+            return request
+        if classification.type is ScheduleType.AVOID:
             reason = f"Start to schedule {binding.key.display} with its affinity term {name}"
-            request.classification = Classification(ScheduleType.RECONCILE, reason, RECONCILE_SCHEDULE)
+            classification = Classification(ScheduleType.RECONCILE, reason, RECONCILE_SCHEDULE)
+        return replace(request, term=name, classification=classification)
 
     def tried(self, binding: Binding, decision: Decision) -> bool:
         """Count what became of a proposal, and return whether it is to be written."""

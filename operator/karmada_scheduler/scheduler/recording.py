@@ -10,7 +10,7 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.records.record import UNCHANGED, WRITTEN
 from karmada_scheduler.records.recorder import Recorder
 from karmada_scheduler.scheduler.attempt import Attempt
-from karmada_scheduler.scheduler.decision_runner import Request
+from karmada_scheduler.scheduler.request import Request
 
 
 class Recording:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
+from karmada_scheduler.binding_cycle.result import AttemptOutcome
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduler.attempt import Attempt
-from karmada_scheduler.scheduler.retry import Outcome, Requeuer, failed
+from karmada_scheduler.scheduler.retry import Requeuer, failed
 
 log = logging.getLogger(__name__)
 
@@ -20,20 +22,30 @@ class AttemptTasks:
     def __init__(self, requeuer: Requeuer, metrics: Metrics) -> None:
         self._requeuer = requeuer
         self._metrics = metrics
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[AttemptOutcome]] = set()
 
-    def finish(self, attempt: Attempt, outcome: Outcome) -> None:
+    def finish(self, attempt: Attempt, outcome: AttemptOutcome) -> None:
         """End an attempt, unless it ended with its result, and return its key to the queue."""
         if not attempt.has_ended:
             attempt.end()
         self._requeuer.finish(attempt.key, outcome)
 
-    def start(self, attempt: Attempt, work: Coroutine[Any, Any, Outcome]) -> None:
+    def start(self, attempt: Attempt, work: Coroutine[Any, Any, AttemptOutcome]) -> None:
         """Start a task for the rest of an attempt; the attempt is finished with the outcome of the task."""
         self._metrics.scheduling.in_flight.inc()
-        task = asyncio.create_task(self._run(attempt, work), name=f"bind {attempt.key}")
+        task = asyncio.create_task(work, name=f"bind {attempt.key}")
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(partial(self._finish_task, attempt))
+
+    def _finish_task(self, attempt: Attempt, task: asyncio.Task[AttemptOutcome]) -> None:
+        self._tasks.discard(task)
+        self._metrics.scheduling.in_flight.dec()
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            log.error("Cannot write the decision about %s", attempt.key.display, exc_info=error)
+            self.finish(attempt, failed(error))
+        else:
+            self.finish(attempt, failed(None) if task.cancelled() or error else task.result())
 
     async def drain(self, *, timeout: float) -> None:
         """Wait for all tasks; cancel those that are left after ``timeout`` seconds."""
@@ -44,14 +56,3 @@ class AttemptTasks:
             task.cancel()
         if left:
             log.warning("Writes were still under way at the stop", extra={"count": len(left)})
-
-    async def _run(self, attempt: Attempt, work: Coroutine[Any, Any, Outcome]) -> None:
-        outcome = failed(None)
-        try:
-            outcome = await work
-        except Exception as error:
-            log.exception("Cannot write the decision about %s", attempt.key.display)
-            outcome = failed(error)
-        finally:
-            self._metrics.scheduling.in_flight.dec()
-            self.finish(attempt, outcome)

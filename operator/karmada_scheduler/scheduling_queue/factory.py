@@ -9,8 +9,8 @@ from karmada_scheduler.config.options import Options
 from karmada_scheduler.framework.binding_points import QueueSortPlugin
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduling_queue.async_queue import Queue
 from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
+from karmada_scheduler.scheduling_queue.queue import SchedulingQueue
 from karmada_scheduler.scheduling_queue.queue_sort import sort_key_of
 from karmada_scheduler.scheduling_queue.rate_limit import Clock
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
@@ -24,7 +24,7 @@ def make_queue(
     caller: PluginCaller,
     metrics: Metrics,
     clock: Clock,
-) -> Queue[BindingKey]:
+) -> SchedulingQueue[BindingKey]:
     """Return the priority queue if the gate PriorityBasedScheduling or a plugin requires it, else the work queue.
 
     Args:

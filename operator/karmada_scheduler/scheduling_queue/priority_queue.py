@@ -22,21 +22,22 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic
 
-from karmada_scheduler.scheduling_queue.work_queue import (
+from karmada_scheduler.scheduling_queue.queue import (
     ABSENT,
     ACTIVE,
     BACKOFF,
     MOST_COUNTED,
     PROCESSING,
     UNSCHEDULABLE,
+    Key,
     KeyState,
+    SchedulingQueue,
 )
 
-Key = TypeVar("Key", bound=Hashable)
 SortKey = Callable[[Key, int, float], Any]
 """Returns the sort key of a key, from its priority and the time at which it became due; the smallest comes first."""
 
@@ -78,8 +79,8 @@ class _Item(Generic[Key]):
         return min(INITIAL_BACKOFF * 2.0 ** min(self.attempts - 1, 30), MAX_BACKOFF)
 
 
-class PrioritySchedulingQueue(Generic[Key]):
-    """Keys of bindings by priority; the same operations as ``WorkQueue``."""
+class PrioritySchedulingQueue(SchedulingQueue[Key]):
+    """Keys of bindings by priority."""
 
     def __init__(self, *, clock: Callable[[], float], sort_key: SortKey[Key] | None = None) -> None:
         """Start empty, ordered by ``sort_key``.
@@ -87,6 +88,7 @@ class PrioritySchedulingQueue(Generic[Key]):
         By default, higher priorities come first, and equal ones in the order of arrival. ``clock`` returns seconds
         and never runs backwards.
         """
+        super().__init__()
         self._clock = clock
         self._sort_key = sort_key or _by_priority
         self._started = clock()
@@ -202,6 +204,7 @@ class PrioritySchedulingQueue(Generic[Key]):
         if item is None or key in self._requeue:
             return
         (self._unschedulable if unschedulable else self._backoff)[key] = item
+        self._changed.set()
 
     def add_after(self, key: Key, delay: float) -> None:
         """Move a key to backoff for ``delay`` seconds, or for its own backoff if that is longer."""
@@ -220,7 +223,7 @@ class PrioritySchedulingQueue(Generic[Key]):
         if item is not None and priority is not None:
             self._activate(_Item(key, priority, self._clock(), item.attempts))
 
-    def retain(self, is_kept: Callable[[Key], bool]) -> None:
+    def _retain(self, is_kept: Callable[[Key], bool]) -> None:
         """Drop the due keys for which ``is_kept`` is false."""
         self._items = {key: item for key, item in self._items.items() if is_kept(key)}
         self._drop_outdated()
@@ -252,6 +255,7 @@ class PrioritySchedulingQueue(Generic[Key]):
     def _push(self, item: _Item[Key]) -> None:
         sort_key = self._sort_key(item.key, item.priority, item.since)
         heapq.heappush(self._active, (sort_key, next(self._sequence), item.key, item.priority, item.since))
+        self._changed.set()
 
     def _flush(self) -> None:
         now = self._clock()

@@ -5,7 +5,7 @@ becomes due when it is ``done``. A failed key is added after a delay that double
 such retries share one token bucket. An event adds a failed key at once; its delayed add then finds the key queued, or
 comes later and finds nothing to do, as upstream.
 
-The queue never waits and has no clock of its own; ``AsyncQueue`` waits on the event loop.
+The queue has no clock of its own.
 
 Source: k8s.io/client-go 0.35.3 util/workqueue (queue.go, delaying_queue.go, default_rate_limiters.go), as set up by
 karmada v1.18.2 pkg/scheduler/scheduler.go.
@@ -16,42 +16,21 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Callable, Hashable
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Final, Protocol
 
 from karmada_scheduler.config.options import RetryLimits
+from karmada_scheduler.scheduling_queue.queue import (
+    ABSENT,
+    ACTIVE,
+    BACKOFF,
+    MOST_COUNTED,
+    PROCESSING,
+    Key,
+    KeyState,
+    SchedulingQueue,
+)
 from karmada_scheduler.scheduling_queue.rate_limit import Clock, TokenBucket
-
-Key = TypeVar("Key", bound=Hashable)
-
-
-ACTIVE: Final = "active"
-BACKOFF: Final = "backoff"
-PROCESSING: Final = "processing"
-UNSCHEDULABLE: Final = "unschedulable"
-
-
-class KeyState(NamedTuple):
-    """Where a key is.
-
-    Attributes:
-        state: ``active`` (due), ``processing``, ``backoff`` or ``unschedulable``; "" if it is not in the queue.
-        due_in: The seconds until it is due, of the last two.
-        before: How many keys come first, if it is active; None if that is not known.
-        waited: For how many seconds it has been active.
-        priority: Its priority, in a queue that has some.
-    """
-
-    state: str
-    due_in: float | None = None
-    before: int | None = None
-    waited: float | None = None
-    priority: int | None = None
-
-
-ABSENT: Final = KeyState("")
-MOST_COUNTED: Final = 20_000
-"""Due keys up to which the keys before one are counted, which takes some milliseconds."""
 
 
 class QueueObserver(Protocol):
@@ -89,10 +68,11 @@ class _NoObserver:
 _NO_OBSERVER: Final = _NoObserver()
 
 
-class WorkQueue(Generic[Key]):
+class WorkQueue(SchedulingQueue[Key]):
     """Keys of bindings in the order in which they became due."""
 
     def __init__(self, *, limits: RetryLimits, clock: Clock, observer: QueueObserver = _NO_OBSERVER) -> None:
+        super().__init__()
         self._limits: Final = limits
         self._observer: Final = observer
         self._clock = clock
@@ -160,7 +140,11 @@ class WorkQueue(Generic[Key]):
         self._observer.added()
         self._dirty.add(key)
         if key not in self._processing:
-            self._queue.append((key, self._clock()))
+            self._append(key)
+
+    def _append(self, key: Key) -> None:
+        self._queue.append((key, self._clock()))
+        self._changed.set()
 
     def add_after(self, key: Key, delay: float) -> None:
         """Append a key after ``delay`` seconds; of two delays of one key the earlier end counts."""
@@ -173,6 +157,7 @@ class WorkQueue(Generic[Key]):
             return
         self._ready_at[key] = ready_at
         heapq.heappush(self._delayed, (ready_at, next(self._sequence), key))
+        self._changed.set()
 
     def add_rate_limited(self, key: Key, *, unschedulable: bool = False) -> float:  # noqa: ARG002
         """Append a failed key after its backoff; return the backoff in seconds."""
@@ -209,13 +194,12 @@ class WorkQueue(Generic[Key]):
     def done(self, key: Key) -> None:
         """Mark a key that was taken as processed; it becomes due again if it was added meanwhile."""
         started = self._processing.pop(key, None)
-        now = self._clock()
         if started is not None:
-            self._observer.finished(now - started)
+            self._observer.finished(self._clock() - started)
         if key in self._dirty:
-            self._queue.append((key, now))
+            self._append(key)
 
-    def retain(self, is_kept: Callable[[Key], bool]) -> None:
+    def _retain(self, is_kept: Callable[[Key], bool]) -> None:
         """Drop the due keys for which ``is_kept`` is false."""
         dropped = {key for key, _ in self._queue if not is_kept(key)}
         if dropped:

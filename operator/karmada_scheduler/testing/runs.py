@@ -203,7 +203,7 @@ async def _run(
         return Run(decision, stored, decision.error, recorder.calls)
     transaction.reserve()
     try:
-        result = await transaction.run(_Permit(handle, binding, then))
+        result = await transaction.run(_Permit(handle, binding, then).wait)
     except Exception as error:  # noqa: BLE001 (a test may let the write fail with any exception)
         return Run(decision, binding, error, recorder.calls)
     return Run(decision, result.stored, result.error or decision.error, recorder.calls)

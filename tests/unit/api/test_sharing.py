@@ -6,7 +6,7 @@ import orjson
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
-from tools.bench import replay_objects
+from tools.bench import recorded_fleet
 from tools.bench.recording import Sizes
 
 SIZES = Sizes(bindings=2_000, clusters=300)
@@ -18,7 +18,7 @@ def _parsed_again(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bindings() -> list[Binding]:
-    found = replay_objects.bindings("ResourceBinding", SIZES)
+    found = recorded_fleet.bindings("ResourceBinding", SIZES)
     return [Binding.from_manifest(_parsed_again(each)) for each in found]
 
 
@@ -40,7 +40,7 @@ def test_bindings_share_namespaces_cluster_names_and_conditions() -> None:
 
 
 def test_unique_values_are_not_interned() -> None:
-    manifest = next(iter(replay_objects.bindings("ResourceBinding", SIZES)))
+    manifest = next(iter(recorded_fleet.bindings("ResourceBinding", SIZES)))
     binding = Binding.from_manifest(manifest)
     assert binding.labels == manifest["metadata"]["labels"]
     assert binding.annotations == manifest["metadata"]["annotations"]
@@ -48,7 +48,7 @@ def test_unique_values_are_not_interned() -> None:
 
 
 def test_clusters_share_kinds_and_models_and_parse_them_once() -> None:
-    manifests = [_parsed_again(each) for each in replay_objects.clusters(SIZES)]
+    manifests = [_parsed_again(each) for each in recorded_fleet.clusters(SIZES)]
     clusters = [Cluster.from_manifest(each) for each in manifests]
     assert len(clusters[0].api_kinds) == len(set(clusters[0].api_kinds)) > 50
     assert len({id(cluster.api_kinds) for cluster in clusters}) == 1

@@ -16,7 +16,7 @@ from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.binding_cycle.cycle import BindingCycle
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
-from karmada_scheduler.binding_cycle.result import DONE, CycleResult, NotLeadingError
+from karmada_scheduler.binding_cycle.result import DONE, Action, AttemptOutcome, NotLeadingError
 from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
 from karmada_scheduler.binding_cycle.writer import BindingWriter
 from karmada_scheduler.cache.bindings import BindingCache
@@ -31,7 +31,7 @@ from tests.unit.fakes import CONFLICT, FakeApiServer
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 PLACEMENT = '{"clusterAffinity":{"clusterNames":["m1","m2"]}}'
-NO_PLUGINS = framework().binding
+NO_PLUGINS = framework()
 
 
 class FakeRecorder:
@@ -90,16 +90,16 @@ class CycleHarness:
         *,
         binding: Binding | None = None,
         on_stored: Callable[[], object] = lambda: None,
-    ) -> CycleResult:
+    ) -> AttemptOutcome:
         """Write a decision and report it; call ``on_stored`` in between if a result was written."""
         transaction = self.cycle.begin(binding or self.binding, decision, NO_PLUGINS)
         assert transaction is not None
         assert transaction.reserve()
         self.cycle.record_failed_terms(transaction.binding, decision)
-        result = await transaction.run(self)
+        result = await transaction.run(self.wait)
         if result.was_written:
             on_stored()
-        return await self.cycle.report(transaction, result)
+        return await self.cycle.report(transaction, result, NO_PLUGINS)
 
     def needs_transaction(self, decision: Decision) -> bool:
         return self.cycle.begin(self.binding, decision, NO_PLUGINS) is not None
@@ -403,7 +403,7 @@ async def test_a_binding_that_no_cluster_fits_loses_its_clusters_and_is_not_retr
     assert harness.condition["reason"] == "NoClusterFit"
     assert harness.condition["lastTransitionTime"] == "2026-01-02T03:04:05Z"
     assert harness.stored["status"]["schedulerObservedGeneration"] == 3
-    assert not outcome.retry
+    assert outcome.action is Action.FORGET
     assert harness.recorder.events == [
         ("Warning", "ScheduleBindingFailed", "0/3 clusters are available: no cluster exists.")
     ]
@@ -415,7 +415,7 @@ async def test_a_binding_whose_replicas_do_not_fit_keeps_its_clusters_and_is_ret
     outcome = await harness.bind(Decision(harness.binding.key, error=error))
     assert harness.wrote == ["status"]
     assert harness.condition["reason"] == "Unschedulable"
-    assert outcome.retry
+    assert outcome.action is Action.RETRY
 
 
 async def test_clusters_of_an_earlier_pass_are_recorded_although_a_later_pass_failed() -> None:
@@ -432,7 +432,7 @@ async def test_clusters_of_an_earlier_pass_are_recorded_although_a_later_pass_fa
     assert status["schedulerObservingAffinityName"] == "backup"
     assert status["lastScheduledTime"] == "2026-01-02T03:04:05Z"
     assert status["schedulerObservedGeneration"] == 3
-    assert outcome.retry
+    assert outcome.action is Action.RETRY
 
 
 async def test_a_failure_that_the_status_already_reports_is_not_written_again() -> None:
@@ -468,7 +468,7 @@ async def test_a_binding_that_changed_after_the_decision_is_read_and_decided_aga
 ) -> None:
     harness.change(replicas=9)
     outcome = await harness.bind(harness.decision(("m1", 2)))
-    assert outcome.is_outdated
+    assert outcome.action is Action.DECIDE_AGAIN
     assert harness.wrote == []
     assert [manifest["spec"]["replicas"] for manifest in harness.read] == [9]
     assert harness.recorder.events == []
@@ -561,7 +561,7 @@ class TestUnknownFields:
         harness = CycleHarness(self.manifest())
         harness.change(clusters=[{"name": "m1", "replicas": 2, "components": self.components(9)}])
         outcome = await harness.bind(harness.decision(("m1", 2), ("m4", 2)))
-        assert outcome.is_outdated, "the binding was overwritten"
+        assert outcome.action is Action.DECIDE_AGAIN, "the binding was overwritten"
         known = Binding.from_manifest(harness.read[-1])
         await harness.bind(harness.decision(("m1", 2), ("m4", 2)), binding=known)
         assert harness.stored["spec"]["clusters"] == [
@@ -615,7 +615,7 @@ async def test_a_refusal_by_a_quota_is_reported_and_retried_and_keeps_the_cluste
     text = 'admission webhook "resourcebinding.karmada.io" denied the request: quota'
     harness.server.failures["spec"] = [ApiError(text, code=403, reason="QuotaExceeded")]
     outcome = await harness.bind(harness.decision(("m1", 2)))
-    assert outcome.retry
+    assert outcome.action is Action.RETRY
     assert harness.wrote == ["status"]
     assert harness.condition["reason"] == "QuotaExceeded"
     assert harness.condition["message"] == text
@@ -628,7 +628,7 @@ async def test_the_condition_reports_both_errors_if_no_cluster_fits_and_the_writ
     outcome = await harness.bind(harness.decision(error=FitError(0, Diagnosis())))
     assert harness.condition["reason"] == "NoClusterFit"
     assert harness.condition["message"] == "[0/0 clusters are available: no cluster exists., not allowed]"
-    assert outcome.retry
+    assert outcome.action is Action.RETRY
 
 
 @pytest.mark.parametrize(
@@ -644,7 +644,7 @@ async def test_a_temporary_write_error_is_retried_without_an_event(
 ) -> None:
     harness.server.failures["spec"] = [failure]
     outcome = await harness.bind(harness.decision(("m1", 2)))
-    assert (outcome.retry, outcome.retry_after) == (True, pause)
+    assert (outcome.action, outcome.delay) == (Action.RETRY, pause)
     assert harness.wrote == []
     assert harness.recorder.events == []
 
@@ -668,7 +668,7 @@ async def test_only_an_error_that_names_the_binding_as_deleted_ends_its_retries(
     if at == "get":
         harness.server.failures["spec"] = [CONFLICT]
     outcome = await harness.bind(harness.decision(("m1", 2)))
-    assert outcome == DONE if given_up else outcome.retry
+    assert outcome == DONE if given_up else outcome.action is Action.RETRY
 
 
 async def test_a_write_into_a_terminating_namespace_is_retried(harness: CycleHarness) -> None:
@@ -676,7 +676,7 @@ async def test_a_write_into_a_terminating_namespace_is_retried(harness: CycleHar
         ApiError("terminating", code=403, reason="Forbidden", causes=("NamespaceTerminating",))
     ]
     outcome = await harness.bind(harness.decision(("m1", 2)))
-    assert outcome.retry
+    assert outcome.action is Action.RETRY
     assert harness.recorder.events == []
 
 
@@ -689,7 +689,7 @@ async def test_a_process_that_may_not_be_the_leader_writes_nothing_and_retries(
         await harness.cycle.observe(harness.binding),
     ):
         assert isinstance(outcome.error, NotLeadingError)
-        assert outcome.retry
+        assert outcome.action is Action.RETRY
     assert harness.wrote == []
 
 
@@ -697,7 +697,7 @@ async def test_a_binding_that_is_read_with_a_lower_version_is_a_rollback() -> No
     harness = CycleHarness(manifests.binding(version=990))
     harness.stored = manifests.binding(version=750)
     outcome = await harness.bind(harness.decision(("m1", 2)))
-    assert outcome.is_outdated
+    assert outcome.action is Action.DECIDE_AGAIN
     assert harness.rollbacks == 1
 
 
@@ -712,7 +712,7 @@ async def test_a_newer_version_from_the_watch_during_a_read_is_no_rollback() -> 
 async def test_a_requested_delay_is_limited_to_30_seconds(harness: CycleHarness) -> None:
     harness.server.failures["spec"] = [ApiError("later", code=503, retry_after=1e9)]
     outcome = await harness.bind(harness.decision(("m1", 2)))
-    assert outcome.retry_after == 30.0
+    assert outcome.delay == 30.0
 
 
 @pytest.mark.parametrize(
@@ -729,7 +729,7 @@ async def test_a_result_is_written_to_a_newer_version_only_if_it_has_the_same_sp
     harness.stored = newest
     harness.cache.put(Binding.from_manifest(newest))
     result = await harness.bind(harness.decision(("m1", 2)))
-    assert result.is_outdated == bool(spec)
+    assert (result.action is Action.DECIDE_AGAIN) == bool(spec)
     assert harness.wrote == ([] if spec else ["spec", "status"])
 
 
@@ -752,7 +752,7 @@ async def test_a_status_that_changed_since_the_decision_does_not_count_as_a_writ
 async def test_a_status_that_could_not_be_written_is_written_later(harness: CycleHarness) -> None:
     harness.server.failures["status"] = [ApiError("cannot reach it") for _ in range(8)]
     outcome = await harness.bind(harness.decision(("m1", 2)))
-    assert outcome.retry
+    assert outcome.action is Action.RETRY
     assert harness.wrote == ["spec"]
 
     written = Binding.from_manifest(harness.stored)
@@ -776,7 +776,7 @@ class TestReportsOnResultsOfUnknownFate:
         harness = self.without_replicas()
         harness.server.torn = [self.TORN]
         outcome = await harness.bind(harness.decision(error=FitError(3, Diagnosis())))
-        assert outcome.retry
+        assert outcome.action is Action.RETRY
         assert harness.wrote == ["spec"]
 
         stored = Binding.from_manifest(harness.stored)
@@ -820,7 +820,7 @@ class TestReportsOnResultsOfUnknownFate:
         decision = harness.decision(error=FitError(3, Diagnosis()))
         await harness.bind(decision)
         outcome = await harness.bind(decision)
-        assert outcome.is_outdated
+        assert outcome.action is Action.DECIDE_AGAIN
         await harness.cycle.observe(Binding.from_manifest(harness.stored))
         assert harness.condition["reason"] == "NoClusterFit"
 
@@ -838,7 +838,7 @@ async def test_a_failure_whose_status_could_not_be_written_is_written_later() ->
     harness = CycleHarness(scheduled_manifest())
     harness.server.failures["status"] = [ApiError("cannot reach it") for _ in range(8)]
     outcome = await harness.bind(harness.decision(error=FitError(3, Diagnosis())))
-    assert outcome.retry
+    assert outcome.action is Action.RETRY
     await harness.cycle.observe(Binding.from_manifest(harness.stored))
     assert harness.condition["reason"] == "NoClusterFit"
 

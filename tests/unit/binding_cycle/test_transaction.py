@@ -78,7 +78,7 @@ class TransactionHarness:
 
     async def run(self) -> TransactionResult:
         self.transaction.reserve()
-        return await self.transaction.run(self)
+        return await self.transaction.run(self.wait)
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ async def test_after_a_refused_reserve_nothing_is_planned_and_only_the_refusal_i
     harness = TransactionHarness(plugin("P", reserve=lambda _: NO, unreserve=lambda _: None))
     assert not harness.transaction.reserve()
     assert harness.transaction.targets is None
-    result = await harness.transaction.run(harness)
+    result = await harness.transaction.run(harness.wait)
     assert (str(result.error), result.was_written) == ("not today", False)
     assert harness.writer.writes == []
     assert harness.calls == ["reserve", "unreserve"]

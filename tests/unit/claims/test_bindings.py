@@ -9,8 +9,8 @@ import pytest
 from karmada_advisor.claims import (
     DetectorOptions,
     PolicyDeleted,
-    Reason,
     TemplateDeleted,
+    UnclaimedReason,
     Waits,
     read_template,
     template_of,
@@ -177,7 +177,7 @@ def test_a_deleted_template_takes_its_binding_with_it() -> None:
     shop = Cluster()
     result = shop.apply(policy("own"), deployment())
     result = shop.change(TemplateDeleted(only(result).template))
-    assert (only(result).reason, only(result).binding_after) == (Reason.DELETED, None)
+    assert (only(result).reason, only(result).binding_after) == (UnclaimedReason.DELETED, None)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_a_name_is_enough_to_release_a_template_known_by_its_binding() -> None:
     result = only(
         claim([template_of(before)], [own], [before], events=[PolicyWritten(policy("own", by_name("api")))])
     )
-    assert result.reason is Reason.RELEASED_BY_EDIT
+    assert result.reason is UnclaimedReason.RELEASED_BY_EDIT
 
 
 def test_requirements_that_are_equal_but_written_in_another_way_are_no_change() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karmada_advisor.claims import Claims, Reason
+from karmada_advisor.claims import Claims, UnclaimedReason
 from karmada_scheduler.api.policy import PolicyKey
 from tests.unit.claims.objects import (
     Cluster,
@@ -27,7 +27,11 @@ def test_the_higher_priority_claims_a_new_template() -> None:
     shop = Cluster()
     shop.apply(policy("low", priority=1), policy("high", priority=2))
     result = shop.apply(WEB)
-    assert (claimed_by(result), goes_to(result), only(result).reason) == ("high", "high", Reason.MATCHED)
+    assert (claimed_by(result), goes_to(result), only(result).reason) == (
+        "high",
+        "high",
+        UnclaimedReason.MATCHED,
+    )
 
 
 def test_a_higher_priority_goes_before_a_better_match() -> None:
@@ -86,7 +90,7 @@ def test_a_policy_of_another_namespace_claims_nothing() -> None:
     other = policy("own", {"apiVersion": "apps/v1", "kind": "Deployment"})
     other["metadata"]["namespace"] = "other"
     shop.apply(other)
-    assert only(shop.apply(WEB)).reason is Reason.NOT_MATCHED
+    assert only(shop.apply(WEB)).reason is UnclaimedReason.NOT_MATCHED
 
 
 def test_a_cluster_scoped_template_is_claimed_by_cluster_wide_policies_only() -> None:
@@ -112,14 +116,14 @@ def test_reserved_and_skipped_namespaces_are_not_propagated(namespace: str) -> N
     web["metadata"]["namespace"] = namespace
     shop.apply(cluster_policy("everywhere", {"apiVersion": "apps/v1", "kind": "Deployment"}))
     result = only(shop.apply(web))
-    assert (result.policy_after, result.reason, result.binding_after) == (None, Reason.SKIPPED, None)
+    assert (result.policy_after, result.reason, result.binding_after) == (None, UnclaimedReason.SKIPPED, None)
 
 
 def test_a_template_of_another_controller_is_not_claimed() -> None:
     shop = Cluster()
     shop.apply(policy("own"))
     result = shop.apply(deployment(labels={"resourcetemplate.karmada.io/claimed-by": "MultiClusterService"}))
-    assert (claimed_by(result), only(result).reason) == (None, Reason.OTHER_CONTROLLER)
+    assert (claimed_by(result), only(result).reason) == (None, UnclaimedReason.OTHER_CONTROLLER)
 
 
 def test_templates_with_equal_labels_are_claimed_alike_but_by_policies_with_a_name() -> None:

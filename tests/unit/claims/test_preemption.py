@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karmada_advisor.claims import DetectorOptions, Reason, Waits
+from karmada_advisor.claims import DetectorOptions, UnclaimedReason, Waits
 from tests.unit.claims.objects import (
     PREEMPTION,
     Cluster,
@@ -26,7 +26,7 @@ def test_a_higher_priority_with_preemption_takes_a_claimed_template() -> None:
     assert (claimed_by(result), goes_to(result), only(result).reason) == (
         "second",
         "second",
-        Reason.PREEMPTED,
+        UnclaimedReason.PREEMPTED,
     )
     assert only(result).claim_after.id == "id-second"
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_advisor.sources import objects, process
+from karmada_advisor.sources import live, process
 from karmada_advisor.sources.live import ControlPlane, LiveContents
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
@@ -44,7 +44,7 @@ def plane(monkeypatch: pytest.MonkeyPatch) -> LiveContents:
         reads.append(plane)
         return contents
 
-    monkeypatch.setattr(objects, "read_live", read)
+    monkeypatch.setattr(live, "read_live", read)
     return contents
 
 

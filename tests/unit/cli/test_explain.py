@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_advisor.sources import objects
+from karmada_advisor.sources import live
 from karmada_advisor.sources.bindings import NoSuchBindingError
 from karmada_advisor.sources.live import ControlPlane, LiveContents, LiveError
 from karmada_scheduler import command
@@ -305,8 +305,8 @@ class Plane:
         self.read_all = False
         self.asked: list[tuple[ControlPlane, Sequence[BindingKey]]] = []
         self.others: list[BindingBuilder] = []
-        monkeypatch.setattr(objects, "read_live", self._read)
-        monkeypatch.setattr(objects, "read_bindings", self._read_bindings)
+        monkeypatch.setattr(live, "read_live", self._read)
+        monkeypatch.setattr(live, "read_bindings", self._read_bindings)
 
     def _read_bindings(self, plane: ControlPlane, **_: Any) -> LiveContents:
         if self.error is not None:
@@ -411,7 +411,7 @@ def test_other_bindings_that_may_not_be_read_are_a_warning(
     def refuse(_: ControlPlane, **__: Any) -> LiveContents:
         raise LiveError("resourcebindings is forbidden")
 
-    monkeypatch.setattr(objects, "read_bindings", refuse)
+    monkeypatch.setattr(live, "read_bindings", refuse)
 
     assert command.main(["explain", "web-deployment"]) == 0
 

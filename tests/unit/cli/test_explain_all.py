@@ -12,8 +12,9 @@ import yaml
 
 from karmada_advisor.cli.explain_watch import PAUSE_SECONDS, watched
 from karmada_advisor.explain.model import BindingHead, Explanation, Provenance, Tense
+from karmada_advisor.explain.overview import ExplanationSummary
 from karmada_advisor.state.model import BindingState, Placed, StateName, Target
-from karmada_advisor.views.schema import summary_schema
+from karmada_advisor.views.schema import document_schema
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, binding
 from tests.explain.fleet import failed_billing, fleet, placed_checkout
@@ -64,11 +65,13 @@ def test_a_namespace_a_policy_or_a_cluster_narrows_the_list(
 
     fields = json.loads(capsys.readouterr().out)
     assert (fields["kind"], fields["total"]) == ("ExplanationSummary", total)
-    assert list(problems(fields, summary_schema(), summary_schema())) == []
+    assert (
+        list(problems(fields, document_schema(ExplanationSummary), document_schema(ExplanationSummary))) == []
+    )
 
 
 def test_the_schema_in_the_repository_is_that_of_the_model() -> None:
-    assert json.loads(SCHEMA.read_text()) == summary_schema()
+    assert json.loads(SCHEMA.read_text()) == document_schema(ExplanationSummary)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from karmada_advisor.sources import objects
+from karmada_advisor.sources import live
 from karmada_advisor.sources.live import LiveContents
 from karmada_scheduler.command import main
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
@@ -302,7 +302,7 @@ def no_lists(monkeypatch: pytest.MonkeyPatch) -> None:
         bindings=[billing().manifest()],
         unlisted=["resourcebindings is forbidden"],
     )
-    monkeypatch.setattr(objects, "read_live", lambda *_, **__: contents)
+    monkeypatch.setattr(live, "read_live", lambda *_, **__: contents)
 
 
 @pytest.mark.usefixtures("no_lists")

@@ -10,28 +10,21 @@ from typing import Any
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import WorkloadAnswer
-from karmada_scheduler.binding_cycle.cycle import BindingCycle
+from karmada_scheduler.app.wiring import Wiring
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
 from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
-from karmada_scheduler.binding_cycle.writer import BindingWriter
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import Options, RetryLimits
 from karmada_scheduler.core.available_replicas import LocalEstimator
-from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.framework import Handle
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
-from karmada_scheduler.informer.event_handlers import EventHandlers
-from karmada_scheduler.informer.listeners import Listeners, PermitListener
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.plugin_loader.handle import HandleBackend, PluginHandle
 from karmada_scheduler.records.recorder import Recorder
-from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
-from karmada_scheduler.scheduler.reconsideration import Reconsiderations
-from karmada_scheduler.scheduler.scheduler import Scheduler
-from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
+from karmada_scheduler.scheduler.state import SchedulerState
 from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import cluster
@@ -61,52 +54,29 @@ class SchedulerHarness:
         self.server = server or FakeApiServer()
         self.events: list[tuple[str, str]] = []
         self.bindings, self.clusters = BindingCache(), ClusterCache()
-        self.waiting = WaitingBindings()
         self.queue: Any = WorkQueue(limits=RetryLimits(), clock=lambda: self.now)
         if priorities:
             self.queue = PrioritySchedulingQueue(clock=lambda: self.now)
         self.metrics = Metrics()
-        queue: AsyncQueue[BindingKey] = AsyncQueue(self.queue)
-        self.profiles = Profiles({"ours": with_in_tree()})
-        self.reconsiderations = Reconsiderations(
-            bindings=self.bindings,
-            queue=queue,
-            profiles=self.profiles,
-            metrics=self.metrics.plugins,
-            clock=lambda: self.now,
-        )
-        permit = PermitListener(self.waiting, ["ours"])
-        self.handlers = EventHandlers(
+        queue = self.queue
+        state = SchedulerState(
+            queue,
             bindings=self.bindings,
             clusters=self.clusters,
-            queue=queue,
-            scheduler_names=["ours"],
-            metrics=self.metrics,
-            clock=lambda: self.now,
-            listeners=Listeners(
-                bindings=[permit.binding_changed],
-                clusters=[permit.cluster_changed, self.reconsiderations.on_cluster],
-                enqueued=[recorder.enqueued] if recorder is not None else [],
-            ),
+            waiting=WaitingBindings(),
+            own_writes=OwnWrites(seconds=0),
+        )
+        self.waiting, self.gate = state.waiting, state.gate
+        self.profiles = Profiles({"ours": with_in_tree()})
+        chosen = Options(scheduler_name="ours", **options)
+        wiring = Wiring(chosen, state, self.profiles, metrics=self.metrics, clock=lambda: self.now)
+        self.reconsiderations = wiring.reconsiderations
+        self.handlers = wiring.new_event_handlers(
+            on_enqueued=[recorder.enqueued] if recorder is not None else []
         )
         self.server.event = lambda manifest: self.handlers.on_event("ResourceBinding", "MODIFIED", manifest)
         for name in ("m1", "m2"):
             self.cluster(name)
-        writer = BindingWriter(
-            self.server,  # type: ignore[arg-type]
-            self.bindings,
-            limiter=WriteLimiter(most=32, clock=time.monotonic),
-            is_leading=lambda: self.leads,
-            on_read=self.handlers.on_event,
-            metrics=self.metrics,
-        )
-        cycle = BindingCycle(
-            writer,
-            self,  # type: ignore[arg-type]
-            own_writes=OwnWrites(seconds=0),
-            now=lambda: self.time_of_day,
-        )
-        self.gate = PreEnqueueGate(queue, self.bindings)
         backend = HandleBackend(
             bindings=self.bindings,
             clusters=self.clusters,
@@ -117,27 +87,16 @@ class SchedulerHarness:
         backend.record = lambda _binding, _warning, reason, text: self.events.append((reason, text))
         self.handle = PluginHandle("ours", backend)
         self.profiles.replace({"ours": with_in_tree(*plugins, *made(self.handle), caller=caller)})
-        chosen = Options(scheduler_name="ours", **options)
-        self.scheduler = Scheduler(
-            options=chosen,
-            queue=queue,
-            bindings=self.bindings,
-            clusters=self.clusters,
+        self.scheduler = wiring.new_scheduler(
+            self.server,  # type: ignore[arg-type]
+            self,  # type: ignore[arg-type]
+            self.handlers,
+            WriteLimiter(most=32, clock=time.monotonic),
+            is_leading=lambda: self.leads,
+            now=lambda: self.time_of_day,
             find_workload=lambda _: WorkloadAnswer(problem="not needed"),
-            gate=self.gate,
-            cycle=cycle,
-            profiles=self.profiles,
-            waiting=self.waiting,
-            algorithm=SchedulingAlgorithm(
-                chosen.feature_gates,
-                estimators,
-                peers=self.bindings if chosen.feature_gates.enabled("WorkloadAffinity") else None,
-                stored=self.bindings.get,
-            ),
-            metrics=self.metrics,
-            clock=lambda: self.now,
+            estimators=estimators,
             recorder=recorder,
-            reconsiderations=self.reconsiderations,
         )
 
     def sleep(self, seconds: float) -> None:

@@ -213,7 +213,11 @@ class Waiting(Everything):
     pre_filter = pre_score = select = assign = Everything.permit  # type: ignore[assignment]
 
 
-@pytest.mark.parametrize("plugin", [Everything, Everything(), Waiting, Waiting()], ids=repr)
+@pytest.mark.parametrize(
+    "plugin",
+    [Everything, Everything(), Waiting, Waiting()],
+    ids=["class", "instance", "class that waits", "instance that waits"],
+)
 def test_a_plugin_may_have_all_extension_points(plugin: object) -> None:
     assert list(plugin_problems(plugin)) == []
 

@@ -18,7 +18,6 @@ from karmada_scheduler.config.options import RetryLimits
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.informer.cluster_reconcile import ENOUGH_DUE, ClusterReconciler
 from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import cluster
 from tests import manifests
@@ -33,9 +32,7 @@ class ReconcilerHarness:
         self.bindings = BindingCache()
         for number in range(bindings):
             self.put(number, version=number + 1)
-        self.queue: AsyncQueue[BindingKey] = AsyncQueue(
-            WorkQueue(limits=RetryLimits(), clock=lambda: self.now)
-        )
+        self.queue: WorkQueue[BindingKey] = WorkQueue(limits=RetryLimits(), clock=lambda: self.now)
         self.metrics = Metrics()
         self.enqueued: list[str] = []
         self.reconciler = ClusterReconciler(

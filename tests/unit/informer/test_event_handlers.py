@@ -14,7 +14,6 @@ from karmada_scheduler.config.options import RetryLimits
 from karmada_scheduler.informer.event_handlers import EventHandlers
 from karmada_scheduler.informer.listeners import BindingListener, Listeners
 from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from tests import manifests
 
@@ -33,7 +32,7 @@ class HandlersHarness:
         self.handlers = EventHandlers(
             bindings=self.bindings,
             clusters=self.clusters,
-            queue=AsyncQueue(self.queue),
+            queue=self.queue,
             scheduler_names=["ours"],
             metrics=self.metrics,
             clock=lambda: self.now,

@@ -12,6 +12,7 @@ from typing import Final
 
 import pytest
 
+import karmada_advisor
 import karmada_scheduler
 import karmada_scheduler_plugins
 from karmada_scheduler.api.content_cache import MAX_BYTES, MEBI, cached_by_content
@@ -35,7 +36,7 @@ OTHERS: Final[dict[str, int]] = {
     "api.binding_manifest:_shared_target": (1 << 15) * (NAME + ENTRY),
     "api.binding_manifest:_shared_health": (1 << 15) * (NAME + ENTRY),
     "api.interning:_interned_map": (1 << 13) * 4096,
-    "explain.record:_to_the_second": 4 * ENTRY,
+    "records.record:_to_the_second": 4 * ENTRY,
     "logs:_second": ENTRY,
     # code
     "config.structure:_converter": MEBI,
@@ -48,9 +49,9 @@ OTHERS: Final[dict[str, int]] = {
     "web.computing:_kept": 32 * MEBI,
     "web.computing:_turns": 1000 * ENTRY,
     # bounded by their own number of bytes, which a flag sets
-    "explain.record_store:_records": 64 * MEBI,
-    "explain.full_decisions:_last": 32 * MEBI,
-    "explain.full_decisions:_failures": 32 * MEBI,
+    "records.record_store:_records": 64 * MEBI,
+    "records.full_decisions:_last": 32 * MEBI,
+    "records.full_decisions:_failures": 32 * MEBI,
     # bounded by entries of clusters
     "core.ordering.cache:_caches": MAX_ENTRIES * POINTER,
     "core.ordering.cache:shared": MAX_ENTRIES * POINTER,
@@ -59,7 +60,7 @@ OTHERS: Final[dict[str, int]] = {
     "framework.runtime.framework:_filter_results": MAX_ENTRIES * POINTER,
     "framework.runtime.filter_cache:_values": MAX_ENTRIES * POINTER,
     "framework.runtime.similar_filters:_results": MAX_ENTRIES * POINTER,
-    "explain.refusals:_cache": REFUSALS * (NAME + POINTER),
+    "records.refusals:_cache": REFUSALS * (NAME + POINTER),
     "estimator.capacity:_units": 32 * CLUSTERS * POINTER,
     "estimator.general:_columns": 32 * CLUSTERS * POINTER,
     # one entry per profile
@@ -67,8 +68,8 @@ OTHERS: Final[dict[str, int]] = {
     # one entry per object that exists
     "cache.store:_tombstones": 10_000 * ENTRY,
     "informer.workloads.metadata_store:_recent": 1_000 * 4096,
-    "informer.cluster_reconcile:_affected_cache": BINDINGS * ENTRY,
-    "informer.cluster_reconcile:_may_take_cache": BINDINGS * ENTRY,
+    "core.cluster_changes:_affected_cache": BINDINGS * ENTRY,
+    "core.cluster_changes:_may_take_cache": BINDINGS * ENTRY,
     # for the seconds of ``--scheduler-estimator-answer-ttl``
     "estimator.shared_requests:_sent": CLUSTERS * 4096,
     # 4,096 Events of at most ten messages of 1,024 characters
@@ -82,7 +83,7 @@ _CLASSES = {"OrderedDict", "LRUCache", "WeakKeyDictionary", "WeakValueDictionary
 
 
 def _modules() -> Iterator[tuple[str, ast.Module]]:
-    for package in (karmada_scheduler, karmada_scheduler_plugins):
+    for package in (karmada_scheduler, karmada_advisor, karmada_scheduler_plugins):
         assert package.__file__ is not None
         root = Path(package.__file__).parent
         for path in sorted(root.rglob("*.py")):
@@ -119,7 +120,7 @@ def caches() -> dict[str, str]:
     """Return the kind of each cache by module and name."""
     found: dict[str, str] = {}
     for module, tree in _modules():
-        short = module.removeprefix("karmada_scheduler.")
+        short = module.removeprefix("karmada_scheduler.").removeprefix("karmada_advisor.")
         found |= {f"{short}:{name}": kind for name, kind in _decorated(tree)}
         found |= {f"{short}:{name}": "object" for name in _assigned(tree)}
     return found

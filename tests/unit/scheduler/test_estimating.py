@@ -12,7 +12,7 @@ import pytest
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.workload import WorkloadAnswer
-from karmada_scheduler.binding_cycle.result import CycleResult, TransactionResult
+from karmada_scheduler.binding_cycle.result import AttemptOutcome, TransactionResult
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
@@ -26,12 +26,11 @@ from karmada_scheduler.estimator.session import WithoutSlot
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
 from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
 from karmada_scheduler.scheduler.scheduler import Scheduler
-from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
+from karmada_scheduler.scheduler.state import SchedulerState
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import binding, cluster, framework, gates
-from tests.unit.scheduler.fakes import FakeTransaction
+from tests.unit.scheduler.fakes import FakeTransaction, new_reconsiderations
 
 PROTECTED = gates(SchedulingOvercommitProtection=True)
 
@@ -125,8 +124,10 @@ class WritingCycle:
         self._bindings.put(after)
         return TransactionResult(after, was_written=True)
 
-    async def report(self, transaction: FakeTransaction, result: TransactionResult) -> CycleResult:
-        return CycleResult(result.error or transaction.decision.error)
+    async def report(
+        self, transaction: FakeTransaction, result: TransactionResult, _framework: object
+    ) -> AttemptOutcome:
+        return AttemptOutcome(error=result.error or transaction.decision.error)
 
 
 class EstimatingLoopHarness:
@@ -146,22 +147,25 @@ class EstimatingLoopHarness:
             if on.enabled("SchedulingOvercommitProtection")
             else None
         )
-        queue = AsyncQueue(self.queue)
-        self.scheduler = Scheduler(
-            options=Options(scheduler_name="ours", feature_gates=on, max_in_flight=max_in_flight),
-            queue=queue,
-            gate=PreEnqueueGate(queue, self.bindings),
+        state = SchedulerState(
+            self.queue,
             bindings=self.bindings,
             clusters=self.clusters,
-            find_workload=lambda _: WorkloadAnswer(problem="not needed"),
-            cycle=self.cycle,  # type: ignore[arg-type]
-            profiles=Profiles({"ours": framework(select=["ClusterAffinity"])}),
             waiting=WaitingBindings(),
+            assumed=self.assumed,
+        )
+        profiles = Profiles({"ours": framework(select=["ClusterAffinity"])})
+        self.scheduler = Scheduler(
+            Options(scheduler_name="ours", feature_gates=on, max_in_flight=max_in_flight),
+            state,
+            profiles=profiles,
             algorithm=SchedulingAlgorithm(on, [GeneralEstimator(on)], stored=self.bindings.get),
+            cycle=self.cycle,  # type: ignore[arg-type]
+            reconsiderations=new_reconsiderations(state, profiles, self.metrics),
+            find_workload=lambda _: WorkloadAnswer(problem="not needed"),
             metrics=self.metrics,
             clock=lambda: 0.0,
             accurate=self.estimators,  # type: ignore[arg-type]
-            assumed=self.assumed,
         )
 
     def put(self, name: str, *, replicas: int = 2, on: Mapping[str, int] | None = None) -> Binding:

@@ -11,7 +11,7 @@ import pytest
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
-from karmada_scheduler.binding_cycle.result import DONE, CycleResult, TransactionResult
+from karmada_scheduler.binding_cycle.result import DONE, Action, AttemptOutcome, TransactionResult
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
@@ -25,13 +25,12 @@ from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
 from karmada_scheduler.informer.workloads import NotSynced
 from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
 from karmada_scheduler.scheduler.scheduler import Scheduler
-from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
+from karmada_scheduler.scheduler.state import SchedulerState
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import cluster, framework, gates
 from tests import manifests
-from tests.unit.scheduler.fakes import FakeTransaction
+from tests.unit.scheduler.fakes import FakeTransaction, new_reconsiderations
 
 
 class RecordingCycle:
@@ -42,8 +41,8 @@ class RecordingCycle:
         self.observed: list[str] = []
         self.deleting: list[str] = []
         self.forgotten: list[str] = []
-        self.observations: list[CycleResult] = []
-        self.results: list[CycleResult | Exception] = []
+        self.observations: list[AttemptOutcome] = []
+        self.results: list[AttemptOutcome | Exception] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.status_gate = asyncio.Event()
@@ -67,7 +66,9 @@ class RecordingCycle:
         self.on_bind(transaction.decision)
         return TransactionResult(transaction.binding, was_written=self.writes_result)
 
-    async def report(self, _transaction: object, _result: TransactionResult) -> CycleResult:
+    async def report(
+        self, _transaction: object, _result: TransactionResult, _framework: object
+    ) -> AttemptOutcome:
         await self.status_gate.wait()
         result = self.results.pop(0) if self.results else DONE
         if isinstance(result, Exception):
@@ -77,7 +78,7 @@ class RecordingCycle:
     def is_observed(self, binding: Binding) -> bool:
         return False
 
-    async def observe(self, binding: Binding) -> CycleResult:
+    async def observe(self, binding: Binding) -> AttemptOutcome:
         self.observed.append(binding.key.name)
         return self.observations.pop(0) if self.observations else DONE
 
@@ -107,8 +108,6 @@ class LoopHarness:
         self.waiting = WaitingBindings()
         self.queue: WorkQueue[BindingKey] = WorkQueue(limits=RetryLimits(), clock=lambda: self.now)
         self.bindings = BindingCache()
-        self.async_queue = AsyncQueue(self.queue)
-        self.gate = PreEnqueueGate(self.async_queue, self.bindings)
         self.clusters = ClusterCache()
         for name in ("m1", "m2"):
             manifest = cluster(name).manifest()
@@ -117,14 +116,18 @@ class LoopHarness:
         self.cycle = RecordingCycle()
         self.profiles = Profiles({"ours": framework(*plugins, select=["ClusterAffinity"])})
         chosen = Options(scheduler_name="ours", **options)
-        self.scheduler = Scheduler(
-            options=chosen,
-            queue=self.async_queue,
-            gate=self.gate,
+        state = SchedulerState(
+            self.queue,
             bindings=self.bindings,
             clusters=self.clusters,
-            profiles=self.profiles,
             waiting=self.waiting,
+            assumed=assumed,
+        )
+        self.gate = state.gate
+        self.scheduler = Scheduler(
+            chosen,
+            state,
+            profiles=self.profiles,
             cycle=self.cycle,  # type: ignore[arg-type]
             algorithm=SchedulingAlgorithm(
                 chosen.feature_gates,
@@ -135,7 +138,7 @@ class LoopHarness:
             metrics=self.metrics,
             clock=lambda: self.now,
             new_budget=lambda: Budget(clock, clock),
-            assumed=assumed,
+            reconsiderations=new_reconsiderations(state, self.profiles, self.metrics),
             find_workload=find_workload,
         )
 
@@ -268,7 +271,7 @@ async def test_a_deleted_binding_is_forgotten_by_the_binding_cycle() -> None:
 
 async def test_a_failed_binding_is_retried_after_its_delay() -> None:
     loop = LoopHarness()
-    loop.cycle.results = [CycleResult(SchedulingError("no"), retry=True)]
+    loop.cycle.results = [AttemptOutcome(Action.RETRY, SchedulingError("no"))]
     key = loop.put()
     await loop.run()
     assert loop.queue.delayed == 1
@@ -286,7 +289,7 @@ async def test_a_binding_that_no_cluster_fits_counts_as_scheduled_as_upstream() 
     loop.clusters.discard("m1")
     loop.clusters.discard("m2")
     loop.put()
-    loop.cycle.results = [CycleResult(FitError(0, Diagnosis()))]
+    loop.cycle.results = [AttemptOutcome(error=FitError(0, Diagnosis()))]
     await loop.run()
     assert isinstance(loop.cycle.bound[0].error, FitError)
     assert loop.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
@@ -333,8 +336,8 @@ async def test_a_binding_without_replicas_that_loses_its_clusters_has_its_genera
         loop.bindings.put_written(Binding.from_manifest({**manifest, "metadata": metadata, "spec": cleared}))
 
     loop.cycle.on_bind = written
-    loop.cycle.results.append(CycleResult(FitError(2, Diagnosis())))
-    loop.cycle.observations.append(CycleResult(SchedulingError("not answered"), retry=True))
+    loop.cycle.results.append(AttemptOutcome(error=FitError(2, Diagnosis())))
+    loop.cycle.observations.append(AttemptOutcome(Action.RETRY, SchedulingError("not answered")))
     await loop.run()
     assert loop.cycle.observed == observed
     assert loop.queue.delayed == len(observed), "what could not be noted is tried again"
@@ -342,7 +345,7 @@ async def test_a_binding_without_replicas_that_loses_its_clusters_has_its_genera
 
 async def test_a_delay_that_the_server_requested_is_kept() -> None:
     loop = LoopHarness()
-    loop.cycle.results = [CycleResult(SchedulingError("later"), retry=True, retry_after=30.0)]
+    loop.cycle.results = [AttemptOutcome(Action.RETRY, SchedulingError("later"), 30.0)]
     loop.put()
     await loop.run()
     assert loop.queue.seconds_to_next() == 30.0
@@ -350,7 +353,7 @@ async def test_a_delay_that_the_server_requested_is_kept() -> None:
 
 async def test_a_binding_that_changed_is_decided_again_at_once() -> None:
     loop = LoopHarness()
-    loop.cycle.results = [CycleResult(is_outdated=True)]
+    loop.cycle.results = [AttemptOutcome(Action.DECIDE_AGAIN)]
     loop.put()
     await loop.run()
     assert len(loop.cycle.bound) == 2
@@ -359,7 +362,7 @@ async def test_a_binding_that_changed_is_decided_again_at_once() -> None:
 
 async def test_further_conflicts_in_a_row_are_followed_by_a_backoff() -> None:
     loop = LoopHarness()
-    loop.cycle.results = [CycleResult(is_outdated=True)] * 3
+    loop.cycle.results = [AttemptOutcome(Action.DECIDE_AGAIN)] * 3
     key = loop.put()
     await loop.run()
     assert (len(loop.cycle.bound), loop.queue.delayed) == (2, 1)
@@ -368,7 +371,7 @@ async def test_further_conflicts_in_a_row_are_followed_by_a_backoff() -> None:
         await loop.run()
         assert len(loop.cycle.bound) == bound
     assert loop.queue.num_requeues(key) == 0
-    loop.cycle.results = [CycleResult(is_outdated=True)]
+    loop.cycle.results = [AttemptOutcome(Action.DECIDE_AGAIN)]
     loop.put(version=2)
     await loop.run()
     assert len(loop.cycle.bound) == 6
@@ -476,7 +479,7 @@ async def test_a_stop_waits_for_writes_and_cancels_those_that_hang() -> None:
     loop.put()
     await loop.run()
     await loop.scheduler.drain(timeout=0.01)
-    await asyncio.sleep(0)
+    await _run_pending_tasks()
     assert loop.queue.processing == 0
 
 
@@ -528,13 +531,13 @@ async def test_a_decision_that_blocked_the_event_loop_is_followed_by_a_pause(
 async def test_a_delay_that_a_plugin_requested_is_kept_unless_the_plugin_was_replaced() -> None:
     loop = LoopHarness()
     error = PluginError("it took too long", retry_after=30.0)
-    loop.cycle.results = [CycleResult(error, retry=True, retry_after=30.0)]
+    loop.cycle.results = [AttemptOutcome(Action.RETRY, error, 30.0)]
     loop.put()
     await loop.run()
     assert loop.queue.delayed == 1
     assert loop.queue.seconds_to_next() == 30.0
 
-    loop.cycle.results = [CycleResult(error, retry=True, retry_after=30.0)]
+    loop.cycle.results = [AttemptOutcome(Action.RETRY, error, 30.0)]
     loop.cycle.on_bind = lambda _: loop.profiles.replace({"ours": framework()})
     loop.put("other")
     await loop.run()
@@ -550,7 +553,7 @@ async def test_events_wait_until_the_queue_is_empty() -> None:
     running = asyncio.create_task(loop.scheduler.run())
     for _ in range(20):
         await asyncio.sleep(0)
-    idle = asyncio.create_task(loop.async_queue.wait_idle(timeout=5))
+    idle = asyncio.create_task(loop.queue.wait_idle(timeout=5))
     for _ in range(20):
         await asyncio.sleep(0)
     assert not idle.done()
@@ -599,7 +602,7 @@ async def test_a_decision_that_exceeds_its_budget_is_retried_after_growing_delay
     thinks = _Expensive(0.5)
     loop = LoopHarness(thinks, clock=thinks.clock)
     late = OverBudgetError("the decision took longer")
-    loop.cycle.results = [CycleResult(late, retry=True), CycleResult(late, retry=True), DONE]
+    loop.cycle.results = [AttemptOutcome(Action.RETRY, late), AttemptOutcome(Action.RETRY, late), DONE]
     loop.put("long", placement=_TERMS)
     pauses = []
     for _ in range(2):

@@ -3,7 +3,7 @@
 import pytest
 
 from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
-from karmada_scheduler.scheduling_queue.work_queue import KeyState
+from karmada_scheduler.scheduling_queue.queue import KeyState
 
 
 class QueueHarness:

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from karmada_scheduler.config.options import RetryLimits
-from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
+from karmada_scheduler.scheduling_queue.queue import MOST_COUNTED, KeyState
 from karmada_scheduler.scheduling_queue.rate_limit import TokenBucket
-from karmada_scheduler.scheduling_queue.work_queue import MOST_COUNTED, KeyState, WorkQueue
+from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 
 
 class Clock:
@@ -160,7 +160,7 @@ def test_a_token_bucket_fills_at_its_rate_up_to_its_size(clock: Clock) -> None:
 
 
 async def test_waiting_for_a_key_ends_when_one_is_added(clock: Clock) -> None:
-    queue = AsyncQueue(WorkQueue[str](limits=RetryLimits(), clock=clock))
+    queue = WorkQueue[str](limits=RetryLimits(), clock=clock)
     waiter = asyncio.create_task(queue.get())
     await asyncio.sleep(0)
     assert not waiter.done()
@@ -169,7 +169,7 @@ async def test_waiting_for_a_key_ends_when_one_is_added(clock: Clock) -> None:
 
 
 async def test_waiting_for_a_key_ends_when_one_that_was_added_again_is_done(clock: Clock) -> None:
-    queue = AsyncQueue(WorkQueue[str](limits=RetryLimits(), clock=clock))
+    queue = WorkQueue[str](limits=RetryLimits(), clock=clock)
     queue.add("a")
     await queue.get()
     queue.add("a")
@@ -180,13 +180,13 @@ async def test_waiting_for_a_key_ends_when_one_that_was_added_again_is_done(cloc
 
 
 async def test_waiting_for_a_key_ends_when_a_delay_has_passed() -> None:
-    queue = AsyncQueue(WorkQueue[str](limits=RetryLimits(), clock=asyncio.get_running_loop().time))
+    queue = WorkQueue[str](limits=RetryLimits(), clock=asyncio.get_running_loop().time)
     queue.add_after("a", 0.01)
     assert (await queue.get())[0] == "a"
 
 
 async def test_events_may_be_posted_after_the_queue_was_found_empty_or_was_shut_down() -> None:
-    queue: AsyncQueue[str] = AsyncQueue(WorkQueue(limits=RetryLimits(), clock=lambda: 0.0))
+    queue: WorkQueue[str] = WorkQueue(limits=RetryLimits(), clock=lambda: 0.0)
     for key in "ab":
         queue.add(key)
     await queue.get()
@@ -209,7 +209,7 @@ async def test_events_may_be_posted_after_the_queue_was_found_empty_or_was_shut_
 
 
 async def test_waiting_for_an_empty_queue_is_limited() -> None:
-    queue: AsyncQueue[str] = AsyncQueue(WorkQueue(limits=RetryLimits(), clock=lambda: 0.0))
+    queue: WorkQueue[str] = WorkQueue(limits=RetryLimits(), clock=lambda: 0.0)
     for key in "ab":
         queue.add(key)
     await queue.get()

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.views.fields import explanation_fields
-from karmada_advisor.views.schema import explanation_schema
+from karmada_advisor.explain.model import Explanation
+from karmada_advisor.views.fields import document_fields
+from karmada_advisor.views.schema import document_schema
 from karmada_scheduler.testing import BindingBuilder, binding
 from tests.explain.asking import explained
 from tests.explain.fleet import billing, checkout, fleet
@@ -65,7 +66,7 @@ def problems(value: Any, schema: dict[str, Any], root: dict[str, Any], path: str
 
 
 def test_the_schema_in_the_repository_is_that_of_the_model() -> None:
-    assert schema_of_file() == explanation_schema()
+    assert schema_of_file() == document_schema(Explanation)
 
 
 @pytest.mark.parametrize(
@@ -85,15 +86,15 @@ def test_the_schema_in_the_repository_is_that_of_the_model() -> None:
     ],
 )
 def test_the_output_follows_the_schema(asked: BindingBuilder) -> None:
-    schema = explanation_schema()
-    fields = json.loads(json.dumps(explanation_fields(explained(asked, *fleet()))))
+    schema = document_schema(Explanation)
+    fields = json.loads(json.dumps(document_fields(explained(asked, *fleet()))))
 
     assert list(problems(fields, schema, schema)) == []
 
 
 def test_a_wrong_value_is_found() -> None:
-    schema = explanation_schema()
-    fields = json.loads(json.dumps(explanation_fields(explained(checkout(), *fleet()))))
+    schema = document_schema(Explanation)
+    fields = json.loads(json.dumps(document_fields(explained(checkout(), *fleet()))))
     fields["state"]["name"], fields["wouldBe"]["placement"][0]["replicas"] = "SOMEWHERE", "4"
     del fields["causes"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from collections.abc import Callable, Hashable, Sequence
@@ -14,7 +13,7 @@ from typing import Any, Self, TypeVar
 
 import aiohttp
 
-from karmada_advisor.cli import web
+from karmada_advisor.cli.flags.web import make_parser
 from karmada_advisor.cli.web.answers import CommandAnswers
 from karmada_advisor.cli.web.reading import Reader
 from karmada_advisor.web.computing import Computer
@@ -102,10 +101,8 @@ class Site:
         if files is None:
             write(paths[0], clusters if clusters is not None else fleet())
             write(paths[1], bindings if bindings is not None else [checkout(), billing()])
-        parser = argparse.ArgumentParser()
-        web.add_parser(parser.add_subparsers())
-        given = ["web", f"--clusters={paths[0]}", f"--bindings={paths[1]}", "--refresh=1", *flags]
-        self.arguments = parser.parse_args(given)
+        given = [f"--clusters={paths[0]}", f"--bindings={paths[1]}", "--refresh=1", *flags]
+        self.arguments = make_parser().parse_args(given)
         self.files = paths
         self.port = free_port()
         self.reader = Reader(self.arguments)

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from karmada_advisor.whynot.edits import (
-    Action,
     Edit,
     ObjectRef,
+    PatchAction,
     Side,
     compatible,
     edit,
@@ -24,12 +24,12 @@ from tools.why_not_check.json_patch import applied
 CLUSTER = ObjectRef("Cluster", "", "m1")
 
 
-def change(action: Action, *path: str | int, value: Any = None) -> Edit:
+def change(action: PatchAction, *path: str | int, value: Any = None) -> Edit:
     return edit(Side.CLUSTER, "test", CLUSTER, action, path, value=value)
 
 
 def test_a_value_that_exists_is_replaced() -> None:
-    assert operation(change(Action.SET, "spec", "region", value="r2"), {"spec": {"region": "r1"}}) == {
+    assert operation(change(PatchAction.SET, "spec", "region", value="r2"), {"spec": {"region": "r1"}}) == {
         "op": "replace",
         "path": "/spec/region",
         "value": "r2",
@@ -38,14 +38,14 @@ def test_a_value_that_exists_is_replaced() -> None:
 
 def test_missing_objects_are_added_together_with_the_value() -> None:
     found = operation(
-        change(Action.SET, "metadata", "labels", "a/b", value="x"), {"metadata": {"labels": None}}
+        change(PatchAction.SET, "metadata", "labels", "a/b", value="x"), {"metadata": {"labels": None}}
     )
 
     assert found == {"op": "add", "path": "/metadata/labels", "value": {"a/b": "x"}}
 
 
 def test_an_item_is_appended_or_starts_the_list() -> None:
-    add = change(Action.APPEND, "spec", "taints", value={"key": "a"})
+    add = change(PatchAction.APPEND, "spec", "taints", value={"key": "a"})
 
     assert operation(add, {"spec": {"taints": []}}) == {
         "op": "add",
@@ -56,12 +56,12 @@ def test_an_item_is_appended_or_starts_the_list() -> None:
 
 
 def test_what_does_not_exist_is_not_removed() -> None:
-    assert operation(change(Action.REMOVE, "spec", "taints", 1), {"spec": {"taints": [{}]}}) is None
+    assert operation(change(PatchAction.REMOVE, "spec", "taints", 1), {"spec": {"taints": [{}]}}) is None
 
 
 def test_an_index_in_a_list_that_is_too_short_cannot_be_set() -> None:
     assert (
-        operation(change(Action.SET, "spec", "taints", 1, "key", value="x"), {"spec": {"taints": [{}]}})
+        operation(change(PatchAction.SET, "spec", "taints", 1, "key", value="x"), {"spec": {"taints": [{}]}})
         is None
     )
 
@@ -72,31 +72,34 @@ def test_pointers_escape_slashes_and_tildes() -> None:
 
 def test_two_edits_of_one_value_exclude_each_other() -> None:
     one, other = (
-        change(Action.SET, "spec", "region", value="a"),
-        change(Action.SET, "spec", "region", value="b"),
+        change(PatchAction.SET, "spec", "region", value="a"),
+        change(PatchAction.SET, "spec", "region", value="b"),
     )
 
     assert not compatible(one, other)
 
 
 def test_the_edit_of_an_object_excludes_edits_inside_it() -> None:
-    whole, inside = change(Action.REMOVE, "spec", "taints"), change(Action.REMOVE, "spec", "taints", 0)
+    whole, inside = (
+        change(PatchAction.REMOVE, "spec", "taints"),
+        change(PatchAction.REMOVE, "spec", "taints", 0),
+    )
 
     assert not compatible(whole, inside)
-    assert compatible(inside, change(Action.REMOVE, "spec", "taints", 1))
-    assert compatible(inside, change(Action.APPEND, "spec", "taints", value={}))
+    assert compatible(inside, change(PatchAction.REMOVE, "spec", "taints", 1))
+    assert compatible(inside, change(PatchAction.APPEND, "spec", "taints", value={}))
 
 
 def test_equal_items_are_not_appended_twice() -> None:
-    one = change(Action.APPEND, "spec", "taints", value={"key": "a"})
+    one = change(PatchAction.APPEND, "spec", "taints", value={"key": "a"})
 
-    assert not compatible(one, change(Action.APPEND, "spec", "taints", value={"key": "a"}))
-    assert compatible(one, change(Action.APPEND, "spec", "taints", value={"key": "b"}))
+    assert not compatible(one, change(PatchAction.APPEND, "spec", "taints", value={"key": "a"}))
+    assert compatible(one, change(PatchAction.APPEND, "spec", "taints", value={"key": "b"}))
 
 
 def test_items_are_removed_from_the_end_so_that_every_index_is_that_of_the_object_as_read() -> None:
     manifest = {"spec": {"taints": ["a", "b", "c"]}}
-    edits = [change(Action.REMOVE, "spec", "taints", index) for index in (0, 2)]
+    edits = [change(PatchAction.REMOVE, "spec", "taints", index) for index in (0, 2)]
 
     found = patched(edits, {CLUSTER: manifest})
 
@@ -110,7 +113,10 @@ def test_the_object_as_read_is_not_changed() -> None:
     before = copy.deepcopy(manifest)
 
     patched(
-        [change(Action.REMOVE, "spec", "taints", 0), change(Action.SET, "spec", "region", value="q")],
+        [
+            change(PatchAction.REMOVE, "spec", "taints", 0),
+            change(PatchAction.SET, "spec", "region", value="q"),
+        ],
         {CLUSTER: manifest},
     )
 
@@ -129,10 +135,10 @@ _PATHS = st.lists(_KEYS | st.integers(0, 2), min_size=1, max_size=4)
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     manifest=st.dictionaries(_KEYS, _VALUES, max_size=4),
-    paths=st.lists(st.tuples(st.sampled_from(list(Action)), _PATHS), min_size=1, max_size=3),
+    paths=st.lists(st.tuples(st.sampled_from(list(PatchAction)), _PATHS), min_size=1, max_size=3),
 )
 def test_the_printed_patches_give_the_same_object_in_another_implementation(
-    manifest: dict[str, Any], paths: list[tuple[Action, list[str | int]]]
+    manifest: dict[str, Any], paths: list[tuple[PatchAction, list[str | int]]]
 ) -> None:
     edits: list[Edit] = []
     for action, path in paths:

@@ -6,9 +6,10 @@ import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from karmada_advisor.cli.flags.shared import add_rules
 from karmada_advisor.sources import rules
 from karmada_advisor.sources.simulated import SimulatedScheduler
-from karmada_advisor.whynot.edits import Action, Edit, ObjectRef, Side, edit
+from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side, edit
 from karmada_advisor.whynot.objects import ObjectSet
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.dryrun.dry_run import DryRun
@@ -20,8 +21,8 @@ from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, c
 @contextmanager
 def object_set(asked: BindingBuilder, *clusters: ClusterBuilder) -> Iterator[ObjectSet]:
     parser = argparse.ArgumentParser()
-    rules.add_arguments(parser)
-    arguments = parser.parse_args([])
+    add_rules(parser)
+    arguments = parser.parse_args([], argparse.Namespace(as_new=False))
     shown = ShownObjects(Workloads(None))
     with rules.configured(arguments, FeatureGates(), (), handle_for=shown.handle_for) as frameworks:
         scheduler = SimulatedScheduler(DryRun(FeatureGates(), shown, frameworks))
@@ -48,7 +49,7 @@ def fleet() -> list[ClusterBuilder]:
 
 def taint(name: str, key: str = "k") -> Edit:
     return edit(
-        Side.CLUSTER, "addTaint", ObjectRef("Cluster", "", name), Action.APPEND, ("spec", "taints"),
+        Side.CLUSTER, "addTaint", ObjectRef("Cluster", "", name), PatchAction.APPEND, ("spec", "taints"),
         value={"key": key, "effect": "NoSchedule"},
     )  # fmt: skip
 
@@ -56,7 +57,7 @@ def taint(name: str, key: str = "k") -> Edit:
 def exclude(name: str) -> Edit:
     ref = ObjectRef(*asked().build().key)
     return edit(
-        Side.POLICY, "excludeCluster", ref, Action.APPEND, ("spec", "placement", "clusterAffinity", "exclude"),
+        Side.POLICY, "excludeCluster", ref, PatchAction.APPEND, ("spec", "placement", "clusterAffinity", "exclude"),
         value=name,
     )  # fmt: skip
 

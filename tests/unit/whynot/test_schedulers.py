@@ -9,12 +9,12 @@ import pytest
 from karmada_advisor.explain.model import Provenance, Tense
 from karmada_advisor.state.model import BindingState, SchedulerShown, SchedulerStatus, StateName
 from karmada_advisor.state.schedulers import Schedulers
-from karmada_advisor.whynot.answer import Question, answer
+from karmada_advisor.whynot.answer import WhyNotQuestion, answer
 from karmada_advisor.whynot.edits import Harm, ObjectRef
 from karmada_advisor.whynot.goals import Goal, IsDecided, IsPlaced
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.objects import ObjectSet, Scheduled
-from karmada_advisor.whynot.search import Bounds
+from karmada_advisor.whynot.search import SearchBounds
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import Manifest
@@ -59,7 +59,12 @@ def asked(known: Mapping[str, SchedulerShown], goal: Goal, *, problem: str = "")
     )
     provenance = Provenance(Tense.RECOMPUTED, "files")
     return answer(
-        objects, Question("", goal), Bounds(60), state=STATE, provenance=provenance, causes=lambda _: ()
+        objects,
+        WhyNotQuestion("", goal),
+        SearchBounds(60),
+        state=STATE,
+        provenance=provenance,
+        causes=lambda _: (),
     )
 
 

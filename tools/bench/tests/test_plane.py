@@ -230,7 +230,7 @@ def test_a_page_keeps_the_text_around_the_tables() -> None:
     other = begin.replace("one", "other") + "\nkept\n" + end.replace("one", "other")
     page = f"{other}\n{begin}\nold\n{end}\nafter\n"
     assert report.replaced(page, "new", "one") == f"{other}\n{begin}\n\nnew\n\n{end}\nafter\n"
-    with pytest.raises(ValueError, match="no place"):
+    with pytest.raises(ValueError, match="no section"):
         report.replaced("nothing", "new", "one")
 
 

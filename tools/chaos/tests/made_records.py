@@ -12,7 +12,6 @@ import orjson
 from tests.fake_apiserver.objects import DUPLICATED, binding, cluster
 from tools.chaos.judge import Judge, Result
 from tools.chaos.records import read
-from tools.simulation.stored_state import decided_targets
 
 START: Final = 1_800_000_000.0
 FACTS: Final = {
@@ -187,4 +186,4 @@ def made(folder: Path) -> Made:
     return found
 
 
-__all__ = ["FACTS", "START", "Made", "decided_targets", "made"]
+__all__ = ["FACTS", "START", "Made", "made"]

@@ -14,7 +14,7 @@ from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Mismatch, NextState
 from karmada_advisor.explain.trace_divide import Divided, trace_divide
 from karmada_advisor.explain.traces import attempt_of
-from karmada_advisor.views.fields import as_json, explanation_fields
+from karmada_advisor.views.fields import as_json, document_fields
 from karmada_advisor.views.layout import Style
 from karmada_advisor.views.text import explanation_text
 from karmada_scheduler.core.decision import TermAttempt
@@ -76,4 +76,4 @@ def test_every_explanation_of_a_generated_case_is_complete_and_can_be_written() 
         }:
             assert explanation.causes, case
         assert explanation_text(explanation, Style(width=80))
-        assert json.loads(as_json(explanation_fields(explanation)))["kind"] == "Explanation"
+        assert json.loads(as_json(document_fields(explanation)))["kind"] == "Explanation"

@@ -11,9 +11,10 @@ from tools.fuzz_loop import compare
 from tools.fuzz_loop.compare import Comparison
 from tools.fuzz_loop.fleet import APPLIED, POLICY_LABEL, Key
 from tools.fuzz_loop.model import Model
-from tools.fuzz_loop.placements import RandomChoices, tolerates
+from tools.fuzz_loop.placements import tolerates
 from tools.fuzz_loop.policy_steps import is_odd
 from tools.fuzz_loop.state import State, state_of, without_plugins
+from tools.oracle.generator.rng import Random
 
 KEY = Key("rb", "b1")
 BEGAN = dt.datetime(2026, 1, 2, 3, 4, 10, tzinfo=dt.UTC)
@@ -184,5 +185,5 @@ def test_failed_and_unfit_claimed_bindings_may_be_tried_again_when_clusters_chan
         Key("rb", "unfit"): with_reason("NoClusterFit"),
         Key("rb", "unclaimed"): with_reason("NoClusterFit", claimed=False),
     }
-    model = Model(RandomChoices(1), {}, states=states, failed={Key("rb", "failed")})
+    model = Model(Random(1), {}, states=states, failed={Key("rb", "failed")})
     assert model.to_be_tried == {Key("rb", "unfit"), Key("rb", "failed")}

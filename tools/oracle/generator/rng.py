@@ -1,4 +1,4 @@
-"""Random draws, and how odd the values of a scenario are."""
+"""Random draws of all generators of bindings and clusters, and how odd the values of a scenario are."""
 
 from __future__ import annotations
 
@@ -25,9 +25,13 @@ class Random(random.Random):
         """Draw an integer from 0 to most."""
         return int(self.random() * (most + 1))
 
+    def between(self, least: int, most: int) -> int:
+        """Draw an integer, both ends included."""
+        return least + self.upto(most - least)
+
     def some(self, items: Sequence[T], most: int = 3, least: int = 0) -> list[T]:
         """Draw a few different items, in random order."""
-        return self.sample(items, min(len(items), least + self.upto(most - least)))
+        return self.sample(items, min(len(items), self.between(least, most)))
 
 
 @dataclass(frozen=True, slots=True)

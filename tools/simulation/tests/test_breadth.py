@@ -88,7 +88,7 @@ _ONCE_FAILED = (
     ("200546", "estimators"),
     ("2013", "estimators"),
 )
-"""Seeds that have failed; docs/reliability.md has the reasons."""
+"""Seeds that have failed; docs/measurements/simulation.md has the reasons."""
 
 
 @pytest.mark.parametrize(("seed", "profile"), [*product(("1", "2", "3"), PROFILES), *_ONCE_FAILED])

@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 
-from karmada_advisor.whynot.search import Found, Search
+from karmada_advisor.whynot.search import FoundEdits, Search
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tools.why_not_check import exhaustive
 from tools.why_not_check.exhaustive import Comparison, compare
@@ -67,7 +67,7 @@ def test_a_question_with_too_many_sets_is_given_up(tmp_path: Path) -> None:
 def test_an_answer_that_the_search_misses_is_found_and_so_is_a_wrong_claim(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, complete: bool, problems: int
 ) -> None:
-    monkeypatch.setattr(Search, "run", lambda _: Found(complete=complete, all_singles=False))
+    monkeypatch.setattr(Search, "run", lambda _: FoundEdits(complete=complete, all_singles=False))
 
     found = _compared(tmp_path, _two_refusals(), _tainted())
 

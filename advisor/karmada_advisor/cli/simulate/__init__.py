@@ -18,8 +18,9 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from karmada_advisor.cli.output import print_error
 from karmada_advisor.cli.simulate.output import WRITERS, with_progress
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.sources import rules
@@ -37,7 +38,7 @@ from karmada_scheduler.dryrun.workloads import Workloads
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.profile.factory import Registration
 
-__all__ = ["Contents", "Problem", "SimulationResult", "add_parser", "read", "run"]
+__all__ = ["Contents", "Problem", "SimulationResult", "read", "run"]
 
 ALL_PLACED: Final = 0
 SOME_NOT_PLACED: Final = 1
@@ -56,41 +57,6 @@ class _Input(NamedTuple):
         return [problem for each in self if each is not None for problem in each.problems]
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the command to the command line."""
-    parser = subparsers.add_parser(
-        "simulate",
-        help="decide over files: no control plane needed",
-        description="Decide where the bindings of a file would go on the clusters of another.",
-        epilog="Bindings are decided in the order of the files, each as if the decisions before it had been written. "
-        "PreEnqueue, Reserve and Permit plugins are called, PreBind, Bind and PostBind plugins are not. "
-        "Exit status: 0 every binding is placed; 1 some are not, are gated at PreEnqueue, wait at Permit, or name "
-        "a scheduler that no profile has; 2 some input cannot be used (the rest was still decided, unless there is no cluster).",
-    )
-    files = "YAML or JSON as kubectl writes it, also gzipped, - for standard input; may be repeated"
-    for name, what in (("--clusters", "Clusters"), ("--bindings", "bindings of both kinds")):
-        parser.add_argument(name, required=True, action="append", metavar="FILE", help=f"{what}: {files}")
-    parser.add_argument(
-        "--workloads",
-        action="append",
-        metavar="FILE",
-        help=f"objects of any kind, for plugins that read the workload's labels and annotations: {files}",
-    )
-    parser.add_argument(
-        "--anew", dest="as_new", action="store_true", help="decide placed bindings as if they were new"
-    )
-    parser.add_argument(
-        "--ignore-other-schedulers",
-        action="store_true",
-        help="exit with 0 although some bindings have a schedulerName that no profile of --config, and not "
-        "--scheduler-name, has",
-    )
-    parser.add_argument(
-        "-o", "--output", choices=sorted(WRITERS), default="table", help="what to print (default table)"
-    )
-    rules.add_arguments(parser)
-
-
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     """Run the command; return its exit status.
 
@@ -101,10 +67,10 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     try:
         gates = features.parse(arguments.feature_gates)
     except ValueError as error:
-        _print_error(f"--feature-gates: {error}")
+        print_error(f"--feature-gates: {error}")
         return BAD_INPUT
     if [*arguments.clusters, *arguments.bindings, *(arguments.workloads or ())].count("-") > 1:
-        _print_error("Error: standard input (-) can be read once only")
+        print_error("Error: standard input (-) can be read once only")
         return BAD_INPUT
     given = _Input(
         read(arguments.clusters, as_cluster),
@@ -114,8 +80,8 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     clusters = given.clusters
     if clusters.problems and not clusters.objects:
         for problem in given.problems:
-            _print_error(str(problem))
-        _print_error("No cluster could be read, so nothing is decided.")
+            print_error(str(problem))
+        print_error("No cluster could be read, so nothing is decided.")
         return BAD_INPUT
     with redirect_stdout(sys.stderr):  # keeps the output of plugins out of the result
         results = _schedule_all(arguments, gates, own, given)
@@ -130,7 +96,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         for outcome in (Outcome.GATED, Outcome.WAITING, Outcome.LEFT_ALONE, Outcome.OTHER_SCHEDULER)
         if counts[outcome]
     )
-    _print_error(
+    print_error(
         f"{counted(len(results), 'binding')} on {counted(len(clusters.objects), 'cluster')}: "
         f"{counts[Outcome.PLACED]} placed, {counts[Outcome.NOT_PLACED]} not{others}, "
         f"{counted(problems, 'problem')} in the input"
@@ -157,14 +123,10 @@ def _schedule_all(
     try:
         with rules.configured(arguments, gates, own, handle_for=objects.handle_for) as frameworks:
             for problem in given.problems:
-                _print_error(str(problem))
+                print_error(str(problem))
             dry_run = DryRun(gates, objects, frameworks, empty_workload_propagation=empty)
             return Simulation(dry_run, snapshot).run(with_progress(wanted, total=len(wanted)))
     except ConfigError as unusable:
         for each in unusable.problems:
-            _print_error(f"Error: {each}")
+            print_error(f"Error: {each}")
         return None
-
-
-def _print_error(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)

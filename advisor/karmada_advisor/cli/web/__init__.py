@@ -10,21 +10,18 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, redirect_stdout, suppress
-from typing import Any, Final
+from typing import Final
 
 import uvloop
 
+from karmada_advisor.cli.output import print_error, print_failure
 from karmada_advisor.cli.web.answers import CommandAnswers
 from karmada_advisor.cli.web.reading import Reader
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.sources import objects as objects_source
-from karmada_advisor.sources import rules
 from karmada_advisor.sources.objects import NoAnswerError
-from karmada_advisor.sources.times import seconds
 from karmada_advisor.web.computing import Computer
 from karmada_advisor.web.handlers import Handlers
 from karmada_advisor.web.pages import Pages
-from karmada_scheduler.config import validation
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
 from karmada_scheduler.http_server.request_guard import Access, Limits
@@ -37,70 +34,7 @@ ENDED: Final = 0
 FAILED: Final = 1
 NOT_STARTED: Final = 2
 
-_DEFAULT_ADDRESS: Final = "127.0.0.1:10354"
-_REFRESH_SECONDS: Final = 10.0
 _LIMITS: Final = Limits(rate=100.0, burst=300.0)
-
-
-def add_parser(subparsers: Any) -> None:
-    """Add the command to the command line."""
-    parser = subparsers.add_parser(
-        "web",
-        help="a page in the browser: the fleet, decisions, why a binding is where it is, and why not elsewhere",
-        description="Serve a page on this machine that shows what 'explain' and 'why-not' print. Nothing is written.",
-        epilog="It runs until Ctrl-C. Exit status: 0 it was ended, 1 its server has failed, 2 it could not be started.",
-    )
-    parser.add_argument(
-        "--bind-address",
-        type=_address,
-        default=_DEFAULT_ADDRESS,
-        metavar="HOST:PORT",
-        help=f"loopback address and port (default {_DEFAULT_ADDRESS}); kubectl port-forward reaches it in a Pod",
-    )
-    parser.add_argument(
-        "--allowed-host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a name in the Host header besides those of this machine; may be repeated",
-    )
-    parser.add_argument(
-        "--refresh",
-        type=_refresh,
-        default=_REFRESH_SECONDS,
-        metavar="TIME",
-        help=f"how often the objects are read again while somebody looks at the page (default {_REFRESH_SECONDS:g}s)",
-    )
-    parser.add_argument(
-        "--timeout", type=seconds, metavar="TIME", help="of a search for changes (default 2s)"
-    )
-    objects_source.add_arguments(parser)
-    rules.add_arguments(parser)
-    parser.add_argument(
-        "--from",
-        dest="process",
-        default="",
-        metavar="URL",
-        help="the running scheduler, for its records and its queue: http://localhost:10353 after kubectl port-forward "
-        "(it needs --explain-bind-address); its feature gates are used",
-    )
-
-
-def _address(text: str) -> str:
-    try:
-        found = validation.loopback_address(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-    if not found:
-        raise argparse.ArgumentTypeError(f"expected an address such as {_DEFAULT_ADDRESS}, got {text!r}")
-    return found
-
-
-def _refresh(text: str) -> float:
-    found = seconds(text)
-    if not 1 <= found <= 3600:
-        raise argparse.ArgumentTypeError(f"expected 1s to 60m, got {text!r}")
-    return found
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
@@ -114,11 +48,10 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         with redirect_stdout(sys.stderr):  # plugins may print
             _serve(arguments, own)
     except (NoAnswerError, ListenError) as error:
-        for line in str(error).splitlines():
-            _print_error(f"Error: {line}")
+        print_failure(error)
         return NOT_STARTED
     except ServerEndedError as error:
-        _print_error(f"Error: {error}")
+        print_error(f"Error: {error}")
         return FAILED
     return ENDED
 
@@ -149,11 +82,11 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     )
     with _stopped_by_signals(computer), _running(server, reader, computer.stop), answers:
         state = reader.state
-        _print_error(
+        print_error(
             f"{counted(len(state.contents.clusters), 'cluster')} and "
             f"{counted(len(state.contents.bindings), 'binding')} from {state.source}"
         )
-        _print_error(f"The page is on http://{arguments.bind_address}/ until Ctrl-C.")
+        print_error(f"The page is on http://{arguments.bind_address}/ until Ctrl-C.")
         computer.serve(answers.look_for_causes, ended=answers.start_again)
 
 
@@ -228,7 +161,3 @@ def _running(server: ReadOnlyServer, reader: Reader, stop: Callable[[], None]) -
         raise ServerEndedError(
             f"the server of the page has ended: {failures[0] if failures else 'for no reason'!r}"
         )
-
-
-def _print_error(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)

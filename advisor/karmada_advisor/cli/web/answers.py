@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, Final, Self
 
 from karmada_advisor.cli import plan
+from karmada_advisor.cli.flags import plan as plan_flags
 from karmada_advisor.cli.web.reading import Reader
 from karmada_advisor.cli.whynot import asking
 from karmada_advisor.explain.explain import explain
@@ -29,7 +30,7 @@ from karmada_advisor.sources.inputs import Explaining, explaining
 from karmada_advisor.sources.objects import NoAnswerError as CommandError
 from karmada_advisor.sources.process import read_decisions, read_process, read_state, use_rules
 from karmada_advisor.sources.remedies import with_remedies
-from karmada_advisor.web.answers import CauseScan, Change, FoundCause, NoAnswerError, Question
+from karmada_advisor.web.answers import AskedChange, CauseScan, FoundCause, NoAnswerError, Question
 from karmada_advisor.web.attention import summary
 from karmada_advisor.web.decisions import (
     OBJECTS,
@@ -42,7 +43,7 @@ from karmada_advisor.web.decisions import (
     process_state,
 )
 from karmada_advisor.web.metrics import WebMetrics
-from karmada_advisor.web.state import State
+from karmada_advisor.web.state import PageState
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.api.binding import BindingKey
@@ -107,7 +108,7 @@ class CommandAnswers:
             self._inputs.close()
 
     @property
-    def state(self) -> State:
+    def state(self) -> PageState:
         """The objects as they were read last."""
         return self._reader.state
 
@@ -139,7 +140,7 @@ class CommandAnswers:
             self._inputs.close()
             self._inputs = None
 
-    def _using(self, state: State) -> Explaining:
+    def _using(self, state: PageState) -> Explaining:
         """Return what explains; plugins and caches are shared as long as the objects are the same."""
         if self._inputs is None or self._inputs.number != state.number:
             if self._inputs is not None:
@@ -148,11 +149,11 @@ class CommandAnswers:
             self._is_first = False
         return self._inputs.using
 
-    def _explain_inputs(self, state: State, key: BindingKey, view: ProcessView | None) -> ExplainInputs:
+    def _explain_inputs(self, state: PageState, key: BindingKey, view: ProcessView | None) -> ExplainInputs:
         inputs = self._using(state).inputs_of(state.contents.binding_by_key[key])
         return replace(inputs, process=view, scheduler_names=self._names or inputs.scheduler_names)
 
-    def explain(self, state: State, key: BindingKey, view: ProcessView | None) -> Explanation:
+    def explain(self, state: PageState, key: BindingKey, view: ProcessView | None) -> Explanation:
         """Explain a binding."""
         try:
             inputs = self._explain_inputs(state, key, view)
@@ -163,7 +164,7 @@ class CommandAnswers:
         except CommandError as problem:
             raise NoAnswerError(str(problem)) from problem
 
-    def why_not(self, state: State, key: BindingKey, question: Question) -> WhyNot:
+    def why_not(self, state: PageState, key: BindingKey, question: Question) -> WhyNot:
         """Answer a question about a binding."""
         arguments = self._question(
             cluster=question.cluster,
@@ -181,7 +182,7 @@ class CommandAnswers:
         except CommandError as problem:
             raise NoAnswerError(str(problem)) from problem
 
-    def why_not_cluster(self, state: State, cluster: str) -> WhyNotCluster:
+    def why_not_cluster(self, state: PageState, cluster: str) -> WhyNotCluster:
         """Return which bindings a cluster does not have."""
         arguments = self._question(of_cluster=cluster, timeout=_CLUSTER_SECONDS)
         try:
@@ -193,12 +194,10 @@ class CommandAnswers:
         except CommandError as problem:
             raise NoAnswerError(str(problem)) from problem
 
-    def plan(self, state: State, change: Change) -> Plan:
+    def plan(self, state: PageState, change: AskedChange) -> Plan:
         """Return what a change would do."""
-        parser = argparse.ArgumentParser(exit_on_error=False)
-        plan.add_parser(parser.add_subparsers())
         given = self._arguments
-        arguments = parser.parse_args(["plan", *change.flags])
+        arguments = plan_flags.make_parser().parse_args(change.flags)
         arguments.kubeconfig, arguments.context = given.kubeconfig, given.context
         arguments.current_feature_gates = list(given.feature_gates)
         arguments.current_plugins = list(given.plugins or ())
@@ -251,7 +250,7 @@ class CommandAnswers:
             return ProcessView(problem=kept.problem)
         return await asyncio.to_thread(read_process, self._arguments.process, key)
 
-    async def decisions(self, state: State) -> Decisions:
+    async def decisions(self, state: PageState) -> Decisions:
         """Return the last decisions; the running scheduler is asked once a second at most, and less often if it is away."""
         if not self._arguments.process:
             if self._decisions is None or self._decisions[1] != state.number:
@@ -273,7 +272,7 @@ class CommandAnswers:
             return kept if time.monotonic() - at < _AWAY_SECONDS else None
         return kept if number == self.state.number and time.monotonic() - at < _DECISIONS_SECONDS else None
 
-    def _read_decisions(self, state: State) -> Decisions:
+    def _read_decisions(self, state: PageState) -> Decisions:
         url = self._arguments.process
         try:
             process = process_state(read_state(url))
@@ -318,7 +317,7 @@ class _Inputs:
     """The inputs of explanations about one state."""
 
     def __init__(
-        self, arguments: argparse.Namespace, state: State, own: Sequence[Registration], *, quiet: bool
+        self, arguments: argparse.Namespace, state: PageState, own: Sequence[Registration], *, quiet: bool
     ) -> None:
         self.number = state.number
         self._stack = ExitStack()

@@ -15,7 +15,7 @@ from typing import Final
 from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
 from karmada_advisor.sources.process_rules import running
 from karmada_advisor.web.fleet import clusters_of
-from karmada_advisor.web.state import Contents, State
+from karmada_advisor.web.state import PageContents, PageState
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class Reader:
             *(arguments.policies or ()),
             *(arguments.workloads or ()),
         ]
-        self._state: State | None = None
+        self._state: PageState | None = None
         self._stamp: Hashable = None
         self._seen = 0.0
         self._read = 0.0
@@ -46,7 +46,7 @@ class Reader:
         self._seconds = max(_READING_SECONDS, 2 * arguments.request_timeout)
 
     @property
-    def state(self) -> State:
+    def state(self) -> PageState:
         """The objects."""
         assert self._state is not None  # read at the start
         return self._state
@@ -78,7 +78,7 @@ class Reader:
         if before is not None and _fingerprint(objects) == _fingerprint(before.contents.objects):
             self._state = replace(before, read_at=now, problems=problems, failure="")
             return
-        contents = Contents(
+        contents = PageContents(
             tuple(objects.clusters),
             tuple(objects.bindings),
             objects,
@@ -87,7 +87,7 @@ class Reader:
         )
         clusters_of(contents)  # so that no request waits for it
         number = 1 if before is None else before.number + 1
-        self._state = State(number, objects.source, now, contents, problems)
+        self._state = PageState(number, objects.source, now, contents, problems)
 
     def _stamp_of_files(self) -> Hashable:
         found = []

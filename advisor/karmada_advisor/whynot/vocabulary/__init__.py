@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from karmada_advisor.whynot.blockers import Step
+from karmada_advisor.whynot.blockers import BlockedStep
 from karmada_advisor.whynot.edits import Edit
 from karmada_advisor.whynot.goals import has_replicas
 from karmada_advisor.whynot.vocabulary import (
@@ -24,20 +24,20 @@ def proposals(context: Context) -> Iterator[Edit]:
     """Yield edits that may let the cluster pass the step at which it drops out."""
     yield from policies.proposals(context)
     match context.blocker.step:
-        case Step.TRIGGER:
+        case BlockedStep.TRIGGER:
             yield from triggers.proposals(context)
-        case Step.FILTER:
+        case BlockedStep.FILTER:
             yield from filters.proposals(context)
-        case Step.SELECT:
+        case BlockedStep.SELECT:
             yield from selection.proposals(context)
             yield from affinity.competitors(context)
             yield from affinity.only(context)
             yield from division.replicas(context)
             yield from capacity.proposals(context)
             yield from division.strategies(context)
-        case Step.DIVIDE if context.binding.spec.replicas == 0 and has_replicas(context.binding):
+        case BlockedStep.DIVIDE if context.binding.spec.replicas == 0 and has_replicas(context.binding):
             yield from division.replicas(context)
-        case Step.DIVIDE:
+        case BlockedStep.DIVIDE:
             yield from triggers.reschedule(context)
             yield from division.proposals(context)
             yield from capacity.proposals(context)
@@ -45,9 +45,9 @@ def proposals(context: Context) -> Iterator[Edit]:
             yield from affinity.competitors(context)
             yield from affinity.only(context)
             yield from affinity.tiers(context)
-        case Step.WRITE:
+        case BlockedStep.WRITE:
             yield from quotas.proposals(context)
-        case Step.DONE:
+        case BlockedStep.DONE:
             yield from division.more(context)
             yield from capacity.proposals(context)
             yield from affinity.competitors(context)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from karmada_advisor.whynot.edits import Action, Edit, Harm, Path, Side
+from karmada_advisor.whynot.edits import Edit, Harm, PatchAction, Path, Side
 from karmada_advisor.whynot.vocabulary.context import NEAREST, PLACEMENT, Context
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement_json import read_affinity
@@ -22,7 +22,7 @@ def proposals(context: Context) -> Iterator[Edit]:
             yield from _select(context, path, found)
     if context.placement.cluster_affinity is not None:
         yield context.policy(
-            "dropAffinity", Action.REMOVE, ("clusterAffinity",), "drop clusterAffinity", extra=1.5,
+            "dropAffinity", PatchAction.REMOVE, ("clusterAffinity",), "drop clusterAffinity", extra=1.5,
             harm=Harm.WIDENS,
         )  # fmt: skip
     elif context.placement.cluster_affinities:
@@ -36,7 +36,7 @@ def only(context: Context) -> Iterator[Edit]:
         if names != [context.name]:
             yield context.policy(
                 "selectOnly",
-                Action.SET,
+                PatchAction.SET,
                 (*path, "clusterNames"),
                 f"clusterNames: [{context.name}]",
                 value=[context.name],
@@ -61,7 +61,7 @@ def competitors(context: Context) -> Iterator[Edit]:
         for path, _ in context.affinity_paths():
             yield context.policy(
                 "excludeRegion",
-                Action.APPEND,
+                PatchAction.APPEND,
                 (*path, "fieldSelector", "matchExpressions"),
                 f"region NotIn [{region}]",
                 value={"key": "region", "operator": "NotIn", "values": [region]},
@@ -80,13 +80,13 @@ def exclude(context: Context, name: str, *, extra: float = 0.0) -> Iterator[Edit
         names = (found.get("clusterNames") or ()) if isinstance(found, dict) else ()
         if name in names and len(names) > 1:
             yield context.policy(
-                "removeClusterName", Action.REMOVE, (*path, "clusterNames", names.index(name)),
+                "removeClusterName", PatchAction.REMOVE, (*path, "clusterNames", names.index(name)),
                 f"remove {name} from clusterNames", extra=extra, harm=harm, caution=caution,
             )  # fmt: skip
         else:
             yield context.policy(
                 "excludeCluster",
-                Action.APPEND,
+                PatchAction.APPEND,
                 (*path, "exclude"),
                 f"exclude {name}",
                 value=name,
@@ -114,7 +114,7 @@ def _overflow(context: Context, index: int, term: str) -> Edit:
     """Return the edit that lets a term overflow to the cluster."""
     return context.policy(
         "addOverflow",
-        Action.APPEND,
+        PatchAction.APPEND,
         ("clusterAffinities", index, "overflowAffinities"),
         f"overflow of affinity term {term}: {context.name}",
         value={"affinityName": f"{term}-{context.name}"[:63], "clusterNames": [context.name]},
@@ -133,28 +133,33 @@ def _terms(context: Context) -> Iterator[Edit]:
             if context.binding.spec.is_workload:
                 yield _overflow(context, index, name)
             if len(listed) > 1:
-                yield context.policy(
-                    "dropTerm",
-                    Action.REMOVE,
-                    ("clusterAffinities", index),
-                    f"drop affinity term {name}",
-                    extra=0.5,
-                    harm=Harm.WIDENS,
-                )
+                yield drop_term(context, index, name, extra=0.5)
         elif _matches(term, context.cluster):
             others = [each for each in listed if each is not term]
             yield context.policy(
                 "termFirst",
-                Action.SET,
+                PatchAction.SET,
                 ("clusterAffinities",),
                 f"affinity term {term.get('affinityName')} first, with another name",
                 value=[{**term, "affinityName": f"{term.get('affinityName')}-first"[:63]}, *others],
                 extra=0.5,
             )
     yield context.policy(
-        "dropTerms", Action.REMOVE, ("clusterAffinities",), "drop clusterAffinities", extra=1.5,
+        "dropTerms", PatchAction.REMOVE, ("clusterAffinities",), "drop clusterAffinities", extra=1.5,
         harm=Harm.WIDENS,
     )  # fmt: skip
+
+
+def drop_term(context: Context, index: int, name: str, *, extra: float) -> Edit:
+    """Return the edit that removes an affinity term, so that the next one is used."""
+    return context.policy(
+        "dropTerm",
+        PatchAction.REMOVE,
+        ("clusterAffinities", index),
+        f"drop affinity term {name}",
+        extra=extra,
+        harm=Harm.WIDENS,
+    )
 
 
 def _matches(found: Any, cluster: Cluster) -> bool:
@@ -168,7 +173,7 @@ def _select(context: Context, path: Path, found: dict[str, Any]) -> Iterator[Edi
     if name in excluded:
         yield context.policy(
             "removeExclude",
-            Action.REMOVE,
+            PatchAction.REMOVE,
             (*path, "exclude", excluded.index(name)),
             f"remove {name} from exclude",
             harm=Harm.WIDENS,
@@ -190,13 +195,13 @@ def _names(context: Context, path: Path, names: list[str]) -> Iterator[Edit]:
         near = "" if context.outcome.cluster(each) else context.objects.nearest_cluster(each)
         if near and near not in names:
             yield context.policy(
-                "correctClusterName", Action.SET, (*path, "clusterNames", index),
+                "correctClusterName", PatchAction.SET, (*path, "clusterNames", index),
                 f"write {near} instead of {each}, which does not exist", value=near, extra=-0.2,
             )  # fmt: skip
     # A policy that names clusters which exist means them: what refuses them comes first.
     is_meant = any(context.outcome.cluster(each) is not None for each in names)
     yield context.policy(
-        "addClusterName", Action.APPEND, (*path, "clusterNames"), f"add {name} to clusterNames", value=name,
+        "addClusterName", PatchAction.APPEND, (*path, "clusterNames"), f"add {name} to clusterNames", value=name,
         extra=0.5 if is_meant and not context.is_wanted else 0.0,
     )  # fmt: skip
 
@@ -213,7 +218,7 @@ def _labels(context: Context, path: Path, selector: dict[str, Any]) -> Iterator[
         yield from _set_label(context, key, value)
         yield context.policy(
             "dropLabel",
-            Action.REMOVE,
+            PatchAction.REMOVE,
             (*path, "matchLabels", key),
             f"drop the label {key}={value} of the selector",
             harm=Harm.WIDENS,
@@ -226,7 +231,7 @@ def _labels(context: Context, path: Path, selector: dict[str, Any]) -> Iterator[
     if failing:
         yield context.policy(
             "dropLabelSelector",
-            Action.REMOVE,
+            PatchAction.REMOVE,
             path,
             "drop the labelSelector",
             extra=1.0 if failing == 1 else 0.2,
@@ -245,7 +250,7 @@ def _label_expression(context: Context, path: Path, expression: dict[str, Any]) 
         yield from _set_label(context, str(key), "true")
     elif operator in {"NotIn", "DoesNotExist"} and present is not None and not names_a_place(str(key)):
         yield context.on_cluster(
-            "removeLabel", Action.REMOVE, ("metadata", "labels", str(key)), f"remove the label {key}"
+            "removeLabel", PatchAction.REMOVE, ("metadata", "labels", str(key)), f"remove the label {key}"
         )
     yield from _extend(context, path, expression, present)
 
@@ -255,19 +260,24 @@ def _extend(context: Context, path: Path, expression: dict[str, Any], present: s
     key, operator, values = expression.get("key"), expression.get("operator"), expression.get("values") or []
     if operator == "In" and present:
         yield context.policy(
-            "addValue", Action.APPEND, (*path, "values"), f"{key} In [..., {present}]", value=present
+            "addValue", PatchAction.APPEND, (*path, "values"), f"{key} In [..., {present}]", value=present
         )
     if operator == "NotIn" and present in values and len(values) > 1:
         yield context.policy(
             "removeValue",
-            Action.REMOVE,
+            PatchAction.REMOVE,
             (*path, "values", values.index(present)),
             f"{key} NotIn without {present}",
             harm=Harm.WIDENS,
         )
     shown = f"{key} {operator}" + (f" [{', '.join(map(str, values))}]" if values else "")
     yield context.policy(
-        "dropExpression", Action.REMOVE, path, f"drop the expression {shown}", extra=0.1, harm=Harm.WIDENS
+        "dropExpression",
+        PatchAction.REMOVE,
+        path,
+        f"drop the expression {shown}",
+        extra=0.1,
+        harm=Harm.WIDENS,
     )
 
 
@@ -293,7 +303,7 @@ def _fields(context: Context, path: Path, selector: dict[str, Any]) -> Iterator[
     if failing:
         yield context.policy(
             "dropFieldSelector",
-            Action.REMOVE,
+            PatchAction.REMOVE,
             path,
             "drop the fieldSelector",
             extra=1.0 if failing == 1 else 0.2,
@@ -304,7 +314,7 @@ def _fields(context: Context, path: Path, selector: dict[str, Any]) -> Iterator[
 def set_field(context: Context, key: str, value: str, *, extra: float = 0.0) -> Edit:
     """Return the edit that fills in the region or provider of a cluster that has none; another one would be a lie."""
     return context.make(
-        Side.CLUSTER, f"set{key.capitalize()}", context.cluster_ref, Action.SET, ("spec", key), value=value,
+        Side.CLUSTER, f"set{key.capitalize()}", context.cluster_ref, PatchAction.SET, ("spec", key), value=value,
         text=f"spec.{key} {value}", extra=extra, caution=_if_true(context, value),
     )  # fmt: skip
 
@@ -312,7 +322,7 @@ def set_field(context: Context, key: str, value: str, *, extra: float = 0.0) -> 
 def set_zones(context: Context, value: str) -> Edit:
     """Return the edit that fills in the zones of a cluster that has none."""
     return context.on_cluster(
-        "setZones", Action.SET, ("spec", "zones"), f"zones [{value}]", value=[value],
+        "setZones", PatchAction.SET, ("spec", "zones"), f"zones [{value}]", value=[value],
         caution=_if_true(context, value),
     )  # fmt: skip
 
@@ -338,7 +348,7 @@ def _set_label(context: Context, key: str, value: str) -> Iterator[Edit]:
         caution = f"Whatever selects {context.name} by {key}={present} loses it."
     text = f"label {key}={value}" + (f" ({present} now)" if present else "")
     yield context.on_cluster(
-        "setLabel", Action.SET, ("metadata", "labels", key), text, value=value, caution=caution,
+        "setLabel", PatchAction.SET, ("metadata", "labels", key), text, value=value, caution=caution,
         harm=Harm.NARROWS if present else Harm.NONE,
     )  # fmt: skip
 
@@ -350,13 +360,13 @@ def _corrected_label(context: Context, path: Path, labels: dict[str, str], key: 
         return
     if near.key == key:
         yield context.policy(
-            "correctLabel", Action.SET, (*path, "matchLabels", key),
+            "correctLabel", PatchAction.SET, (*path, "matchLabels", key),
             f"select {key}={near.value} instead of {key}={labels[key]}, which no cluster has",
             value=near.value, extra=-0.4,
         )  # fmt: skip
         return
     yield context.policy(
-        "correctLabelKey", Action.SET, (*path, "matchLabels"),
+        "correctLabelKey", PatchAction.SET, (*path, "matchLabels"),
         f"select {near.key}={near.value} instead of {key}={labels[key]}, which no cluster has",
         value={near.key if each == key else each: near.value if each == key else text for each, text in labels.items()},
         extra=-0.4,
@@ -370,14 +380,14 @@ def _corrected_expression(context: Context, path: Path, expression: dict[str, An
         near = context.objects.near.label(key, each)
         if near is not None and near.key == key:
             yield context.policy(
-                "correctValue", Action.SET, (*path, "values", index),
+                "correctValue", PatchAction.SET, (*path, "values", index),
                 f"{key} {near.value} instead of {each}, which no cluster has", value=near.value, extra=-0.4,
             )  # fmt: skip
             return
     near_key = context.objects.near.label_key(key)
     if near_key:
         yield context.policy(
-            "correctLabelKey", Action.SET, (*path, "key"),
+            "correctLabelKey", PatchAction.SET, (*path, "key"),
             f"the label {near_key} instead of {key}, which no cluster has", value=near_key, extra=-0.4,
         )  # fmt: skip
 
@@ -388,6 +398,6 @@ def _corrected_field(context: Context, path: Path, key: str, values: list[Any]) 
         near = context.objects.near.field(key, str(each))
         if near:
             yield context.policy(
-                "correctValue", Action.SET, (*path, "values", index),
+                "correctValue", PatchAction.SET, (*path, "values", index),
                 f"{key} {near} instead of {each}, which no cluster has", value=near, extra=-0.4,
             )  # fmt: skip

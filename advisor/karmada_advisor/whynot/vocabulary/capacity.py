@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.whynot.edits import Action, Edit, Harm, ObjectRef, Side
+from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Side
 from karmada_advisor.whynot.goals import has_replicas
 from karmada_advisor.whynot.harm import available
 from karmada_advisor.whynot.quantities import amounts_of
@@ -69,7 +69,7 @@ def _capacity(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
     def build(amount: int) -> Edit:
         path, value, text = _with_capacity(manifest, cluster, per_replica, amount, context)
         return context.make(
-            side, "addCapacity", ref, Action.SET, (*_SUMMARY, *path), value=value,
+            side, "addCapacity", ref, PatchAction.SET, (*_SUMMARY, *path), value=value,
             text=f"{text}: {counted(amount, one + ' fits', units + ' fit')} ({base} now)",
             extra=0.5 if base > 0 else -0.8,
             instead=f"Add nodes to {cluster.name}, or free what runs there; Karmada then updates its capacity.",
@@ -188,7 +188,7 @@ def less(context: Context, cluster: Cluster, side: Side, *, extra: float = 0.0) 
 
     def build(amount: int) -> Edit:
         return context.make(
-            side, "removeCapacity", ObjectRef(CLUSTER, "", cluster.name), Action.SET,
+            side, "removeCapacity", ObjectRef(CLUSTER, "", cluster.name), PatchAction.SET,
             (*_SUMMARY, "allocatable", "pods"), value=str(used + amount), extra=extra,
             text=f"{counted(amount, 'free pod')} ({counted(base, 'replica fits', 'replicas fit')} now)",
             harm=Harm.NARROWS, caution=f"It takes capacity of {cluster.name} from all workloads.",
@@ -211,7 +211,7 @@ def requests(context: Context) -> Iterator[Edit]:
         yield from _request(context, (*path, name), name, str(written), amount)
         if amount.value > 0 and name not in {"cpu", "memory"}:
             yield context.make(
-                Side.WORKLOAD, "dropRequest", context.objects.ref, Action.REMOVE, (*path, name),
+                Side.WORKLOAD, "dropRequest", context.objects.ref, PatchAction.REMOVE, (*path, name),
                 text=f"no request of {name}", extra=0.6, harm=Harm.UNCHECKED,
             )  # fmt: skip
     if needed(context):
@@ -219,7 +219,7 @@ def requests(context: Context) -> Iterator[Edit]:
             Side.WORKLOAD,
             "dropRequests",
             context.objects.ref,
-            Action.REMOVE,
+            PatchAction.REMOVE,
             path,
             text="no requests",
             extra=1.2,
@@ -240,7 +240,7 @@ def _request(
             Side.WORKLOAD,
             "setRequest",
             context.objects.ref,
-            Action.SET,
+            PatchAction.SET,
             path,
             value=f"{least}{suffix}",
             text=f"request {least}{suffix} {name} instead of {written}",

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from karmada_advisor.whynot.blockers import Blocker
-from karmada_advisor.whynot.edits import Action, Edit, Harm, ObjectRef, Path, Side, edit, patched
-from karmada_advisor.whynot.objects import ObjectSet, Outcome
+from karmada_advisor.whynot.blockers import GoalBlocker
+from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Path, Side, edit, patched
+from karmada_advisor.whynot.objects import ObjectSet, ScheduledObjects
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.cluster import Cluster
@@ -46,8 +46,8 @@ class Context:
     """
 
     objects: ObjectSet
-    outcome: Outcome
-    blocker: Blocker
+    outcome: ScheduledObjects
+    blocker: GoalBlocker
     name: str
     is_wanted: bool = False
 
@@ -86,7 +86,7 @@ class Context:
     @cached_property
     def _indexed(self) -> Mapping[ObjectRef, Any]:
         """The changed objects without removals, so that every index is that of the object as it was read."""
-        kept = [each for each in self.outcome.edits if each.action is not Action.REMOVE]
+        kept = [each for each in self.outcome.edits if each.action is not PatchAction.REMOVE]
         found = patched(kept, self.objects.manifests)
         return {} if found is None else found.manifests
 
@@ -118,7 +118,7 @@ class Context:
         side: Side,
         op: str,
         ref: ObjectRef,
-        action: Action,
+        action: PatchAction,
         path: Path,
         *,
         extra: float = 0.0,
@@ -129,45 +129,13 @@ class Context:
         cost = _COST[side] + extra + _HARM_COST[harm]
         return edit(side, op, ref, action, path, cost=cost, harm=harm, **rest)
 
-    def policy(
-        self,
-        op: str,
-        action: Action,
-        path: Path,
-        text: str,
-        *,
-        value: Any = None,
-        extra: float = 0.0,
-        **rest: Any,
-    ) -> Edit:
-        """Return an edit of the placement; the path starts below it."""
-        return self.make(
-            Side.POLICY,
-            op,
-            self.objects.ref,
-            action,
-            (*PLACEMENT, *path),
-            value=value,
-            text=text,
-            extra=extra,
-            **rest,
-        )
+    def policy(self, op: str, action: PatchAction, path: Path, text: str, **rest: Any) -> Edit:
+        """Return an edit of the placement; the path starts below it, the rest are arguments of ``make``."""
+        return self.make(Side.POLICY, op, self.objects.ref, action, (*PLACEMENT, *path), text=text, **rest)
 
-    def on_cluster(
-        self,
-        op: str,
-        action: Action,
-        path: Path,
-        text: str,
-        *,
-        value: Any = None,
-        extra: float = 0.0,
-        **rest: Any,
-    ) -> Edit:
-        """Return an edit of the cluster."""
-        return self.make(
-            Side.CLUSTER, op, self.cluster_ref, action, path, value=value, text=text, extra=extra, **rest
-        )
+    def on_cluster(self, op: str, action: PatchAction, path: Path, text: str, **rest: Any) -> Edit:
+        """Return an edit of the cluster; the rest are arguments of ``make``."""
+        return self.make(Side.CLUSTER, op, self.cluster_ref, action, path, text=text, **rest)
 
     def competitors(self) -> Iterator[Candidate]:
         """Yield the other candidates that got replicas or were selected, those with the most replicas first."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.whynot.blockers import Step
-from karmada_advisor.whynot.edits import Action, Edit, Harm, Side
+from karmada_advisor.whynot.blockers import BlockedStep
+from karmada_advisor.whynot.edits import Edit, Harm, PatchAction, Side
 from karmada_advisor.whynot.goals import has_replicas
 from karmada_advisor.whynot.quantities import amounts_of
 from karmada_advisor.whynot.vocabulary.context import PLACEMENT, Context
@@ -34,7 +34,9 @@ def more(context: Context) -> Iterator[Edit]:
 def replicas(context: Context) -> Iterator[Edit]:
     """Yield more and fewer replicas."""
     spec = context.binding.spec
-    if len(spec.components) > 1 or (context.blocker.step < Step.DONE and not has_replicas(context.binding)):
+    if len(spec.components) > 1 or (
+        context.blocker.step < BlockedStep.DONE and not has_replicas(context.binding)
+    ):
         return
     base = spec.replicas
     present = sum(target.replicas for target in spec.clusters)
@@ -51,7 +53,7 @@ def replicas(context: Context) -> Iterator[Edit]:
             Side.WORKLOAD,
             "setReplicas",
             context.objects.ref,
-            Action.SET,
+            PatchAction.SET,
             ("spec", "replicas"),
             value=amount,
             text=f"{counted(amount, 'replica')} ({base} now)",
@@ -77,7 +79,7 @@ def _weights(context: Context) -> Iterator[Edit]:
         value = {"targetCluster": {"clusterNames": [context.name]}, "weight": amount}
         return context.policy(
             "addWeight",
-            Action.APPEND,
+            PatchAction.APPEND,
             (*_STRATEGY, "weightPreference", "staticWeightList"),
             f"weight {amount} for {context.name}",
             value=value,
@@ -90,7 +92,7 @@ def _weight(context: Context, index: int, base: int, heaviest: int) -> Iterator[
     def build(amount: int) -> Edit:
         return context.policy(
             "setWeight",
-            Action.SET,
+            PatchAction.SET,
             (*_STRATEGY, "weightPreference", "staticWeightList", index, "weight"),
             f"weight {amount} for {context.name} ({base} now)",
             value=amount,
@@ -120,6 +122,6 @@ def strategies(context: Context) -> Iterator[Edit]:
         if value != current:
             ignores_capacity = extra > 1.0
             yield context.policy(
-                "setStrategy", Action.SET, _STRATEGY, f"replicaScheduling: {text}", value=value, extra=extra,
+                "setStrategy", PatchAction.SET, _STRATEGY, f"replicaScheduling: {text}", value=value, extra=extra,
                 harm=Harm.UNCHECKED if ignores_capacity else Harm.NONE,
             )  # fmt: skip

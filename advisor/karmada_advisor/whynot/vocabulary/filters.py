@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from karmada_advisor.explain.names import nearest, nearest_value
-from karmada_advisor.whynot.edits import Action, Edit, Harm, ObjectRef, Side
+from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Side
 from karmada_advisor.whynot.vocabulary import affinity
 from karmada_advisor.whynot.vocabulary.context import PLACEMENT, Context
 from karmada_scheduler.api.matching import Taint
@@ -55,15 +55,7 @@ def _other_terms(context: Context) -> Iterator[Edit]:
             and term.get("affinityName") == context.attempt.affinity_name
             and len(listed) > 1
         ):
-            name = term.get("affinityName")
-            yield context.policy(
-                "dropTerm",
-                Action.REMOVE,
-                ("clusterAffinities", index),
-                f"drop affinity term {name}",
-                extra=1.0,
-                harm=Harm.WIDENS,
-            )
+            yield affinity.drop_term(context, index, context.attempt.affinity_name, extra=1.0)
 
 
 def _taints(context: Context) -> Iterator[Edit]:
@@ -85,7 +77,7 @@ def _taints(context: Context) -> Iterator[Edit]:
             if (found.get("key") or "", found.get("value") or "", found.get("effect") or "") == tuple(taint):
                 yield context.on_cluster(
                     "removeTaint",
-                    Action.REMOVE,
+                    PatchAction.REMOVE,
                     ("spec", "taints", index),
                     f"uncordon it ({taint})" if is_cordon else f"remove the taint {taint}",
                     extra=-0.9 if is_cordon else 0.0,
@@ -100,7 +92,7 @@ def _taints(context: Context) -> Iterator[Edit]:
             toleration = {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
         yield context.policy(
             "tolerate",
-            Action.APPEND,
+            PatchAction.APPEND,
             ("clusterTolerations",),
             f"tolerate {taint}",
             value=toleration,
@@ -110,13 +102,13 @@ def _taints(context: Context) -> Iterator[Edit]:
         )
     if len(refusing) > 1:
         yield context.policy(
-            "tolerateAll", Action.APPEND, ("clusterTolerations",), "tolerate every taint",
+            "tolerateAll", PatchAction.APPEND, ("clusterTolerations",), "tolerate every taint",
             value={"operator": "Exists"}, extra=0.6, harm=Harm.WIDENS,
             caution="The workload then goes to every tainted cluster that the policy allows, also to clusters that are down.",
         )  # fmt: skip
         if not ours:
             yield context.on_cluster(
-                "removeTaints", Action.REMOVE, ("spec", "taints"), "remove all taints", extra=0.2,
+                "removeTaints", PatchAction.REMOVE, ("spec", "taints"), "remove all taints", extra=0.2,
                 harm=Harm.WIDENS,
                 caution=f"Somebody set the taints: {context.name} is then open to all workloads.",
             )  # fmt: skip
@@ -128,7 +120,7 @@ def _ready_again(context: Context, ours: Sequence[Taint], listed: list[Any]) -> 
     kept = [each for each in listed if not isinstance(each, dict) or each.get("key") not in keys]
     shown = ", ".join(sorted(keys))
     return context.on_cluster(
-        BECOME_READY, Action.SET, ("spec", "taints"), f"it is down ({shown}) and has to be Ready again", value=kept,
+        BECOME_READY, PatchAction.SET, ("spec", "taints"), f"it is down ({shown}) and has to be Ready again", value=kept,
         extra=-1.0,
         instead=f"Repair {context.name} until its condition Ready is True; Karmada then removes the taint by itself.",
     )  # fmt: skip
@@ -150,7 +142,7 @@ def _corrected_toleration(context: Context, taint: Taint) -> Iterator[Edit]:
                 continue  # neither the key nor the value is that of the taint
             changed["value"] = taint.value
         yield context.policy(
-            "correctToleration", Action.SET, ("clusterTolerations", index),
+            "correctToleration", PatchAction.SET, ("clusterTolerations", index),
             f"tolerate {taint} instead of {_toleration(each)}", value=changed, extra=-0.3,
         )  # fmt: skip
 
@@ -198,7 +190,7 @@ def drop_constraint(context: Context, index: int, name: Any, *, extra: float = 0
     ends_check = name == SPREAD_BY_CLUSTER and _counts_sets(context)
     return context.policy(
         "dropConstraint",
-        Action.REMOVE,
+        PatchAction.REMOVE,
         ("spreadConstraints", index),
         f"drop the {name} constraint",
         extra=0.5 + extra,
@@ -217,7 +209,7 @@ def drop_constraints(context: Context) -> Iterator[Edit]:
     """Yield the edit that removes all spread constraints, if there are several."""
     if len(context.items(*PLACEMENT, "spreadConstraints")) > 1:
         yield context.policy(
-            "dropConstraints", Action.REMOVE, ("spreadConstraints",), "drop all spread constraints", extra=1.0,
+            "dropConstraints", PatchAction.REMOVE, ("spreadConstraints",), "drop all spread constraints", extra=1.0,
             harm=Harm.UNCHECKED if _counts_sets(context) else Harm.WIDENS,
             caution="" if _counts_sets(context) else "It gives up every spread that the owner of the policy asked for.",
         )  # fmt: skip
@@ -237,11 +229,11 @@ def _api(context: Context) -> Iterator[Edit]:
     for index, found in enumerate(listed):
         if isinstance(found, dict) and found.get("groupVersion") == group_version:
             path = ("status", "apiEnablements", index, "resources")
-            yield context.on_cluster("serveApi", Action.APPEND, path, text, value=kind, instead=instead)
+            yield context.on_cluster("serveApi", PatchAction.APPEND, path, text, value=kind, instead=instead)
             return
     value = {"groupVersion": group_version, "resources": [kind]}
     yield context.on_cluster(
-        "serveApi", Action.APPEND, ("status", "apiEnablements"), text, value=value, instead=instead
+        "serveApi", PatchAction.APPEND, ("status", "apiEnablements"), text, value=value, instead=instead
     )
 
 
@@ -257,7 +249,7 @@ def _served_version(context: Context) -> Iterator[Edit]:
     near = nearest(resource.api_version, served)
     for number, version in enumerate(sorted(served, key=lambda each: (each != near, each))[:2]):
         yield context.make(
-            Side.WORKLOAD, "setApiVersion", context.objects.ref, Action.SET, ("spec", "resource", "apiVersion"),
+            Side.WORKLOAD, "setApiVersion", context.objects.ref, PatchAction.SET, ("spec", "resource", "apiVersion"),
             value=version, extra=0.1 * number,
             text=f"write the {resource.kind} as {version} instead of {resource.api_version}",
             instead=f"Write the manifest and the selector of its policy as {version}; the binding follows.",
@@ -272,7 +264,7 @@ def _evictions(context: Context) -> Iterator[Edit]:
     ]
     for index in found:
         yield context.make(
-            Side.CLUSTER, "endEviction", context.objects.ref, Action.REMOVE, ("spec", "gracefulEvictionTasks", index),
+            Side.CLUSTER, "endEviction", context.objects.ref, PatchAction.REMOVE, ("spec", "gracefulEvictionTasks", index),
             text=f"end the eviction from {context.name}", harm=Harm.WIDENS,
             caution=f"The eviction has a reason: the one who asked for it wants the replicas off {context.name}.",
         )  # fmt: skip
@@ -280,7 +272,7 @@ def _evictions(context: Context) -> Iterator[Edit]:
 
 def _group(context: Context, name: str) -> Iterator[Edit]:
     yield context.make(
-        Side.WORKLOAD, "leaveGroup", context.objects.ref, Action.REMOVE, ("spec", "workloadAffinityGroups", name),
+        Side.WORKLOAD, "leaveGroup", context.objects.ref, PatchAction.REMOVE, ("spec", "workloadAffinityGroups", name),
         text=f"leave the {name}", harm=Harm.WIDENS, caution=f"It gives up the {name} that the owner asked for.",
     )  # fmt: skip
     groups = context.binding.spec.workload_affinity_groups
@@ -293,7 +285,7 @@ def _group(context: Context, name: str) -> Iterator[Edit]:
         is_there = context.name in peer.spec.target_names
         if theirs == mine and is_there == (name == "antiAffinityGroup"):
             yield context.make(
-                Side.PEER, "releasePeer", ObjectRef(*peer.key), Action.REMOVE,
+                Side.PEER, "releasePeer", ObjectRef(*peer.key), PatchAction.REMOVE,
                 ("spec", "workloadAffinityGroups", name), text=f"{peer.key} leaves the {name}", harm=Harm.WIDENS,
                 caution=f"It gives up the {name} that the owner of {peer.key} asked for.",
             )  # fmt: skip

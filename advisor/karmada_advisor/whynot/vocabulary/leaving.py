@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from karmada_advisor.whynot.edits import Action, Edit, Harm, Side
+from karmada_advisor.whynot.edits import Edit, Harm, PatchAction, Side
 from karmada_advisor.whynot.vocabulary import affinity, capacity, division, policies, selection, triggers
 from karmada_advisor.whynot.vocabulary.context import Context
 
@@ -18,7 +18,7 @@ def proposals(context: Context) -> Iterator[Edit]:
         if context.cluster.region:
             yield context.policy(
                 "excludeRegion",
-                Action.APPEND,
+                PatchAction.APPEND,
                 (*path, "fieldSelector", "matchExpressions"),
                 f"region NotIn [{context.cluster.region}]",
                 value={"key": "region", "operator": "NotIn", "values": [context.cluster.region]},
@@ -27,7 +27,7 @@ def proposals(context: Context) -> Iterator[Edit]:
         break
     yield context.on_cluster(
         "addTaint",
-        Action.APPEND,
+        PatchAction.APPEND,
         ("spec", "taints"),
         "add a NoSchedule taint",
         value={"key": "example.com/reserved", "effect": "NoSchedule"},

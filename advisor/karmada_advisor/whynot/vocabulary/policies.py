@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from karmada_advisor.explain.policies import Template, held_claim, miss_of, name_of
+from karmada_advisor.explain.policies import TemplateHead, held_claim, miss_of, name_of
 from karmada_advisor.whynot.detector import ref_of
-from karmada_advisor.whynot.edits import Action, Edit, Side
+from karmada_advisor.whynot.edits import Edit, PatchAction, Side
 from karmada_advisor.whynot.vocabulary.context import Context
 
 _PREEMPT = "preempt"
@@ -19,7 +19,7 @@ def proposals(context: Context) -> Iterator[Edit]:
     if not objects.policies or any(each.op != _PREEMPT for each in edited):
         return  # an edit of a policy changes the whole binding, so that it is combined with no other one
     resource = context.binding.spec.resource
-    template = Template(
+    template = TemplateHead(
         resource.api_version, resource.kind, resource.namespace, resource.name, objects.template_labels
     )
     labels = objects.bindings[objects.ref][1].labels
@@ -31,7 +31,7 @@ def proposals(context: Context) -> Iterator[Edit]:
     if not edited:
         if spec.get("preemption") != "Always":
             yield context.make(
-                Side.POLICY, _PREEMPT, ref, Action.SET, ("spec", "preemption"), value="Always", extra=-1.2,
+                Side.POLICY, _PREEMPT, ref, PatchAction.SET, ("spec", "preemption"), value="Always", extra=-1.2,
                 text=f"preemption: Always on {held.first.name}, which then takes it from {held.holder_name}",
                 caution="It needs the gate PropagationPolicyPreemption of karmada-controller-manager, which is off by "
                 "default.",
@@ -41,12 +41,12 @@ def proposals(context: Context) -> Iterator[Edit]:
     priority = _priority(holder) + 1
     if priority > _priority(first):
         yield context.make(
-            Side.POLICY, "setPriority", ref, Action.SET, ("spec", "priority"), value=priority,
+            Side.POLICY, "setPriority", ref, PatchAction.SET, ("spec", "priority"), value=priority,
             text=f"priority {priority} on {held.first.name}, above that of {held.holder_name}", extra=-1.2,
         )  # fmt: skip
 
 
-def _released(context: Context, holder: Mapping[str, Any], template: Template) -> Iterator[Edit]:
+def _released(context: Context, holder: Mapping[str, Any], template: TemplateHead) -> Iterator[Edit]:
     """Yield the removal of the selector by name with which a policy holds the template; without it, the first one claims."""
     selectors = (holder.get("spec") or {}).get("resourceSelectors") or []
     found = [
@@ -56,7 +56,7 @@ def _released(context: Context, holder: Mapping[str, Any], template: Template) -
     ]
     if len(found) == 1 and len(selectors) > 1 and selectors[found[0]].get("name"):
         yield context.make(
-            Side.POLICY, "releaseTemplate", ref_of(holder), Action.REMOVE,
+            Side.POLICY, "releaseTemplate", ref_of(holder), PatchAction.REMOVE,
             ("spec", "resourceSelectors", found[0]), extra=-1.1,
             text=f"remove the selector of {template.kind} {template.name} from {name_of(holder)}",
         )  # fmt: skip

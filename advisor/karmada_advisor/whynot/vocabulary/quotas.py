@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from karmada_advisor.whynot.edits import Action, Edit, Side
+from karmada_advisor.whynot.edits import Edit, PatchAction, Side
 from karmada_advisor.whynot.quantities import amounts_of
 from karmada_advisor.whynot.quotas import shown, times_left, usage_of
 from karmada_advisor.whynot.vocabulary import capacity
@@ -19,7 +19,7 @@ def proposals(context: Context) -> Iterator[Edit]:
     if refused is not None:
         limit, wanted = (shown(refused.resource, each) for each in (refused.limit, refused.requested))
         yield context.make(
-            Side.QUOTA, "raiseQuota", refused.quota, Action.SET, ("spec", "overall", refused.resource), value=wanted, extra=-0.5,
+            Side.QUOTA, "raiseQuota", refused.quota, PatchAction.SET, ("spec", "overall", refused.resource), value=wanted, extra=-0.5,
             text=f"raise {refused.resource} of the quota {refused.quota.name} to {wanted} ({limit} now)",
         )  # fmt: skip
     yield from capacity.requests(context)
@@ -36,7 +36,7 @@ def _fewer_replicas(context: Context) -> Iterator[Edit]:
 
     def build(amount: int) -> Edit:
         return context.make(
-            Side.WORKLOAD, "setReplicas", objects.ref, Action.SET, ("spec", "replicas"), value=amount,
+            Side.WORKLOAD, "setReplicas", objects.ref, PatchAction.SET, ("spec", "replicas"), value=amount,
             text=f"{amount} replicas ({base} now)", extra=-0.5,
         )  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from karmada_advisor.whynot.edits import Action, Edit, Harm
+from karmada_advisor.whynot.edits import Edit, Harm, PatchAction
 from karmada_advisor.whynot.quantities import amounts_of
 from karmada_advisor.whynot.vocabulary import filters
 from karmada_advisor.whynot.vocabulary.context import PLACEMENT, Context
@@ -54,7 +54,7 @@ def _limits(context: Context, index: int, constraint: dict[str, Any], name: str,
         ) -> Edit:
             return context.policy(
                 "setGroups",
-                Action.SET,
+                PatchAction.SET,
                 ("spreadConstraints", index, field),
                 f"{name} {field} {amount} ({base} now)",
                 value=amount,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.state.model import SchedulerStatus
 from karmada_advisor.state.suspension import manager_of
-from karmada_advisor.whynot.edits import Action, Edit, Harm, Side
+from karmada_advisor.whynot.edits import Edit, Harm, PatchAction, Side
 from karmada_advisor.whynot.vocabulary.context import Context
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.api.manifest import format_time, second_after
@@ -30,7 +30,7 @@ def _resume(context: Context) -> Edit:
     manager, at = manager_of(context.objects.manifests[context.objects.ref], *path)
     by = f"{manager} has set it at {at}" if manager else "policies have no such field"
     return context.make(
-        Side.TRIGGER, "resume", context.objects.ref, Action.SET, path, value=False,
+        Side.TRIGGER, "resume", context.objects.ref, PatchAction.SET, path, value=False,
         text=f"resume scheduling: spec.suspension.scheduling false in the binding ({by})",
     )  # fmt: skip
 
@@ -45,7 +45,7 @@ def _scheduler_names(context: Context) -> Iterator[Edit]:
     is_down = schedulers.of(written).status is SchedulerStatus.DOWN
     for number, name in enumerate(sorted(names, key=lambda each: (each != near, each))[:2]):
         yield context.make(
-            Side.POLICY, "setSchedulerName", context.objects.ref, Action.SET, ("spec", "schedulerName"),
+            Side.POLICY, "setSchedulerName", context.objects.ref, PatchAction.SET, ("spec", "schedulerName"),
             value=name, text=f"schedulerName {name} instead of {written}", extra=1.0 + 0.1 * number,
             instead=f"A policy keeps its schedulerName: delete the policy, and create it with schedulerName {name}.",
             harm=Harm.WIDENS if is_down else Harm.NONE,
@@ -63,7 +63,7 @@ def reschedule(context: Context) -> Iterator[Edit]:
         Side.TRIGGER,
         "reschedule",
         context.objects.ref,
-        Action.SET,
+        PatchAction.SET,
         ("spec", "rescheduleTriggeredAt"),
         value=format_time(when),
         text="a WorkloadRebalancer",

@@ -1,4 +1,4 @@
-"""The policies of a replay, with their placements."""
+"""The policies of the recorded fleet, with their placements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times on the command line."""
+"""Types of flags that several commands have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 
 
 def seconds(text: str) -> float:
-    """Return a time such as ``2s`` or ``500ms`` in seconds; the type of an argument."""
+    """Return a time such as ``2s`` or ``500ms`` in seconds."""
     for suffix, factor in (("ms", 0.001), ("s", 1.0), ("m", 60.0), ("", 1.0)):
         if text.endswith(suffix):
             try:

@@ -17,7 +17,7 @@ from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.binding_cycle.conditions import target_manifests
 from karmada_scheduler.binding_cycle.guard_additions import changed_annotations, task_manifests
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
-from karmada_scheduler.binding_cycle.result import DONE, CycleResult, TransactionResult
+from karmada_scheduler.binding_cycle.result import DONE, Action, AttemptOutcome, TransactionResult
 from karmada_scheduler.binding_cycle.writer import BindingWriter
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.core.decision import Decision
@@ -37,8 +37,8 @@ class _Patch(NamedTuple):
         return not self.annotations and self.clusters is None and self.tasks is None
 
 
-class ResultWriter:
-    """Writes results; implements ``transaction.ResultWriter``."""
+class SpecWriter:
+    """Writes results into specs; implements ``transaction.ResultWriter``."""
 
     def __init__(self, writer: BindingWriter, *, own_writes: OwnWrites) -> None:
         self._writer = writer
@@ -83,24 +83,26 @@ class ResultWriter:
         has_placement = stored.applied_placement_json == decision.applied_placement
         return stored if has_clusters and has_placement else None
 
-    async def after_refusal(self, binding: Binding, error: ApiError) -> CycleResult | None:
-        """Return the result of a cycle whose patch was refused; None if the status has to report the error."""
+    async def after_refusal(self, binding: Binding, error: ApiError) -> AttemptOutcome | None:
+        """Return the outcome of an attempt whose patch was refused; None if the status has to report the error."""
         if error.is_conflict:
             return await self._reread(binding)
         if error.is_object_not_found(binding.key.name):
             return DONE
         if error.is_transient or error.is_not_found or "NamespaceTerminating" in error.causes:
             log.warning("Failed to patch schedule to %s: %s", binding.key.display, error)
-            return CycleResult(error, retry=True, retry_after=error.retry_after or 0.0)
+            return AttemptOutcome(Action.RETRY, error, error.retry_after or 0.0)
         log.error("Failed to patch schedule to %s: %s", binding.key.display, error)
         return None
 
-    async def _reread(self, binding: Binding) -> CycleResult:
+    async def _reread(self, binding: Binding) -> AttemptOutcome:
         try:
             await self._writer.read_manifest(binding.key)
         except ApiError as error:
-            return DONE if error.is_object_not_found(binding.key.name) else CycleResult(error, retry=True)
-        return CycleResult(is_outdated=True)
+            if error.is_object_not_found(binding.key.name):
+                return DONE
+            return AttemptOutcome(Action.RETRY, error)
+        return AttemptOutcome(Action.DECIDE_AGAIN)
 
     def _rebased(self, binding: Binding) -> Binding:
         """Return the newest known version of a binding if the decision does not depend on what changed.

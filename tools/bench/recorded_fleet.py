@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from tools.bench.recording import ALIKE, REGIONS, Object, Sizes, cluster_name, is_new, recorded, uid
-from tools.bench.replay_policies import (
+from tools.bench.recorded_policies import (
     POLICIES,
     POLICY_ID,
     applied_placement,
@@ -18,6 +17,7 @@ from tools.bench.replay_policies import (
     namespace_of,
     placement,
 )
+from tools.bench.recording import ALIKE, REGIONS, Object, Sizes, cluster_name, is_new, recorded, uid
 
 CLUSTER_SCOPED_EVERY: Final = 50
 

@@ -1,0 +1,163 @@
+"""Flags that several commands have: objects, the rules of decisions, output."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from karmada_advisor.cli.flags import values
+
+DEFAULT_WIDTH: Final = 100
+LEAST_WIDTH: Final = 40
+FILES: Final = "YAML or JSON as kubectl writes it, also gzipped, - for standard input; may be repeated"
+_REQUEST_SECONDS: Final = 60.0
+
+
+def make_parser(command: str, description: str, epilog: str) -> argparse.ArgumentParser:
+    """Return the parser of a command's flags, still without any."""
+    return argparse.ArgumentParser(
+        prog=f"karmada-pyscheduler {command}", description=description, epilog=epilog
+    )
+
+
+def add_objects(parser: argparse.ArgumentParser) -> None:
+    """Add the flags for files and for a control plane."""
+    parser.add_argument("--clusters", action="append", metavar="FILE", help=f"Clusters: {FILES}")
+    parser.add_argument(
+        "--bindings", action="append", metavar="FILE", help=f"bindings of both kinds: {FILES}"
+    )
+    parser.add_argument(
+        "--policies",
+        action="append",
+        metavar="FILE",
+        help=f"policies, for what they say beyond the binding: {FILES}",
+    )
+    add_workloads(parser)
+    parser.add_argument(
+        "--kubeconfig",
+        default="",
+        metavar="FILE",
+        help="the control plane to read, without --clusters and --bindings (default as kubectl)",
+    )
+    parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
+    parser.add_argument(
+        "--request-timeout",
+        type=values.seconds,
+        default=_REQUEST_SECONDS,
+        metavar="TIME",
+        help=f"for reading everything from the control plane (default {_REQUEST_SECONDS:g}s)",
+    )
+    parser.add_argument(
+        "--replay",
+        default="",
+        metavar="FILE",
+        help="a file of explain --capture instead of a control plane: its objects, and its rules unless flags name others",
+    )
+
+
+def add_workloads(parser: argparse.ArgumentParser) -> None:
+    """Add the flag for files of workloads."""
+    parser.add_argument(
+        "--workloads",
+        action="append",
+        metavar="FILE",
+        help=f"objects of any kind, for plugins that read the workload's labels and annotations: {FILES}",
+    )
+
+
+def add_quotas(parser: argparse.ArgumentParser) -> None:
+    """Add the flag for files of quotas."""
+    parser.add_argument(
+        "--quotas",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=f"FederatedResourceQuotas, for changes of a workload that a quota refuses: {FILES}",
+    )
+
+
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of the scheduler that determine its decisions, and what ``sources.process_rules.use`` sets."""
+    parser.set_defaults(process_configuration=None, process_rules=None)
+    parser.add_argument(
+        "--plugins",
+        action="append",
+        metavar="LIST",
+        help="plugins to enable: *, *,-Name, Name,Other (default *)",
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="profiles and plugin args; no extenders")
+    parser.add_argument(
+        "--scheduler-name",
+        metavar="NAME",
+        help="as for the scheduler; with it or --config, bindings of other schedulers are reported and not decided "
+        "(default: without --config all bindings are decided)",
+    )
+    add_plugin_directories(parser)
+    parser.add_argument(
+        "--feature-gates", action="append", default=[], metavar="LIST", help="gates, as A=true,B=false"
+    )
+    parser.add_argument(
+        "--enable-empty-workload-propagation",
+        nargs="?",
+        const="true",
+        default="false",
+        choices=("true", "false"),
+        help="keep selected clusters with 0 replicas in the result",
+    )
+
+
+def add_plugin_directories(parser: argparse.ArgumentParser) -> None:
+    """Add the flag for directories of plugin files."""
+    parser.add_argument(
+        "--plugin-dir",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="directory of plugin files; may be repeated",
+    )
+
+
+def add_process(parser: argparse.ArgumentParser, purpose: str, effect: str = "") -> None:
+    """Add the flag for the URL of a running scheduler; the texts say what for, and what follows."""
+    parser.add_argument(
+        "--from",
+        dest="process",
+        default="",
+        metavar="URL",
+        help=f"the running scheduler, {purpose}: http://localhost:10353 after kubectl port-forward (it needs "
+        f"--explain-bind-address){effect}",
+    )
+
+
+def add_output(parser: argparse.ArgumentParser, *documents: str) -> None:
+    """Add the flags for the output; ``documents`` are further formats."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("json", "text", "yaml", *documents),
+        default="text",
+        help="what to print (default text)",
+    )
+    parser.add_argument(
+        "--width",
+        type=_width,
+        metavar="N",
+        help=f"columns of the text (default: the terminal, or {DEFAULT_WIDTH})",
+    )
+    parser.add_argument(
+        "--color",
+        choices=("always", "auto", "never"),
+        default="auto",
+        help="colours; they only repeat what words say (default auto, and never with NO_COLOR)",
+    )
+    parser.add_argument("--all", action="store_true", help="do not fold long lists")
+
+
+def _width(text: str) -> int:
+    """Return the number of columns of a text."""
+    columns = int(text)
+    if columns < LEAST_WIDTH:
+        raise argparse.ArgumentTypeError(f"at least {LEAST_WIDTH} columns are needed, got {columns}")
+    return columns

@@ -1,0 +1,78 @@
+"""Finds one binding on a live control plane by the name that a person gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any, Final
+
+from karmada_advisor.sources.bindings import NoSuchBindingError
+from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
+from karmada_scheduler.client import json_body
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.connection import Connection
+from karmada_scheduler.client.karmada import (
+    CLUSTER_RESOURCE_BINDINGS,
+    RESOURCE_BINDINGS,
+    KarmadaClient,
+    Resource,
+)
+from karmada_scheduler.client.lists import list_pages
+from karmada_scheduler.client.metadata import METADATA_LIST
+
+_RESOURCES: Final = {RESOURCE_BINDING: RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDING: CLUSTER_RESOURCE_BINDINGS}
+_SHOWN: Final = 3
+
+
+async def find_binding(connection: Connection, keys: Sequence[BindingKey]) -> dict[str, Any]:
+    """Read the binding under the first key that exists.
+
+    Raises:
+        NoSuchBindingError: There is none.
+        ApiError: It cannot be read.
+    """
+    client = KarmadaClient(connection)
+    for key in keys:
+        try:
+            found = await client.get_binding(key)
+        except ApiError as error:
+            # A role for one namespace may not read the cluster-scoped kind, which a name can also mean.
+            is_forbidden_other = error.code == 403 and key != keys[0]
+            if not is_forbidden_other and not error.is_object_not_found(key.name):
+                raise
+        else:
+            resource = _RESOURCES[key.kind]
+            return {**found, "apiVersion": f"{resource.group}/{resource.version}", "kind": key.kind}
+    raise NoSuchBindingError(await _advice(connection, keys))
+
+
+async def _advice(connection: Connection, keys: Sequence[BindingKey]) -> str:
+    """Return that a binding does not exist, where one of its name is, and which names are like it."""
+    wanted = keys[0]
+    text = f"{wanted.display} does not exist"
+    try:
+        names = [name for key in keys for name in await _names(connection, _RESOURCES[key.kind])]
+    except ApiError:
+        return text  # listing all may be forbidden; it only serves the advice
+    elsewhere = sorted({namespace for namespace, name in names if name == wanted.name and namespace})
+    if elsewhere:
+        return f"{text}. There is one in namespace {_joined(elsewhere)}"
+    candidates = sorted({name for namespace, name in names if namespace in (wanted.namespace, "")})
+    # The name of a workload is the beginning of its binding's.
+    longer = [name for name in candidates if name.startswith(f"{wanted.name}-")]
+    near = longer[:_SHOWN] or get_close_matches(wanted.name, candidates, n=_SHOWN)
+    return f"{text}. Nearest: {_joined(near)}" if near else text
+
+
+async def _names(connection: Connection, resource: Resource) -> list[tuple[str, str]]:
+    """Return namespace and name of every binding of a kind."""
+    return [
+        (item["metadata"].get("namespace") or "", item["metadata"]["name"])
+        async for page, _ in list_pages(connection, resource.path, accept=METADATA_LIST)
+        for item in page
+        if json_body.unreadable(item) is None
+    ]
+
+
+def _joined(names: Iterable[str]) -> str:
+    return ", ".join(names)

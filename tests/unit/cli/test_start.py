@@ -1,0 +1,86 @@
+"""What each command imports: a start of the process is mostly imports, so none may come back unnoticed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from karmada_advisor.cli.commands import COMMANDS
+
+FLEET = Path(__file__).parents[3] / "docs" / "examples" / "fleet"
+FILES = (f"--clusters={FLEET / 'clusters.yaml'}", f"--bindings={FLEET / 'bindings.yaml'}")
+_SCRIPT = """
+import sys
+from karmada_scheduler import command
+try:
+    command.main(sys.argv[1:])
+finally:
+    print("imported:", *sorted(sys.modules))
+"""
+
+
+def imported(*arguments: str) -> set[str]:
+    """Return the modules of a process after a command."""
+    ran = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, *arguments], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert "Traceback" not in ran.stderr, ran.stderr
+    return set(ran.stdout.splitlines()[-1].removeprefix("imported:").split())
+
+
+HEAVY = {
+    "aiohttp",
+    "asyncio",
+    "cattrs",
+    "grpc",
+    "jinja2",
+    "kopf",
+    "kubernetes",
+    "numpy",
+    "orjson",
+    "prometheus_client",
+    "uvloop",
+    "yaml",
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_flags_of_a_command_need_the_standard_library_only(command: str) -> None:
+    found = imported(command, "--help")
+    assert not found & (HEAVY | {"durationpy"})
+    of_the_project = {each for each in found if each.startswith("karmada_scheduler.")}
+    assert of_the_project == {
+        "karmada_scheduler.command",
+        "karmada_scheduler.process",
+        "karmada_scheduler.process.process_exit",
+    }
+
+
+def test_the_version_needs_neither_flags_nor_commands() -> None:
+    found = imported("--version")
+    assert not found & HEAVY
+    assert not {each for each in found if each.startswith(("argparse", "karmada_advisor"))}
+
+
+def test_an_unknown_flag_is_reported_without_the_command() -> None:
+    assert not imported("explain", "--nonsense") & HEAVY
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("explain", "-n", "shop", "checkout-deployment", *FILES),
+        ("why-not", "-n", "shop", "checkout-deployment", "eu-west-1", *FILES),
+        ("plan", "--cordon=eu-west-1", *FILES),
+        ("rebalance", "--max-moves=1", *FILES),
+        ("simulate", *FILES),
+        ("plugins",),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_an_answer_from_files_needs_no_client(arguments: tuple[str, ...]) -> None:
+    live = {"aiohttp", "grpc", "jinja2", "kopf", "kubernetes", "prometheus_client", "uvloop"}
+    assert not imported(*arguments) & live
