@@ -65,8 +65,8 @@ def new_controlplane(
     assert capture is not None
     with capture.global_and_fixture_disabled():
         binaries.ensure(quiet=True)  # on a fresh machine this takes minutes, and prints so
-    # Without effect where there is no quota and no policy with groups.
-    gates = {"FederatedQuotaEnforcement": True, "WorkloadAffinity": True}
+    # Without effect where there is no quota, and no policy with groups or a PriorityClass.
+    gates = {"FederatedQuotaEnforcement": True, "PriorityBasedScheduling": True, "WorkloadAffinity": True}
     folder = tmp_path_factory.mktemp("controlplane") / "run"
     with ControlPlane(folder, audit_log=True, feature_gates=gates) as plane:
         plane.add(*real_members(2), *simulated_members(6))

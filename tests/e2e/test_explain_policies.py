@@ -7,11 +7,17 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.asking import Asking, reader
+from tests.e2e.asking import BINDINGS, CLUSTERS, WORKLOADS, Asking, reader
+from tests.e2e.asking import POLICIES as POLICIES_RULE
 from tests.e2e.workload import DUPLICATED, DYNAMIC, Workload, is_settled, named
 from tools.controlplane import ControlPlane, Object
 
 SELECTOR: Object = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+PRIORITY_CLASSES: Object = {
+    "apiGroups": ["scheduling.k8s.io"],
+    "resources": ["priorityclasses"],
+    "verbs": ["list"],
+}
 POLICIES = "/apis/policy.karmada.io/v1alpha1/namespaces"
 
 
@@ -154,6 +160,33 @@ def test_row_17_a_workload_that_no_policy_matches_has_the_nearest_one(web: Workl
     assert answer.codes == ["NotClaimed"]
     assert answer.evidence["nearest"][f"PropagationPolicy {web.namespace}/wep"] == "name is wep"
     assert ask.explain("deploy/wepp").status == 2
+
+
+def test_a_workload_whose_policy_names_no_priority_class_has_the_nearest_one(
+    controlplane: ControlPlane, web: Workload, ask: Asking
+) -> None:
+    name = f"high-{web.namespace}"[:60]
+    priority_class = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+    }
+    controlplane.client.create({**priority_class, "value": 1000})
+    asked = {"priorityClassSource": "KubePriorityClass", "priorityClassName": name.replace("high", "hgh")}
+    deployed(web, policy(web.namespace, "web", "sim-a1", schedulePriority=asked))
+    rules = (CLUSTERS, BINDINGS, POLICIES_RULE, WORKLOADS, PRIORITY_CLASSES)
+    allowed = Asking(reader(controlplane, "priority-reader", *rules), web.namespace)
+
+    answer, forbidden = allowed.explain("deploy/web"), ask.explain("deploy/web")
+
+    # Karmada v1.18.2 leaves no Event and no condition about it, only a line in the log of its controller manager.
+    assert (answer.status, answer.codes) == (1, ["PriorityClassMissing"])
+    assert answer.evidence["nearest"] == name
+    assert forbidden.codes == ["NotClaimed"]
+    assert "priorityclasses" in forbidden.err
+
+    controlplane.client.patch(web.policy_path, {"spec": {"schedulePriority": {"priorityClassName": name}}})
+    web.wait_settled(replicas=2)
 
 
 def test_row_18_the_placement_stays_when_the_policy_is_deleted(

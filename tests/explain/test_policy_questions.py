@@ -126,3 +126,39 @@ def test_row_17_a_reserved_namespace_is_never_propagated() -> None:
 
     assert found.causes[0].evidence["reserved"] is True
     assert "never propagated" in found.state.text
+
+
+PRIORITY = {"priorityClassSource": "KubePriorityClass", "priorityClassName": "hgh-priority"}
+
+
+def test_a_priority_class_that_does_not_exist_has_the_nearest_one() -> None:
+    event = {
+        "reason": "ApplyPolicyFailed",
+        "message": 'PriorityClass "hgh-priority" not found',
+        "source": {"component": "resource-detector"},
+        "lastTimestamp": "2026-11-24T10:00:00Z",
+    }
+
+    found = explain_unclaimed(
+        WEB,
+        [policy("near", BY_NAME, schedulePriority=PRIORITY)],
+        priority_classes=["high-priority", "low-priority"],
+        events=[event],
+    )
+
+    assert codes(found.causes) == ["PriorityClassMissing", "Reported"]
+    assert found.causes[0].evidence == {
+        "policy": "PropagationPolicy shop/near",
+        "priorityClass": "hgh-priority",
+        "nearest": "high-priority",
+    }
+    assert found.state.text.endswith(
+        "PriorityClass hgh-priority, which does not exist; nearest: high-priority"
+    )
+    assert "resource-detector" in found.causes[1].text
+
+
+@pytest.mark.parametrize("known", [["hgh-priority"], None], ids=["exists", "not known"])
+def test_a_priority_class_is_no_cause_if_it_exists_or_that_is_not_known(known: list[str] | None) -> None:
+    policies = [policy("near", BY_NAME, schedulePriority=PRIORITY)]
+    assert codes(explain_unclaimed(WEB, policies, priority_classes=known).causes) == ["NotClaimed"]

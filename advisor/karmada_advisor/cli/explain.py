@@ -250,7 +250,13 @@ def _unclaimed(
     template = objects.unclaimed_template(arguments.name, arguments.namespace, keys)
     if template is None:
         return None
-    explanation = explain_unclaimed(template, objects.policies or (), source=objects.source)
+    explanation = explain_unclaimed(
+        template,
+        objects.policies or (),
+        source=objects.source,
+        priority_classes=objects.priority_classes,
+        events=objects.warning_events(),
+    )
     return with_claiming_remedies(explanation, template, objects.policies or ())
 
 

@@ -113,7 +113,13 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
 def _unclaimed(arguments: argparse.Namespace, objects: Objects, template: TemplateHead) -> tuple[str, int]:
     """Return the answer about a workload without a binding, and the exit status."""
     policies = objects.policies or ()
-    explanation = explain_unclaimed(template, policies, source=objects.source)
+    explanation = explain_unclaimed(
+        template,
+        policies,
+        source=objects.source,
+        priority_classes=objects.priority_classes,
+        events=objects.warning_events(),
+    )
     goal = goal_shown(_goal(arguments), as_new=arguments.as_new)
     found = answer_unclaimed(explanation, policies, template, goal, arguments.cluster)
     text = _written(

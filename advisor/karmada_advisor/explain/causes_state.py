@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from karmada_advisor.explain.inputs import Manifest
 from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.state.model import BindingState, ClusterStatus, HeldBy, SchedulerStatus, StateName
@@ -108,9 +109,13 @@ def _of_rows(code: str, rows: list[ClusterStatus]) -> Cause:
 
 def reported_by_events(situation: Situation) -> Iterator[Cause]:
     """Yield what controllers have left in Warning Events of the binding and its template, the newest first."""
-    if situation.stored.is_good:
-        return
-    for each in situation.inputs.events:
+    if not situation.stored.is_good:
+        yield from reported_by(situation.inputs.events)
+
+
+def reported_by(events: Iterable[Manifest]) -> Iterator[Cause]:
+    """Yield what the first of some Warning Events says that the scheduler has not also left in a condition."""
+    for each in events:
         if str(each.get("reason") or "").startswith("ScheduleBinding"):
             continue  # the condition has the same
         source = str(mapping(each.get("source")).get("component") or each.get("reportingComponent") or "")

@@ -13,6 +13,7 @@ from typing import Any, Final
 from karmada_advisor.claims.selectors import Match
 from karmada_advisor.claims.template import is_skipped_namespace
 from karmada_advisor.explain.inputs import Manifest
+from karmada_advisor.state.stored import mapping
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement_json import read_affinity
 from karmada_scheduler.api.policy import PROPAGATION_POLICY, claims
@@ -31,6 +32,7 @@ __all__ = [
     "miss_of",
     "misses",
     "name_of",
+    "priority_class_of",
 ]
 
 _FIELDS: Final = ("apiVersion", "kind", "namespace", "name", "label")
@@ -97,6 +99,11 @@ def _order(policy: Manifest, match: Match) -> tuple[bool, int, int, str]:
 
 def _is_deleting(policy: Manifest) -> bool:
     return (policy.get("metadata") or {}).get("deletionTimestamp") is not None
+
+
+def priority_class_of(policy: Manifest) -> str:
+    """Return the name of the PriorityClass that a policy gives to its bindings; "" without one."""
+    return str(mapping(mapping(policy.get("spec")).get("schedulePriority")).get("priorityClassName") or "")
 
 
 def match_of(policy: Manifest, template: TemplateHead) -> Match:

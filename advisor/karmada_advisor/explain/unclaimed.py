@@ -1,17 +1,24 @@
-"""The explanation of a template without a binding: no policy claims it."""
+"""The explanation of a template without a binding: no policy claims it, or Karmada cannot make the binding."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from karmada_advisor.explain.causes_state import reported_by
 from karmada_advisor.explain.inputs import Manifest
 from karmada_advisor.explain.model import BindingHead, Cause, Explanation, Provenance, Stage, Tense
-from karmada_advisor.explain.policies import TemplateHead, matching, misses
+from karmada_advisor.explain.names import nearest
+from karmada_advisor.explain.policies import Matching, TemplateHead, matching, misses, priority_class_of
 from karmada_advisor.state.model import BindingState, StateName
 
 
 def explain_unclaimed(
-    template: TemplateHead, policies: Sequence[Manifest], *, source: str = "files"
+    template: TemplateHead,
+    policies: Sequence[Manifest],
+    *,
+    source: str = "files",
+    priority_classes: Collection[str] | None = None,
+    events: Sequence[Manifest] = (),
 ) -> Explanation:
     """Return why a template has no binding.
 
@@ -19,13 +26,14 @@ def explain_unclaimed(
         template: The template.
         policies: All policies.
         source: Where they come from, for people.
+        priority_classes: The names of the PriorityClasses that exist; None if that is not known.
+        events: The Warning Events of the template, the newest first.
     """
     found = matching(policies, template)
     missed = misses(policies, template)
-    nearest = {each.name: each.reason for each in missed}
     evidence = {
         "template": f"{template.api_version} {template.kind}",
-        "nearest": nearest,
+        "nearest": {each.name: each.reason for each in missed},
         "matching": [each.name for each in found],
         "reserved": template.is_reserved,
     }
@@ -40,7 +48,25 @@ def explain_unclaimed(
     else:
         text = "there is no policy"
     cause = Cause("NotClaimed", Stage.POLICY, evidence, text, primary=True)
+    if found and not template.is_reserved:
+        cause = _without_priority_class(found[0], priority_classes) or cause
     head = BindingHead(template.kind, template.namespace, template.name, 0, 0, {})
     provenance = Provenance(Tense.RECOMPUTED, source)
-    state = BindingState(StateName.NOT_CLAIMED, text=text, reason="NotClaimed")
-    return Explanation(head, state, provenance, causes=(cause,))
+    state = BindingState(StateName.NOT_CLAIMED, text=cause.text, reason="NotClaimed")
+    return Explanation(head, state, provenance, causes=(cause, *reported_by(events)))
+
+
+def _without_priority_class(claiming: Matching, known: Collection[str] | None) -> Cause | None:
+    """Return that the PriorityClass of a policy does not exist; None if it does, or if that is not known.
+
+    Source: karmada v1.18.2 pkg/detector/detector.go, which looks it up with the gate PriorityBasedScheduling only.
+    """
+    name = priority_class_of(claiming.policy)
+    if not name or known is None or name in known:
+        return None
+    near = nearest(name, known)
+    text = f"{claiming.name} matches, but its spec.schedulePriority names PriorityClass {name}, which does not exist"
+    if near:
+        text += f"; nearest: {near}"
+    evidence = {"policy": claiming.name, "priorityClass": name, "nearest": near}
+    return Cause("PriorityClassMissing", Stage.POLICY, evidence, text, primary=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from karmada_advisor.explain.policies import priority_class_of
 from karmada_advisor.sources.bindings import NoSuchBindingError, WorkloadName
 from karmada_advisor.sources.find_binding import find_binding
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
@@ -37,6 +38,7 @@ from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 TIMEOUT_SECONDS: Final = 60.0
 
 _BINDINGS: Final = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
+_PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass")
 _POLICIES: Final = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
 _FORBIDDEN: Final = 403
 LEASES_PATH: Final = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases"
@@ -76,6 +78,8 @@ class LiveContents:
         templates: The metadata of the wanted workload, if it has no binding.
         quotas: The FederatedResourceQuotas of the wanted binding's namespace if a quota has refused it; None if they were
             not read.
+        priority_classes: The names of the PriorityClasses if a policy names one and the wanted workload has no binding;
+            None if they were not read.
         problems: What could not be read without ending the command: single objects, and policies.
         unlisted: Why bindings other than the wanted one could not be listed, one line per kind.
         leases: Of Karmada's system namespace; None if they could not be read.
@@ -91,6 +95,7 @@ class LiveContents:
     templates: list[Manifest] = field(default_factory=list)
     policies: list[Manifest] = field(default_factory=list)
     quotas: list[Manifest] | None = None
+    priority_classes: list[str] | None = None
     problems: list[str] = field(default_factory=list)
     unlisted: list[str] = field(default_factory=list)
     leases: list[Manifest] | None = None
@@ -143,6 +148,7 @@ async def _read(
                 await reading.clusters()
                 await reading.policies()
                 await reading.quotas()
+                await reading.priority_classes()
                 if all_bindings:
                     await reading.other_bindings()
                 await reading.schedulers()
@@ -399,6 +405,18 @@ class _Reading:
             except ApiError as error:
                 self.found.problems.append(f"{FEDERATED_RESOURCE_QUOTAS.plural}: {error}")
 
+    async def priority_classes(self) -> None:
+        """Read which PriorityClasses exist if a missing one may be why the wanted workload has no binding."""
+        if not self.found.templates or not any(map(priority_class_of, self.found.policies)):
+            return
+        try:
+            found = await self._list(_PRIORITY_CLASSES)
+        except ApiError as error:
+            unknown = "whether those that policies name exist is not known"
+            self.found.problems.append(f"{_PRIORITY_CLASSES.plural}: {error}; {unknown}")
+        else:
+            self.found.priority_classes = [str(mapping(each.get("metadata")).get("name")) for each in found]
+
     async def other_bindings(self) -> None:
         known = {_identity(each) for each in self.found.bindings}
         for resource in _BINDINGS:
@@ -448,9 +466,9 @@ class _Reading:
 
     async def events(self) -> None:
         """Read the Events of the wanted binding and of its template. An answer without them is still right."""
-        for binding in self.found.bindings[:1]:
-            resource = mapping(mapping(binding.get("spec")).get("resource"))
-            metadata = mapping(binding.get("metadata"))
+        for wanted in (*self.found.bindings, *self.found.templates)[:1]:
+            resource = mapping(mapping(wanted.get("spec")).get("resource"))
+            metadata = mapping(wanted.get("metadata"))
             for uid in (metadata.get("uid"), resource.get("uid")):
                 if not uid:
                     continue

@@ -38,7 +38,7 @@ Manifest = Mapping[str, Any]
 T = TypeVar("T")
 
 _QUOTA: Final = "FederatedResourceQuota"
-_WARNINGS: Final = ("federatedresourcequotas:",)
+_WARNINGS: Final = ("federatedresourcequotas:", "priorityclasses:")
 _POLICIES: Final = ("propagationpolicies:", "clusterpropagationpolicies:")
 
 
@@ -58,6 +58,7 @@ class Objects:
         workloads: None if none were given.
         problems: What could not be read, one line each.
         warnings: Problems without which the answer is right all the same: policies that may not be read.
+        priority_classes: The names of the PriorityClasses; None if they were not read.
         unlisted: Why bindings other than the wanted one could not be listed.
         unreadable: Of the bindings that cannot be read, the lines of ``problems``.
         leases: Of Karmada's system namespace; None if they were not read.
@@ -74,6 +75,7 @@ class Objects:
     manifests: dict[str | BindingKey, Manifest] = field(default_factory=dict)
     policies: list[Manifest] | None = None
     quotas: list[Manifest] | None = None
+    priority_classes: Sequence[str] | None = None
     workloads: list[Workload] | None = None
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -319,6 +321,7 @@ def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, al
     if not any(each.startswith(_POLICIES) for each in objects.warnings):
         objects.policies = list(found.policies)
     objects.quotas = None if found.quotas is None else list(found.quotas)
+    objects.priority_classes = found.priority_classes
     objects.add_clusters(_parsed(found.clusters, as_cluster, objects.problems))
     objects.add_bindings(_parsed(found.bindings, as_binding, objects.problems, objects.unreadable))
     if found.templates:
