@@ -65,10 +65,12 @@ def new_controlplane(
     assert capture is not None
     with capture.global_and_fixture_disabled():
         binaries.ensure(quiet=True)  # on a fresh machine this takes minutes, and prints so
-    # Without effect where there is no quota, and no policy with groups or a PriorityClass.
-    gates = {"FederatedQuotaEnforcement": True, "PriorityBasedScheduling": True, "WorkloadAffinity": True}
+    # Without effect where there is no quota, and no policy with groups or a PriorityClass. Only the detector gets the
+    # last one: karmada-scheduler would have another queue with it.
+    gates = {"FederatedQuotaEnforcement": True, "WorkloadAffinity": True}
+    flags = {"controller-manager": ["--feature-gates=PriorityBasedScheduling=true"]}
     folder = tmp_path_factory.mktemp("controlplane") / "run"
-    with ControlPlane(folder, audit_log=True, feature_gates=gates) as plane:
+    with ControlPlane(folder, audit_log=True, feature_gates=gates, extra_flags=flags) as plane:
         plane.add(*real_members(2), *simulated_members(6))
         plane.start_karmada_scheduler("default-scheduler")
         yield plane
