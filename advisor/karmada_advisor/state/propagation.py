@@ -6,6 +6,7 @@ Source: karmada v1.18.2 pkg/util/helper/workstatus.go (aggregatedStatus), pkg/co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -16,6 +17,8 @@ from karmada_scheduler.api.binding import Binding
 Manifest = Mapping[str, Any]
 
 _UNHEALTHY: Final = "Unhealthy"
+
+_ALL_FAILED: Final = re.compile(r"^Failed to apply all manifests \(\d+/\d+\): ")
 
 
 def rows_of(
@@ -72,7 +75,8 @@ def _applied(item: Manifest) -> tuple[Applied, str]:
 
     An item without a message is one about which the member cluster has said nothing yet.
     """
-    message = str(item.get("appliedMessage") or "")
+    # While it retries, Karmada writes the message of the member now with and now without this prefix.
+    message = _ALL_FAILED.sub("", str(item.get("appliedMessage") or ""))
     if item.get("applied") is True:
         return Applied.YES, ""
     return (Applied.NO, message) if message else (Applied.NOT_REPORTED, "")

@@ -28,6 +28,15 @@ def test_a_work_is_applied_refused_or_not_reported() -> None:
     assert (found[0].ready, found[1].message) == (2, 'denied by policy "no-latest"')
 
 
+def test_a_refusal_reads_the_same_with_and_without_the_prefix_of_a_retry() -> None:
+    refused = "the server could not find the requested resource"
+    found = [
+        rows({"clusterName": "m1", "applied": False, "appliedMessage": text})[0].message
+        for text in (refused, f"Failed to apply all manifests (0/1): {refused}")
+    ]
+    assert found == [refused, refused]
+
+
 def test_an_unhealthy_workload_says_how_many_are_ready() -> None:
     [row] = rows(
         {"clusterName": "m1", "applied": True, "health": "Unhealthy", "status": {"unavailableReplicas": 4}}
