@@ -3,6 +3,8 @@
 A value of another type than its field's is a problem: ``"3"`` is no number and ``yes`` no text. Keys
 are the names of the fields in camelCase; unknown keys are problems that name the known ones. A duration is
 ``1m30s``, as everywhere in Kubernetes, in a field of type ``timedelta``; ``bytes`` are base64.
+
+cattrs is imported on first use: without a configuration file and without plugin args, nothing is read.
 """
 
 from __future__ import annotations
@@ -17,13 +19,14 @@ from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from enum import Enum
 from functools import cache
-from typing import Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-import cattrs
 import durationpy
-from cattrs.strategies import configure_union_passthrough
 
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem, known
+
+if TYPE_CHECKING:
+    import cattrs
 
 T = TypeVar("T")
 
@@ -112,6 +115,8 @@ class ConfigProblems(list[ConfigProblem]):
 
 
 def _problems_in(error: BaseException) -> Iterator[ConfigProblem]:
+    import cattrs
+
     match error:
         case ConfigError():
             yield from error.problems
@@ -126,6 +131,9 @@ def _problems_in(error: BaseException) -> Iterator[ConfigProblem]:
 
 @cache
 def _converter(python_names: bool) -> cattrs.Converter:  # noqa: FBT001 (the key of a cache)
+    import cattrs
+    from cattrs.strategies import configure_union_passthrough
+
     converter = cattrs.Converter(forbid_extra_keys=True)
     configure_union_passthrough(bool | int | float | str | None, converter)
     for type_, read in _SCALARS.items():

@@ -1,17 +1,23 @@
-"""The estimates of one decision: one deadline, its results, and the clusters without an estimate."""
+"""The estimates of one decision: one deadline, its results, and the clusters without an estimate.
+
+``wire``, with protobuf, is imported by those who request estimates: the adviser has none, and starts without it. In the
+scheduler ``grpc_channel`` has imported it at the start.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationError
 from karmada_scheduler.estimator.shared_requests import UPSTREAM, Estimate, SharedRequests
-from karmada_scheduler.estimator.wire import EstimatorRequest, replicas_request, sets_request
+
+if TYPE_CHECKING:
+    from karmada_scheduler.estimator.wire import EstimatorRequest
 
 _GRACE_SECONDS: Final = 0.005
 """How much longer than its requests a decision waits, so that each ends by its own deadline first."""
@@ -66,12 +72,16 @@ class EstimationSession:
         self, clusters: Sequence[Cluster], requirements: ReplicaRequirements | None, assumed: Assumed
     ) -> list[int]:
         """Return how many replicas each cluster can take; EstimationError makes all results invalid."""
+        from karmada_scheduler.estimator.wire import replicas_request
+
         return await self._estimate(clusters, requirements, lambda: replicas_request(requirements), assumed)
 
     async def max_available_component_sets(
         self, clusters: Sequence[Cluster], components: Sequence[Component], namespace: str, assumed: Assumed
     ) -> list[int]:
         """Return how many sets of all components each cluster can take; EstimationError as above."""
+        from karmada_scheduler.estimator.wire import sets_request
+
         return await self._estimate(
             clusters, components, lambda: sets_request(components, namespace), assumed
         )

@@ -11,12 +11,14 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 from karmada_scheduler.core.available_replicas import NO_OPINION
 from karmada_scheduler.estimator.silence import SilentEstimators
 from karmada_scheduler.estimator.transport import ConnectionState, EstimatorCallError, EstimatorTransport
-from karmada_scheduler.estimator.wire import EstimatorRequest
+
+if TYPE_CHECKING:
+    from karmada_scheduler.estimator.wire import EstimatorRequest
 
 log = logging.getLogger(__name__)
 

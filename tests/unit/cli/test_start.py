@@ -81,6 +81,17 @@ def test_an_unknown_flag_is_reported_without_the_command() -> None:
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_an_answer_from_files_needs_no_client(arguments: tuple[str, ...]) -> None:
+def test_an_answer_from_files_needs_no_client_no_estimator_and_no_configuration(
+    arguments: tuple[str, ...],
+) -> None:
     live = {"aiohttp", "grpc", "jinja2", "kopf", "kubernetes", "prometheus_client", "uvloop"}
-    assert not imported(*arguments) & live
+    estimators_and_configuration = {"attr", "cattrs", "google.protobuf"}
+    assert not imported(*arguments) & (live | estimators_and_configuration)
+
+
+def test_the_scheduler_has_imported_what_decisions_need_when_it_starts() -> None:
+    script = "import sys, karmada_scheduler.app; print(*sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert set(ran.stdout.split()) >= {"numpy", "google.protobuf", "karmada_scheduler.estimator.wire"}
