@@ -1,7 +1,7 @@
 """``karmada-pyscheduler explain``: why a binding is where it is, or nowhere.
 
 Reads the objects of a control plane, or files as ``simulate`` reads them, and decides again by the same rules. Nothing is
-written.
+written. What one flag or one format needs, and takes milliseconds to import, is imported where it is used.
 """
 
 from __future__ import annotations
@@ -29,12 +29,8 @@ from karmada_advisor.sources.anonymous import anonymous
 from karmada_advisor.sources.bindings import possible_keys
 from karmada_advisor.sources.inputs import explaining
 from karmada_advisor.sources.objects import NoAnswerError, Objects, add_other_bindings, captured, gather
-from karmada_advisor.sources.process import read_process, use_rules
-from karmada_advisor.sources.remedies import with_claiming_remedies, with_remedies
 from karmada_advisor.state.reading import unreadable
 from karmada_advisor.views.fields import as_json, as_yaml, document_fields
-from karmada_advisor.views.html import explanation_html
-from karmada_advisor.views.markdown import explanation_markdown
 from karmada_advisor.views.overview_text import overview_text
 from karmada_advisor.views.printable import with_printable_texts
 from karmada_advisor.views.text import explanation_text
@@ -98,6 +94,8 @@ def _of_all(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
     if arguments.watch is not None or arguments.capture or arguments.output in {"markdown", "html"}:
         raise NoAnswerError("--watch, --capture, -o markdown and -o html are about one binding")
     if arguments.process:
+        from karmada_advisor.sources.process import use_rules
+
         use_rules(arguments)
     found, problems, warnings = explain_all.summary(arguments, own)
     for problem in (*problems, *warnings):
@@ -139,6 +137,8 @@ def _explanation(
         raise NoAnswerError("name a binding")
     if not arguments.process:
         return _of_objects(arguments, own, None, frozenset())
+    from karmada_advisor.sources.process import use_rules
+
     is_named = bool(arguments.scheduler_name or arguments.config)
     configuration = use_rules(arguments)
     names = frozenset() if is_named else configuration.scheduler_names
@@ -168,6 +168,8 @@ def _of_objects(
         return unknown, objects.problems
     unclaimed = _unclaimed(arguments, objects, keys)
     if view is None and arguments.process and unclaimed is None:
+        from karmada_advisor.sources.process import read_process
+
         view = read_process(arguments.process, objects.find(keys).key)
     if arguments.capture:
         _capture(arguments, objects, view, names, now)
@@ -179,6 +181,8 @@ def _of_objects(
         tense = Tense.RECOMPUTED if objects.at is None else Tense.REPLAYED
         explanation = explain(inputs, source=objects.source, tense=tense)
         if arguments.remedies and not (arguments.quiet and arguments.output == "text"):
+            from karmada_advisor.sources.remedies import with_remedies
+
             explanation = with_remedies(explanation, inputs, using, arguments.timeout)
         return explanation, objects.problems
 
@@ -250,6 +254,8 @@ def _unclaimed(
     template = objects.unclaimed_template(arguments.name, arguments.namespace, keys)
     if template is None:
         return None
+    from karmada_advisor.sources.remedies import with_claiming_remedies
+
     explanation = explain_unclaimed(
         template,
         objects.policies or (),
@@ -269,7 +275,11 @@ def _written(explanation: Explanation, arguments: argparse.Namespace) -> str:
     shown = with_printable_texts(explanation)
     match arguments.output:
         case "markdown":
+            from karmada_advisor.views.markdown import explanation_markdown
+
             return explanation_markdown(shown, unfolded=arguments.all)
         case "html":
+            from karmada_advisor.views.html import explanation_html
+
             return explanation_html(shown, unfolded=arguments.all)
     return explanation_text(shown, style_of(arguments), quiet=arguments.quiet)

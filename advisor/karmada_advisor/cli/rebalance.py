@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -176,7 +176,12 @@ def _progress() -> Callable[[int, int], None]:
 def _printed(proposal: RebalanceProposal, arguments: argparse.Namespace, written: Sequence[str]) -> str:
     match arguments.output:
         case "json":
-            return as_json(document_fields(proposal))
+            return as_json(_fields(proposal))
         case "yaml":
-            return as_yaml(document_fields(proposal))
+            return as_yaml(_fields(proposal))
     return rebalance_text(proposal, style_of(arguments), written=written)
+
+
+def _fields(proposal: RebalanceProposal) -> dict[str, Any]:
+    """Return the proposal with the WorkloadRebalancers, one per batch."""
+    return document_fields(proposal) | {"manifests": manifests(proposal)}

@@ -6,28 +6,28 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from karmada_advisor.explain.model import API_VERSION, Cause, Explanation, Refusal
-from karmada_advisor.explain.overview import ExplanationSummary
-from karmada_advisor.plan.model import Plan
-from karmada_advisor.rebalance.manifests import manifests
-from karmada_advisor.rebalance.model import RebalanceProposal
 from karmada_advisor.state.model import BindingState
 from karmada_advisor.views.state import headline
-from karmada_advisor.whynot.model import WhyNot
-from karmada_advisor.whynot.reverse import WhyNotCluster
 
-Document = Explanation | ExplanationSummary | Plan | RebalanceProposal | WhyNot | WhyNotCluster
-"""What a command prints as one JSON document; its ``kind`` is the name of the class."""
+if TYPE_CHECKING:  # a command has the class of its own document already, and needs none of the others
+    from karmada_advisor.explain.overview import ExplanationSummary
+    from karmada_advisor.plan.model import Plan
+    from karmada_advisor.rebalance.model import RebalanceProposal
+    from karmada_advisor.whynot.model import WhyNot
+    from karmada_advisor.whynot.reverse import WhyNotCluster
+
+    Document = Explanation | ExplanationSummary | Plan | RebalanceProposal | WhyNot | WhyNotCluster
+    """What a command prints as one JSON document; its ``kind`` is the name of the class."""
 
 
 def document_fields(found: Document) -> dict[str, Any]:
-    """Return the object that ``-o json`` prints; of a proposal with the WorkloadRebalancers, one per batch."""
-    fields = {"apiVersion": API_VERSION, "kind": type(found).__name__, **fields_of(found)}
-    return fields | {"manifests": manifests(found)} if isinstance(found, RebalanceProposal) else fields
+    """Return the object that ``-o json`` prints; ``rebalance`` adds its manifests."""
+    return {"apiVersion": API_VERSION, "kind": type(found).__name__, **fields_of(found)}
 
 
 def fields_of(value: Any) -> Any:

@@ -6,12 +6,15 @@ import dataclasses
 import types
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Final, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin, get_type_hints
 
 from karmada_advisor.explain.model import API_VERSION, Cause, Refusal
 from karmada_advisor.rebalance.model import RebalanceProposal
 from karmada_advisor.state.model import BindingState
-from karmada_advisor.views.fields import Document, camel
+from karmada_advisor.views.fields import camel
+
+if TYPE_CHECKING:
+    from karmada_advisor.views.fields import Document
 
 _TYPES: Final[dict[object, dict[str, Any]]] = {
     str: {"type": "string"},

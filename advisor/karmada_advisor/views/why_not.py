@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import Cause, Stage, Target
@@ -13,7 +13,9 @@ from karmada_advisor.views.layout import Style, table
 from karmada_advisor.views.state import NO_RESULT, Fold, headline
 from karmada_advisor.whynot.edits import Side
 from karmada_advisor.whynot.model import EditShown, GoalType, Remedy, WhyNot
-from karmada_advisor.whynot.reverse import WhyNotCluster
+
+if TYPE_CHECKING:  # explanations are written here, too, and have none
+    from karmada_advisor.whynot.reverse import WhyNotCluster
 
 _CLUSTERS: Final = 4
 _TRIED: Final = 8

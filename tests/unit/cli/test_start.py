@@ -89,6 +89,27 @@ def test_an_answer_from_files_needs_no_client_no_estimator_and_no_configuration(
     assert not imported(*arguments) & (live | estimators_and_configuration)
 
 
+OF_OTHER_FLAGS = {
+    "karmada_advisor.plan.model",
+    "karmada_advisor.rebalance.model",
+    "karmada_advisor.sources.process",
+    "karmada_advisor.views.html",
+    "karmada_advisor.views.markdown",
+    "karmada_advisor.whynot.reverse",
+}
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_an_explanation_needs_nothing_of_other_commands_and_formats(output: str) -> None:
+    found = imported("explain", "-n", "shop", "checkout-deployment", "-o", output, *FILES)
+    assert not found & OF_OTHER_FLAGS
+
+
+def test_without_remedies_nothing_searches_for_them() -> None:
+    found = imported("explain", "-q", "-n", "shop", "checkout-deployment", *FILES)
+    assert not found & (OF_OTHER_FLAGS | {"karmada_advisor.whynot.answer", "karmada_advisor.whynot.search"})
+
+
 def test_the_scheduler_has_imported_what_decisions_need_when_it_starts() -> None:
     script = "import sys, karmada_scheduler.app; print(*sys.modules)"
     ran = subprocess.run(
