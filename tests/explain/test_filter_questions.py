@@ -1,6 +1,9 @@
 """Question table, 4.3: filters."""
 
+import asyncio
+
 from karmada_advisor.explain.model import NextState
+from karmada_scheduler.framework import SUCCESS, PreFilterContext, Result
 from karmada_scheduler.testing import Group, binding, cluster, gates
 from tests.explain.asking import causes, codes, explained, outcome, placement, primary
 from tests.explain.fleet import CORDON, billing, fleet
@@ -194,3 +197,18 @@ def test_without_clusters_the_cause_is_that_there_are_none() -> None:
 
     assert outcome(explanation) is NextState.NOT_PLACED
     assert codes(explanation.causes) == ["NoClusters"]
+
+
+class Remote:
+    """Asks something before the clusters are filtered."""
+
+    name = "Remote"
+
+    async def pre_filter(self, context: PreFilterContext) -> Result:
+        await asyncio.sleep(0)
+        return SUCCESS
+
+
+def test_a_decision_with_an_asynchronous_plugin_is_explained() -> None:
+    found = explained(binding("web").replicas(2).duplicated(), cluster("m1"), plugins=[Remote()])
+    assert placement(found) == {"m1": 2}

@@ -25,7 +25,6 @@ from karmada_scheduler.binding_cycle.conditions import (
     success_text,
     targets_text,
 )
-from karmada_scheduler.binding_cycle.guard_additions import may_observe
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
 from karmada_scheduler.binding_cycle.result import (
     DONE,
@@ -42,6 +41,7 @@ from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.recorder import NORMAL, WARNING, EventRecorder
 from karmada_scheduler.core.condition import retryable
 from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.guard_additions import may_observe
 from karmada_scheduler.framework.diagnosis import FitError, HeldError, KeptError, SchedulingError
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime.framework import Framework

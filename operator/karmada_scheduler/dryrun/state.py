@@ -6,10 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from karmada_scheduler.api.binding import Binding, BindingKey, GracefulEvictionTask, TargetCluster
+from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.api.binding_manifest import read_tasks
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.api.workload import Workload
-from karmada_scheduler.core.decision import Decision, Guarded
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.guard_additions import task_manifests
 from karmada_scheduler.framework.binding_points import BindContext
 from karmada_scheduler.framework.handle import WaitingBinding
 from karmada_scheduler.framework.snapshot import Snapshot
@@ -86,7 +88,7 @@ class SimulatedBindings:
 
     def place(self, binding: Binding, decision: Decision) -> None:
         """Store a decision as the scheduler would write it: clusters, applied placement, affinity term."""
-        self._bindings[binding.key] = with_targets(binding, decision)
+        self._bindings[binding.key] = as_written(binding, decision)
 
     @property
     def in_flight(self) -> list[Binding]:
@@ -102,35 +104,24 @@ class SimulatedBindings:
         return [self._bindings[key] for key in self._keys.get((1, group), ())]
 
 
-def with_targets(binding: Binding, decision: Decision) -> Binding:
-    """Return a binding with the changes that a decision with targets writes."""
-    annotations = {**binding.annotations, APPLIED_PLACEMENT_ANNOTATION: decision.applied_placement or ""}
-    placed = _with_targets(binding, decision.targets or ())
-    if (guarded := decision.guarded) is not None:
-        annotations |= {name: text for name, text in guarded.annotations.items() if text is not None}
-        placed = _with_tasks(placed, guarded)
-    status, name = binding.status, decision.affinity_name
-    return replace(
-        placed,
-        annotations=annotations,
-        status=status if name is None else replace(status, scheduler_observing_affinity_name=name),
-    )
-
-
-def _with_tasks(binding: Binding, guarded: Guarded) -> Binding:
-    """Return a binding with the eviction tasks that Guard plugins add to a decision, without those that they cancel."""
-    stored = binding.spec.graceful_eviction_tasks
-    evicted = {task.from_cluster for task in stored}
-    name = binding.spec.responsible_scheduler
-    tasks = (
-        *(
-            GracefulEvictionTask(task.from_cluster, name)
-            for task in guarded.tasks
-            if task.from_cluster not in evicted
-        ),
-        *(task for task in stored if task.producer != name or task.from_cluster not in guarded.cancelled),
-    )
-    return replace(binding, spec=replace(binding.spec, graceful_eviction_tasks=tasks))
+def as_written(binding: Binding, decision: Decision) -> Binding:
+    """Return a binding as the scheduler stores it: with the targets, if there are any, and what Guard plugins add."""
+    targets, guarded = decision.targets, decision.guarded
+    annotations: dict[str, str | None] = dict(binding.annotations)
+    spec, status = binding.spec, binding.status
+    if targets is not None:
+        annotations[APPLIED_PLACEMENT_ANNOTATION] = decision.applied_placement or ""
+        spec = replace(spec, clusters=targets)
+    if guarded is not None:
+        annotations |= guarded.annotations
+        moves = targets is not None and targets != binding.spec.clusters
+        tasks = task_manifests(binding, guarded) if moves else None
+        if tasks is not None:
+            spec = replace(spec, graceful_eviction_tasks=read_tasks(tasks))
+    if decision.affinity_name is not None:
+        status = replace(status, scheduler_observing_affinity_name=decision.affinity_name)
+    kept = {name: text for name, text in annotations.items() if text is not None}
+    return replace(binding, annotations=kept, spec=spec, status=status)
 
 
 def _with_targets(binding: Binding, targets: tuple[TargetCluster, ...]) -> Binding:

@@ -19,7 +19,6 @@ from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.binding_cycle.cycle import BindingCycle
-from karmada_scheduler.binding_cycle.guard_additions import may_observe
 from karmada_scheduler.binding_cycle.result import DONE, Action, AttemptOutcome
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.config.options import Options
@@ -27,6 +26,7 @@ from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.classify import Classification, ScheduleType, classify
 from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.guard_additions import may_observe
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.framework.diagnosis import FitError, PluginError

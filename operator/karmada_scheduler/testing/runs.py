@@ -12,13 +12,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypedDict, TypeVar, Unpack
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.api.binding_manifest import read_tasks
-from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
-from karmada_scheduler.binding_cycle.guard_additions import task_manifests
 from karmada_scheduler.binding_cycle.result import TransactionResult
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.config.features import FeatureGates
@@ -26,6 +23,7 @@ from karmada_scheduler.core import condition
 from karmada_scheduler.core.condition import ConditionSpec
 from karmada_scheduler.core.decision import Decision, TermAttempt
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
+from karmada_scheduler.dryrun.state import as_written
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Plugin, PluginError, Result, WaitingBinding
 from karmada_scheduler.framework.extension_points import Point
@@ -190,13 +188,13 @@ async def _run(
         in_flight=[each.build() for each in circumstances.get("in_flight", ())],
         workload=builder.workload_answer,
     )
-    stored = _as_stored(binding, decision)
+    stored = as_written(binding, decision)
     transaction = BindingTransaction(
         binding,
         decision,
         plugins=recorded.binding,
         writer=_Writer(handle, stored, circumstances.get("write_fails")),
-        changes_result=stored != binding,
+        changes_result=(stored.spec, stored.annotations) != (binding.spec, binding.annotations),
     )
     if not transaction.runs_plugins:
         handle.put(stored)
@@ -248,21 +246,6 @@ class _Permit:
             lambda waiting: self.then(waiting, waits),
             {plugin: result.message for plugin, result in waits.items()},
         )
-
-
-def _as_stored(binding: Binding, decision: Decision) -> Binding:
-    annotations: dict[str, str | None] = dict(binding.annotations)
-    spec, guarded = binding.spec, decision.guarded
-    if decision.targets is not None:
-        annotations[APPLIED_PLACEMENT_ANNOTATION] = decision.applied_placement or ""
-        spec = replace(spec, clusters=decision.targets)
-    if guarded is not None:
-        annotations |= guarded.annotations
-        tasks = task_manifests(binding, guarded)
-        if tasks is not None:
-            spec = replace(spec, graceful_eviction_tasks=read_tasks(tasks))
-    kept = {name: text for name, text in annotations.items() if text is not None}
-    return replace(binding, annotations=kept, spec=spec)
 
 
 class _Recorder(PluginCaller):
