@@ -40,6 +40,11 @@ T = TypeVar("T")
 _QUOTA: Final = "FederatedResourceQuota"
 _WARNINGS: Final = ("federatedresourcequotas:", "priorityclasses:")
 _POLICIES: Final = ("propagationpolicies:", "clusterpropagationpolicies:")
+_FIRST_STEPS: Final = ("GetComponentsSucceed", "GetReplicasSucceed")
+"""What Karmada's detector reports in each attempt before the step that may fail.
+
+Source: karmada v1.18.2 pkg/detector/detector.go applyReplicaInterpretation.
+"""
 
 
 @dataclass(slots=True)
@@ -105,7 +110,7 @@ class Objects:
     def warning_events(self) -> list[Manifest]:
         """Return for each controller its newest Event, if that is a Warning, the newest first."""
         newest: dict[str, Manifest] = {}
-        for each in sorted(self.events, key=_time_of, reverse=True):
+        for each in sorted(self.events, key=_order_of, reverse=True):
             source = str(mapping(each.get("source")).get("component") or each.get("reportingComponent") or "")
             newest.setdefault(source, each)
         return [each for each in newest.values() if each.get("type") == "Warning"]
@@ -168,8 +173,10 @@ class Objects:
         raise NoAnswerError(_unknown(keys[0], list(by_key)))
 
 
-def _time_of(event: Manifest) -> str:
-    return str(event.get("lastTimestamp") or event.get("eventTime") or "")
+def _order_of(event: Manifest) -> tuple[str, bool]:
+    # Times are whole seconds: the first step of an attempt has the time of the failure that it precedes.
+    time = str(event.get("lastTimestamp") or event.get("eventTime") or "")
+    return time, event.get("reason") not in _FIRST_STEPS
 
 
 def _unknown(wanted: BindingKey, known: Sequence[BindingKey]) -> str:
