@@ -18,6 +18,7 @@ PRIORITY_CLASSES: Object = {
     "resources": ["priorityclasses"],
     "verbs": ["list"],
 }
+EVENTS: Object = {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]}
 POLICIES = "/apis/policy.karmada.io/v1alpha1/namespaces"
 
 
@@ -174,16 +175,22 @@ def test_a_workload_whose_policy_names_no_priority_class_has_the_nearest_one(
     controlplane.client.create({**priority_class, "value": 1000})
     asked = {"priorityClassSource": "KubePriorityClass", "priorityClassName": name.replace("high", "hgh")}
     deployed(web, policy(web.namespace, "web", "sim-a1", schedulePriority=asked))
-    rules = (CLUSTERS, BINDINGS, POLICIES_RULE, WORKLOADS, PRIORITY_CLASSES)
-    allowed = Asking(reader(controlplane, "priority-reader", *rules), web.namespace)
+    rules = (CLUSTERS, BINDINGS, POLICIES_RULE, WORKLOADS, EVENTS)
+    allowed = Asking(reader(controlplane, "priority-reader", *rules, PRIORITY_CLASSES), web.namespace)
+    without_right = Asking(reader(controlplane, "event-reader", *rules), web.namespace)
+    path = f"/api/v1/namespaces/{web.namespace}/events"
+    controlplane.wait_for(
+        lambda: any(each["reason"] == "ApplyPolicyFailed" for each in controlplane.client.get(path)["items"]),
+        "the Event of the detector",
+    )
 
-    answer, forbidden = allowed.explain("deploy/web"), ask.explain("deploy/web")
+    answer, forbidden = allowed.explain("deploy/web"), without_right.explain("deploy/web")
 
-    # Karmada v1.18.2 leaves no Event and no condition about it, only a line in the log of its controller manager.
-    assert (answer.status, answer.codes) == (1, ["PriorityClassMissing"])
+    assert (answer.status, answer.codes) == (1, ["PriorityClassMissing", "Reported"])
     assert answer.evidence["nearest"] == name
-    assert forbidden.codes == ["NotClaimed"]
-    assert "priorityclasses" in forbidden.err
+    assert forbidden.codes == ["NotClaimed", "Reported"]
+    assert f'"{asked["priorityClassName"]}" not found' in forbidden.fields["causes"][1]["text"]
+    assert 'cannot list resource "priorityclasses"' in forbidden.err
 
     controlplane.client.patch(web.policy_path, {"spec": {"schedulePriority": {"priorityClassName": name}}})
     web.wait_settled(replicas=2)

@@ -162,3 +162,22 @@ def test_a_priority_class_that_does_not_exist_has_the_nearest_one() -> None:
 def test_a_priority_class_is_no_cause_if_it_exists_or_that_is_not_known(known: list[str] | None) -> None:
     policies = [policy("near", BY_NAME, schedulePriority=PRIORITY)]
     assert codes(explain_unclaimed(WEB, policies, priority_classes=known).causes) == ["NotClaimed"]
+
+
+def test_the_priority_class_is_that_of_the_policy_that_holds_the_template() -> None:
+    """Karmada claims a template before it looks for the PriorityClass."""
+    policies = [policy("held", BY_NAME, schedulePriority=PRIORITY), policy("z", BY_NAME, priority=5)]
+    held = replace(WEB, labels={"propagationpolicy.karmada.io/permanent-id": "held"})
+
+    assert codes(explain_unclaimed(held, policies, priority_classes=["high"]).causes) == [
+        "PriorityClassMissing"
+    ]
+    assert codes(explain_unclaimed(WEB, policies, priority_classes=["high"]).causes) == ["NotClaimed"]
+
+
+def test_a_cluster_scoped_template_needs_no_priority_class() -> None:
+    role = TemplateHead("rbac.authorization.k8s.io/v1", "ClusterRole", "", "web", {})
+    selector = {"apiVersion": role.api_version, "kind": role.kind}
+    policies = [policy("p", selector, namespace="", schedulePriority=PRIORITY)]
+
+    assert codes(explain_unclaimed(role, policies, priority_classes=[]).causes) == ["NotClaimed"]

@@ -101,11 +101,6 @@ def _is_deleting(policy: Manifest) -> bool:
     return (policy.get("metadata") or {}).get("deletionTimestamp") is not None
 
 
-def priority_class_of(policy: Manifest) -> str:
-    """Return the name of the PriorityClass that a policy gives to its bindings; "" without one."""
-    return str(mapping(mapping(policy.get("spec")).get("schedulePriority")).get("priorityClassName") or "")
-
-
 def match_of(policy: Manifest, template: TemplateHead) -> Match:
     """Return how a policy matches: the best of its selectors."""
     if not _is_in_scope(policy, template):
@@ -192,7 +187,7 @@ def held_claim(
 
     Args:
         policies: All policies.
-        labels: Of the binding.
+        labels: Of the binding, or of the template.
         template: The template.
     """
     listed = list(policies)
@@ -201,6 +196,21 @@ def held_claim(
         return None  # its selectors no longer match, or need labels that are not known
     first = next(iter(matching(listed, template)), None)
     return None if first is None or first.name == name_of(holder) else HeldClaim(holder, first)
+
+
+def priority_class_of(policies: Sequence[Manifest], template: TemplateHead) -> tuple[str, str] | None:
+    """Return the policy that claims a template, and the PriorityClass that it names; None if there is no such name.
+
+    Source: karmada v1.18.2 pkg/detector/detector.go BuildResourceBinding. BuildClusterResourceBinding, for templates without
+    a namespace, looks up no PriorityClass.
+    """
+    held = held_claim(policies, template.labels or {}, template)
+    first = next(iter(matching(policies, template)), None)
+    if not template.namespace or first is None:
+        return None
+    policy = first.policy if held is None else held.holder
+    name = mapping(mapping(policy.get("spec")).get("schedulePriority")).get("priorityClassName")
+    return (name_of(policy), str(name)) if name else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from karmada_advisor.explain.causes_state import reported_by
 from karmada_advisor.explain.inputs import Manifest
 from karmada_advisor.explain.model import BindingHead, Cause, Explanation, Provenance, Stage, Tense
 from karmada_advisor.explain.names import nearest
-from karmada_advisor.explain.policies import Matching, TemplateHead, matching, misses, priority_class_of
+from karmada_advisor.explain.policies import TemplateHead, matching, misses, priority_class_of
 from karmada_advisor.state.model import BindingState, StateName
 
 
@@ -48,25 +48,28 @@ def explain_unclaimed(
     else:
         text = "there is no policy"
     cause = Cause("NotClaimed", Stage.POLICY, evidence, text, primary=True)
-    if found and not template.is_reserved:
-        cause = _without_priority_class(found[0], priority_classes) or cause
+    if not template.is_reserved:
+        cause = _without_priority_class(policies, template, priority_classes) or cause
     head = BindingHead(template.kind, template.namespace, template.name, 0, 0, {})
     provenance = Provenance(Tense.RECOMPUTED, source)
     state = BindingState(StateName.NOT_CLAIMED, text=cause.text, reason="NotClaimed")
     return Explanation(head, state, provenance, causes=(cause, *reported_by(events)))
 
 
-def _without_priority_class(claiming: Matching, known: Collection[str] | None) -> Cause | None:
+def _without_priority_class(
+    policies: Sequence[Manifest], template: TemplateHead, known: Collection[str] | None
+) -> Cause | None:
     """Return that the PriorityClass of a policy does not exist; None if it does, or if that is not known.
 
     Source: karmada v1.18.2 pkg/detector/detector.go, which looks it up with the gate PriorityBasedScheduling only.
     """
-    name = priority_class_of(claiming.policy)
-    if not name or known is None or name in known:
+    wanted = priority_class_of(policies, template)
+    if wanted is None or known is None or wanted[1] in known:
         return None
+    policy, name = wanted
     near = nearest(name, known)
-    text = f"{claiming.name} matches, but its spec.schedulePriority names PriorityClass {name}, which does not exist"
+    text = f"{policy} matches, but its spec.schedulePriority names PriorityClass {name}, which does not exist"
     if near:
         text += f"; nearest: {near}"
-    evidence = {"policy": claiming.name, "priorityClass": name, "nearest": near}
+    evidence = {"policy": policy, "priorityClass": name, "nearest": near}
     return Cause("PriorityClassMissing", Stage.POLICY, evidence, text, primary=True)

@@ -184,6 +184,9 @@ def _checked(found: Manifest) -> Fields:
             **{name: list(read_texts(rules, name, "rules")) or None for name in lists},
         },
         **{name: None if found.get(name) is None else read_mappings(found, name, "") for name in objects},
+        "priorityClasses": None
+        if found.get("priorityClasses") is None
+        else read_texts(found, "priorityClasses", ""),
     }
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from karmada_advisor.explain.policies import priority_class_of
+from karmada_advisor.explain.policies import TemplateHead, priority_class_of
 from karmada_advisor.sources.bindings import NoSuchBindingError, WorkloadName
 from karmada_advisor.sources.find_binding import find_binding
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
@@ -78,8 +78,8 @@ class LiveContents:
         templates: The metadata of the wanted workload, if it has no binding.
         quotas: The FederatedResourceQuotas of the wanted binding's namespace if a quota has refused it; None if they were
             not read.
-        priority_classes: The names of the PriorityClasses if a policy names one and the wanted workload has no binding;
-            None if they were not read.
+        priority_classes: The names of the PriorityClasses if the wanted workload has no binding, and the policy that claims
+            it names one; None if they were not read.
         problems: What could not be read without ending the command: single objects, and policies.
         unlisted: Why bindings other than the wanted one could not be listed, one line per kind.
         leases: Of Karmada's system namespace; None if they could not be read.
@@ -407,7 +407,8 @@ class _Reading:
 
     async def priority_classes(self) -> None:
         """Read which PriorityClasses exist if a missing one may be why the wanted workload has no binding."""
-        if not self.found.templates or not any(map(priority_class_of, self.found.policies)):
+        templates = map(_template_head, self.found.templates)
+        if not any(priority_class_of(self.found.policies, each) for each in templates):
             return
         try:
             found = await self._list(_PRIORITY_CLASSES)
@@ -511,6 +512,13 @@ class _Reading:
                     # The API server leaves both out of the items of a list.
                     manifests.append({**item, "apiVersion": api_version, "kind": resource.kind})
         return manifests
+
+
+def _template_head(manifest: Manifest) -> TemplateHead:
+    metadata = mapping(manifest.get("metadata"))
+    namespace, name = (str(metadata.get(field) or "") for field in ("namespace", "name"))
+    labels = mapping(metadata.get("labels"))
+    return TemplateHead(manifest["apiVersion"], manifest["kind"], namespace, name, labels)
 
 
 def _scheduler_name(binding: Manifest) -> str:

@@ -40,6 +40,14 @@ T = TypeVar("T")
 _QUOTA: Final = "FederatedResourceQuota"
 _WARNINGS: Final = ("federatedresourcequotas:", "priorityclasses:")
 _POLICIES: Final = ("propagationpolicies:", "clusterpropagationpolicies:")
+_PRIORITY_CLASS: Final = ("scheduling.k8s.io/v1", "PriorityClass")
+_SYSTEM_PRIORITY_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
+"""Each API server creates them at its start."""
+_FIRST_STEPS: Final = ("GetComponentsSucceed", "GetReplicasSucceed")
+"""What Karmada's detector reports in each attempt before the step that may fail.
+
+Source: karmada v1.18.2 pkg/detector/detector.go applyReplicaInterpretation.
+"""
 
 
 @dataclass(slots=True)
@@ -58,7 +66,7 @@ class Objects:
         workloads: None if none were given.
         problems: What could not be read, one line each.
         warnings: Problems without which the answer is right all the same: policies that may not be read.
-        priority_classes: The names of the PriorityClasses; None if they were not read.
+        priority_classes: The names of the PriorityClasses; None if they were not read, or files have none.
         unlisted: Why bindings other than the wanted one could not be listed.
         unreadable: Of the bindings that cannot be read, the lines of ``problems``.
         leases: Of Karmada's system namespace; None if they were not read.
@@ -105,7 +113,7 @@ class Objects:
     def warning_events(self) -> list[Manifest]:
         """Return for each controller its newest Event, if that is a Warning, the newest first."""
         newest: dict[str, Manifest] = {}
-        for each in sorted(self.events, key=_time_of, reverse=True):
+        for each in sorted(self.events, key=_order_of, reverse=True):
             source = str(mapping(each.get("source")).get("component") or each.get("reportingComponent") or "")
             newest.setdefault(source, each)
         return [each for each in newest.values() if each.get("type") == "Warning"]
@@ -168,8 +176,10 @@ class Objects:
         raise NoAnswerError(_unknown(keys[0], list(by_key)))
 
 
-def _time_of(event: Manifest) -> str:
-    return str(event.get("lastTimestamp") or event.get("eventTime") or "")
+def _order_of(event: Manifest) -> tuple[str, bool]:
+    # Times are whole seconds: the first step of an attempt has the time of the failure that it precedes.
+    time = str(event.get("lastTimestamp") or event.get("eventTime") or "")
+    return time, event.get("reason") not in _FIRST_STEPS
 
 
 def _unknown(wanted: BindingKey, known: Sequence[BindingKey]) -> str:
@@ -217,6 +227,8 @@ def gather(
         workloads = read(arguments.workloads, as_workload)
         objects.workloads = [*(objects.workloads or ()), *workloads.objects]
         objects.problems += map(str, workloads.problems)
+        if objects.priority_classes is None:
+            objects.priority_classes = _priority_classes(workloads.objects)
     if not objects.clusters and objects.problems:
         raise NoAnswerError(
             "\n".join([*objects.problems, "No cluster could be read, so nothing is decided."])
@@ -235,6 +247,7 @@ def captured(objects: Objects) -> dict[str, Any]:
         if objects.policies is None
         else [capture.reduced(each) for each in objects.policies],
         "quotas": None if objects.quotas is None else [capture.reduced(each) for each in objects.quotas],
+        "priorityClasses": objects.priority_classes,
         "leases": None if objects.leases is None else [capture.reduced(each) for each in objects.leases],
         "noLeases": objects.no_leases,
         "events": [capture.reduced(each) for each in objects.events],
@@ -258,6 +271,7 @@ def _from_capture(arguments: argparse.Namespace) -> Objects:
         at=at,
         policies=fields.get("policies"),
         quotas=fields.get("quotas"),
+        priority_classes=fields["priorityClasses"],
         leases=fields.get("leases"),
         no_leases=str(fields.get("noLeases") or ""),
         events=mappings(fields.get("events")),
@@ -327,6 +341,12 @@ def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, al
     if found.templates:
         objects.workloads = [each for each, _ in _parsed(found.templates, as_workload, objects.problems)]
     return objects
+
+
+def _priority_classes(given: Iterable[Workload]) -> list[str] | None:
+    """Return the names of the PriorityClasses that exist if some objects are such; None if none is one."""
+    found = [each.name for each in given if (each.api_version, each.kind) == _PRIORITY_CLASS]
+    return [*found, *_SYSTEM_PRIORITY_CLASSES] if found else None
 
 
 def add_other_bindings(arguments: argparse.Namespace, objects: Objects) -> None:

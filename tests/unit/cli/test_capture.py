@@ -96,6 +96,28 @@ def test_a_capture_gives_the_same_answer_without_the_control_plane(
     assert ((tmp_path / name).read_bytes()[:2] == b"\x1f\x8b") is name.endswith(".gz")
 
 
+@pytest.mark.parametrize("flags", [[], ["--anonymise"]], ids=["named", "anonymous"])
+def test_the_priority_classes_and_the_events_of_a_workload_without_a_binding_are_captured(
+    plane: LiveContents, explain: Command, tmp_path: Path, flags: list[str]
+) -> None:
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment"}
+    plane.templates = [{**deployment, "metadata": {"namespace": "pay", "name": "ledger", "uid": "u"}}]
+    plane.policies[0]["spec"] = {
+        "resourceSelectors": [{**deployment, "name": "ledger"}],
+        "schedulePriority": {"priorityClassSource": "KubePriorityClass", "priorityClassName": "hgh"},
+    }
+    plane.priority_classes = ["high"]
+    plane.events = [{"type": "Warning", "reason": "ApplyPolicyFailed", "message": '"hgh" not found'}]
+    file = str(tmp_path / "capture.json")
+
+    live = explain.fields("deployment/ledger", "-n", "pay", "--capture", file, *flags)
+    again = explain.fields("--replay", file)
+
+    for found in (live, again):
+        assert [each["code"] for each in found["causes"]] == ["PriorityClassMissing", "Reported"]
+    assert ("hgh" in Path(file).read_text()) is not bool(flags)
+
+
 @pytest.mark.usefixtures("plane")
 def test_the_third_line_says_that_it_is_a_replay(explain: Command, tmp_path: Path) -> None:
     file = str(tmp_path / "capture.json")

@@ -256,3 +256,29 @@ def test_a_label_of_the_nearest_policy_is_corrected(
     assert found["remedies"][0]["apply"][0]["patch"] == [
         {"op": "replace", "path": "/spec/resourceSelectors/0/labelSelector/matchLabels/app", "value": "front"}
     ]
+
+
+@pytest.mark.parametrize("command", ["explain", "why-not"])
+@pytest.mark.parametrize(
+    ("named", "codes"),
+    [("hgh", ["PriorityClassMissing"]), ("high", ["NotClaimed"]), ("system-node-critical", ["NotClaimed"])],
+    ids=["missing", "given", "of every API server"],
+)
+def test_priority_classes_among_the_files_of_workloads_are_those_that_exist(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, named: str, codes: list[str]
+) -> None:
+    web = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "default"},
+    }
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}}
+    priority = {"priorityClassSource": "KubePriorityClass", "priorityClassName": named}
+    question = ("deployment/web", "--placed") if command == "why-not" else ("deployment/web",)
+
+    found = asked(
+        tmp_path, capsys, *question, command=command, bindings=[claimed(binding("other"), "p")],
+        policies=[policy("p", "m1", schedulePriority=priority)], workloads=[web, high],
+    )  # fmt: skip
+
+    assert [each["code"] for each in found["causes"]] == codes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from karmada_advisor.sources.bindings import NoSuchBindingError, WorkloadName, possible_keys, workload_of
 from karmada_advisor.sources.live import ControlPlane, LiveContents, LiveError, read_bindings, read_live
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
-from tests.fake_apiserver import FakeApiServer, Gate, binding, cluster, html, policy, status
+from tests.fake_apiserver import Answer, FakeApiServer, Gate, binding, cluster, html, policy, status
 from tests.fake_apiserver.process import write_kubeconfig
 
 WEB = [BindingKey(RESOURCE_BINDING, "default", "web")]
@@ -96,6 +97,53 @@ def test_a_workload_without_binding_is_read_instead(server: FakeApiServer, plane
     [template] = found.templates
     assert (template["kind"], template["metadata"]["labels"]) == ("Deployment", {"app": "api"})
     assert [each["metadata"]["name"] for each in found.policies] == ["p"]
+
+
+def _named_by(name: str, *, of: str) -> dict[str, Any]:
+    """Return a policy that names a PriorityClass and selects a Deployment."""
+    made = policy(name)
+    made["spec"] |= {
+        "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": of}],
+        "schedulePriority": {"priorityClassSource": "KubePriorityClass", "priorityClassName": "hgh"},
+    }
+    return made
+
+
+def _reads_of_priority_classes(server: FakeApiServer) -> int:
+    return sum("priorityclasses" in request.path for request in server.requests)
+
+
+def test_priority_classes_are_read_once_if_the_policy_of_a_workload_without_binding_names_one(
+    server: FakeApiServer, plane: ControlPlane
+) -> None:
+    serve_api(server)
+    listed = {
+        "kind": "PriorityClassList",
+        "metadata": {"resourceVersion": "7"},
+        "items": [{"metadata": {"name": "high"}}],
+    }
+    server.fault(method="GET", path="/priorityclasses$", answer=Answer(200, orjson.dumps(listed)))
+    server.put(_named_by("other", of="other"))
+    assert read_live(plane, API_KEYS, workload=API).priority_classes is None
+    assert _reads_of_priority_classes(server) == 0
+
+    server.put(_named_by("mine", of="api"))
+    assert read_live(plane, API_KEYS, workload=API).priority_classes == ["high"]
+    assert read_live(plane, WEB).priority_classes is None
+    assert _reads_of_priority_classes(server) == 1
+
+
+def test_priority_classes_that_may_not_be_read_are_a_problem(
+    server: FakeApiServer, plane: ControlPlane
+) -> None:
+    serve_api(server)
+    server.put(_named_by("mine", of="api"))
+    text = 'User "eve" cannot list resource "priorityclasses"'
+    server.fault(method="GET", path="/priorityclasses$", answer=status(403, "Forbidden", text))
+    found = read_live(plane, API_KEYS, workload=API)
+    assert found.priority_classes is None
+    [problem] = found.problems
+    assert text in problem
 
 
 def test_a_workload_that_does_not_exist_is_an_unknown_binding(
