@@ -7,9 +7,7 @@ written. What one flag or one format needs, and takes milliseconds to import, is
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
@@ -17,7 +15,7 @@ from typing import Final
 from karmada_advisor.cli import explain_all
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.explain_watch import watched
-from karmada_advisor.cli.output import print_error, print_failure, style_of
+from karmada_advisor.cli.output import NO_ANSWER, print_answer, print_error, style_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.causes_capacity import may_be_overcommitted
 from karmada_advisor.explain.explain import explain
@@ -40,7 +38,6 @@ from karmada_scheduler.framework.profile.factory import Registration
 
 GOOD: Final = 0
 NOT_GOOD: Final = 1
-NO_ANSWER: Final = 2
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
@@ -50,15 +47,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         arguments: As parsed.
         own: The plugins of a main program of the user's own.
     """
-    try:
-        with redirect_stdout(sys.stderr):  # keeps the output of plugins out of the result
-            text, status = _answer(arguments, own)
-    except NoAnswerError as error:
-        print_failure(error)
-        return NO_ANSWER
-    sys.stdout.write(text)
-    sys.stdout.flush()
-    return status
+    return print_answer(lambda: _answer(arguments, own))
 
 
 def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple[str, int]:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from karmada_advisor.claims.quota import Quota, read_quota
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.flags.plan import FAIL_ON
-from karmada_advisor.cli.output import print_error, print_failure, style_of
+from karmada_advisor.cli.output import NO_ANSWER, print_error, print_failure, style_of
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.plan.change import ChangeError, Draft, with_defaults
@@ -44,7 +44,6 @@ from karmada_scheduler.framework.profile.factory import Registration
 
 GOOD: Final = 0
 NOT_GOOD: Final = 1
-NO_ANSWER: Final = 2
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:

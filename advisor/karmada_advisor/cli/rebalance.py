@@ -16,7 +16,7 @@ from typing import Any, Final
 import yaml
 
 from karmada_advisor.cli.flags.rebalance import GOALS
-from karmada_advisor.cli.output import print_error, print_failure, style_of
+from karmada_advisor.cli.output import NO_ANSWER, print_error, print_failure, style_of
 from karmada_advisor.cli.plan import as_manifests, now
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.explain.trace_trigger import at
@@ -36,7 +36,6 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework.profile.factory import Registration
 
 GOOD: Final = 0
-NO_ANSWER: Final = 2
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:

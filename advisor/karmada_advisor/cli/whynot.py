@@ -6,15 +6,14 @@ Reads the objects of a control plane, or files as ``simulate`` reads them. Nothi
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from karmada_advisor.cli.collection import collection_of_new_objects
-from karmada_advisor.cli.output import print_error, print_failure, style_of
+from karmada_advisor.cli.output import NO_ANSWER, print_answer, print_error, style_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster
 from karmada_advisor.explain.explain import fleet_of
@@ -25,7 +24,7 @@ from karmada_advisor.explain.policies import TemplateHead
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.explain.unclaimed import explain_unclaimed
-from karmada_advisor.sources import capture
+from karmada_advisor.sources import capture, rules
 from karmada_advisor.sources.bindings import possible_keys
 from karmada_advisor.sources.configurations import alternatives
 from karmada_advisor.sources.inputs import Explaining, explaining
@@ -45,12 +44,10 @@ from karmada_advisor.whynot.reverse import WhyNotCluster, why_not_cluster
 from karmada_advisor.whynot.search import SearchBounds
 from karmada_advisor.whynot.unclaimed import answer_unclaimed
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
-from karmada_scheduler.config import features
 from karmada_scheduler.framework.profile.factory import Registration
 
 ANSWERED: Final = 0
 NONE_FOUND: Final = 1
-NO_ANSWER: Final = 2
 
 _SEARCH_SECONDS: Final = 2.0
 _CLUSTER_SECONDS: Final = 30.0
@@ -65,19 +62,12 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         arguments: As parsed.
         own: The plugins of a main program of the user's own.
     """
-    try:
-        with redirect_stdout(sys.stderr):  # keeps the output of plugins out of the answer
-            if arguments.replay:
-                with capture.replayed(arguments) as found:
-                    written, status = _answer(found.arguments, own)
-            else:
-                written, status = _answer(arguments, own)
-    except NoAnswerError as error:
-        print_failure(error)
-        return NO_ANSWER
-    sys.stdout.write(written)
-    sys.stdout.flush()
-    return status
+    return print_answer(lambda: _replayed(arguments, own) if arguments.replay else _answer(arguments, own))
+
+
+def _replayed(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple[str, int]:
+    with capture.replayed(arguments) as found:
+        return _answer(found.arguments, own)
 
 
 def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple[str, int]:
@@ -87,10 +77,7 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
         NoAnswerError: There is no answer.
     """
     _check_question(arguments)
-    try:
-        features.parse(arguments.feature_gates)
-    except ValueError as error:
-        raise NoAnswerError(f"--feature-gates: {error}") from error
+    rules.parsed_gates(arguments)  # a mistake there is reported before anything is read
     keys = possible_keys(arguments.name, arguments.namespace) if arguments.name else []
     objects = gather(arguments, keys, all_bindings=True, others_needed=not keys)
     for problem in [*objects.problems, *objects.unlisted]:

@@ -15,7 +15,6 @@ from karmada_advisor.sources.process_rules import ProcessConfiguration, running
 from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.state.reading import Facts
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.config import features
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.forecast import as_new
@@ -107,20 +106,14 @@ def explaining(
     Raises:
         NoAnswerError: The configuration or a plugin cannot be used.
     """
-    try:
-        gates = features.parse(arguments.feature_gates)
-    except ValueError as error:
-        raise NoAnswerError(f"--feature-gates: {error}") from error
+    gates = configurations.parsed_gates(arguments)
     shown = ShownObjects(Workloads(objects.workloads, read=workload_reader(arguments, objects)))
-    empty = arguments.enable_empty_workload_propagation == "true"
     process: ProcessConfiguration | None = arguments.process_rules
     try:
-        with configurations.configured(
-            arguments, gates, own, handle_for=shown.handle_for, say=say
-        ) as frameworks:
+        with configurations.dry_running(arguments, gates, own, shown, say=say) as dry_run:
             using = Explaining(
                 objects,
-                DryRun(gates, shown, frameworks, empty_workload_propagation=empty),
+                dry_run,
                 Snapshot.of(objects.clusters),
                 getattr(arguments, "as_new", False),
                 configurations.described(arguments),

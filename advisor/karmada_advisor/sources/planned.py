@@ -16,7 +16,6 @@ from karmada_advisor.sources.objects import NoAnswerError
 from karmada_advisor.sources.process_rules import ProcessConfiguration
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.config import features
-from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.objects import ShownObjects
@@ -42,18 +41,14 @@ class Configurations:
         Raises:
             NoAnswerError: It cannot be used.
         """
-        gates = _gates(arguments)
+        gates = configurations.parsed_gates(arguments)
         objects = ShownObjects(Workloads(self.workloads))
         try:
-            frameworks = self.stack.enter_context(
-                configurations.configured(
-                    arguments, gates, self.own, handle_for=objects.handle_for, say=self._warn_once
-                )
+            return self.stack.enter_context(
+                configurations.dry_running(arguments, gates, self.own, objects, say=self._warn_once)
             )
         except ConfigError as unusable:
             raise NoAnswerError("\n".join(str(each) for each in unusable.problems)) from unusable
-        empty = arguments.enable_empty_workload_propagation == "true"
-        return DryRun(gates, objects, frameworks, empty_workload_propagation=empty)
 
     def _warn_once(self, text: str) -> None:
         """Print a warning that may concern each of the configurations."""
@@ -87,14 +82,14 @@ class Configurations:
     def other_mode(self) -> argparse.Namespace:
         """The arguments after the change with the other value of SchedulingOvercommitProtection."""
         changed = self.changed
-        value = str(not _gates(changed).enabled(_OVERCOMMIT)).lower()
+        value = str(not configurations.parsed_gates(changed).enabled(_OVERCOMMIT)).lower()
         changed.feature_gates = [*changed.feature_gates, f"{_OVERCOMMIT}={value}"]
         return changed
 
     def shown(self) -> tuple[ChangeShown, ...]:
         """Return how the change of the configuration is shown; empty if nothing changes."""
         before, after = self.current, self.changed
-        old, new = _gates(before), _gates(after)
+        old, new = configurations.parsed_gates(before), configurations.parsed_gates(after)
         found = [
             ChangeShown("~", f"feature gate {name}", f"{_on(old.enabled(name))} -> {_on(new.enabled(name))}")
             for name in features.KNOWN
@@ -111,7 +106,7 @@ class Configurations:
     def text(self, arguments: argparse.Namespace | None = None) -> str:
         """Return a configuration for the fingerprint; the current one if none is given."""
         current = arguments or self.current
-        gates = _gates(current)
+        gates = configurations.parsed_gates(current)
         config = current.config.read_bytes().decode(errors="replace") if current.config else ""
         process: ProcessConfiguration | None = current.process_rules
         return ("" if process is None else repr(process)) + repr(
@@ -133,13 +128,6 @@ def configurations_of(
     """Provide both configurations; plugins are usable within the block."""
     with ExitStack() as stack:
         yield Configurations(arguments, workloads, own, stack)
-
-
-def _gates(arguments: argparse.Namespace) -> FeatureGates:
-    try:
-        return features.parse(arguments.feature_gates)
-    except ValueError as error:
-        raise NoAnswerError(f"--feature-gates: {error}") from error
 
 
 def _path(given: Sequence[str]) -> Path | None:

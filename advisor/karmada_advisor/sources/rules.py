@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Final
 
+from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.process_rules import ProcessConfiguration
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
@@ -16,7 +17,9 @@ from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.flags import plugin_tokens
 from karmada_scheduler.config.options import LeaderElection, Options
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
+from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.frameworks import Frameworks
+from karmada_scheduler.dryrun.objects import ShownObjects
 from karmada_scheduler.framework import Handle
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.profile.factory import Registration
@@ -62,6 +65,33 @@ def _changed_gates(given: Sequence[str]) -> list[str]:
 def print_warning(text: str) -> None:
     """Print a line to standard error."""
     print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)
+
+
+def parsed_gates(arguments: argparse.Namespace) -> FeatureGates:
+    """Return the feature gates of ``--feature-gates``.
+
+    Raises:
+        NoAnswerError: They cannot be read.
+    """
+    try:
+        return features.parse(arguments.feature_gates)
+    except ValueError as error:
+        raise NoAnswerError(f"--feature-gates: {error}") from error
+
+
+@contextmanager
+def dry_running(
+    arguments: argparse.Namespace,
+    gates: FeatureGates,
+    own: Sequence[Registration],
+    objects: ShownObjects,
+    *,
+    say: Callable[[str], None] = print_warning,
+) -> Iterator[DryRun]:
+    """Provide a dry run by the rules of the command line; its plugins see ``objects``. See ``configured``."""
+    with configured(arguments, gates, own, handle_for=objects.handle_for, say=say) as frameworks:
+        empty = arguments.enable_empty_workload_propagation == "true"
+        yield DryRun(gates, objects, frameworks, empty_workload_propagation=empty)
 
 
 @contextmanager

@@ -30,7 +30,6 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.config import features
 from karmada_scheduler.config.problems import ConfigError
-from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.forecast import Simulation, as_new
 from karmada_scheduler.dryrun.objects import ShownObjects
 from karmada_scheduler.dryrun.result import Outcome, SimulationResult
@@ -119,12 +118,10 @@ def _schedule_all(
     snapshot = Snapshot.of(given.clusters.objects)
     objects = ShownObjects(Workloads(None if given.workloads is None else given.workloads.objects))
     objects.show(snapshot, wanted)
-    empty = arguments.enable_empty_workload_propagation == "true"
     try:
-        with rules.configured(arguments, gates, own, handle_for=objects.handle_for) as frameworks:
+        with rules.dry_running(arguments, gates, own, objects) as dry_run:
             for problem in given.problems:
                 print_error(str(problem))
-            dry_run = DryRun(gates, objects, frameworks, empty_workload_propagation=empty)
             return Simulation(dry_run, snapshot).run(with_progress(wanted, total=len(wanted)))
     except ConfigError as unusable:
         for each in unusable.problems:
