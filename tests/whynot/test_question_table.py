@@ -47,6 +47,17 @@ def test_row_7_a_wider_policy_moves_what_is_placed_after_a_rebalance() -> None:
     assert found.result("reschedule") == {"m1": 2, "m2": 2}
 
 
+def test_where_no_rebalance_counts_the_policy_asks_for_the_decision_after_the_cluster_was_mended() -> None:
+    # It was never scheduled, so that a WorkloadRebalancer is ignored.
+    asked = binding("web").resource("example.com/v1", "Widget").replicas(2).names("m2").static_weights()
+    served = {"example.com/v1": ["Widget"]}
+    [m1, m2] = with_cpu(m1=9, m2=9)
+
+    found = ask(asked.on(m2=2).applied(), m1, m2.serves(served), cluster="m1")
+
+    assert ["serveApi", "addClusterName"] in found.ops
+
+
 def test_row_12_a_suspended_binding_is_placed_when_it_is_resumed() -> None:
     found = ask(binding("web").replicas(2, cpu=1).dynamic_weight().suspended(), *with_cpu(m1=9), cluster="m1")
 

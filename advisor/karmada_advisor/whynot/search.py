@@ -259,12 +259,22 @@ class Search:
 
     def _expand(self, node: _Node) -> None:
         """Queue the edits that may cure what blocks the clusters of the goal."""
-        for source, name, blocker in node.sources:
-            is_wanted = isinstance(self._goal, OnCluster)
-            context = Context(self._objects, source, blocker, name, is_wanted)
-            offered = leaving.proposals if isinstance(self._goal, OffCluster) else proposals
-            for each in offered(context):
-                if source.forced and each.side not in _ASKING and each.op != "setReplicas":
+        offered = leaving.proposals if isinstance(self._goal, OffCluster) else proposals
+        is_wanted = isinstance(self._goal, OnCluster)
+        found = [
+            (source, blocker, list(offered(Context(self._objects, source, blocker, name, is_wanted))))
+            for source, name, blocker in node.sources
+        ]
+        # Where no trigger can be written, an edit of the placement may follow another edit, and ask for the decision.
+        has_trigger = any(each.side is Side.TRIGGER for _, _, edits in found for each in edits)
+        for source, blocker, edits in found:
+            for each in edits:
+                if (
+                    source.forced
+                    and has_trigger
+                    and each.side not in _ASKING
+                    and each.op != "setReplicas"
+                ):
                     continue  # nothing asks for a decision after it
                 self._push(node.edits, each, _REMAINING[blocker.step], node.signature)
 
