@@ -16,7 +16,7 @@ from unittest import mock
 
 from karmada_advisor.cli import whynot as command
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer
-from karmada_advisor.whynot.blockers import BlockedStep, GoalBlocker
+from karmada_advisor.whynot.blockers import BlockedStep, GoalBlocker, blocker_of
 from karmada_advisor.whynot.edits import Edit, Harm, compatible
 from karmada_advisor.whynot.goals import Goal, OffCluster
 from karmada_advisor.whynot.harm import harm_of
@@ -109,6 +109,20 @@ def _catalogue(objects: ObjectSet, outcome: ScheduledObjects, goal: Goal, names:
     }
 
 
+def single_edits(objects: ObjectSet, goal: Goal, cluster: str) -> set[Edit]:
+    """Return the edits for what blocks the clusters now, which the search has to try before it says that it tried all."""
+    names = [cluster] if cluster else [each.name for each in objects.snapshot]
+    offered = leaving.proposals if isinstance(goal, OffCluster) else proposals
+    sources = [objects.outcome(NO_EDITS), objects.forced(NO_EDITS)]
+    return {
+        each
+        for source in sources
+        if source is not None
+        for name in names
+        for each in offered(Context(objects, source, blocker_of(source, name), name))
+    }
+
+
 def _blockers(source: ScheduledObjects, name: str) -> Iterator[GoalBlocker]:
     decision = source.scheduled.decision
     for attempt in (decision.attempts if decision is not None else ()) or (None,):
@@ -134,8 +148,16 @@ class Comparison:
     larger: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
-    def add(self, identity: str, answer: WhyNot, found: Smallest, depth: int) -> None:
-        """Compare one question."""
+    def add(self, identity: str, answer: WhyNot, found: Smallest, depth: int, singles: set[Edit]) -> None:
+        """Compare one question.
+
+        Args:
+            identity: Of the question.
+            answer: Of the search.
+            found: By the exhaustive search.
+            depth: The largest sets that it tried.
+            singles: The edits that ``exhaustedSingles`` is about.
+        """
         sizes = [
             len(each.edits)
             for each in answer.remedies
@@ -160,10 +182,11 @@ class Comparison:
         else:
             self.outcomes["answered, with the fewest edits"] += 1
         harm = max((each.harm.degree for each in answer.remedies), default=len(Harm))
-        is_shown = any(harm_of([*each]).degree <= harm for each in found.sets)  # worse ones are left out
+        # Worse ones are left out of an answer.
+        is_shown = any(each <= singles and harm_of([*each]).degree <= harm for each in found.sets)
         if found.size == 1 and answer.search.exhausted_singles and (not sizes or min(sizes) > 1) and is_shown:
             self.problems.append(
-                f"{text} reaches the goal, and the search claims that it tried all single edits"
+                f"{text} reaches the goal, and the search claims that it tried all single edits for what blocks"
             )
 
     def report(self) -> str:
@@ -198,7 +221,8 @@ def compare(
         except TooManyDecisionsError:
             comparison.outcomes["too many sets"] += 1
         else:
-            comparison.add(identity, found, fewest, depth)
+            singles = single_edits(objects, question.goal, question.cluster)
+            comparison.add(identity, found, fewest, depth, singles)
         return found
 
     asked = questions(seed, most_clusters=MOST_CLUSTERS)

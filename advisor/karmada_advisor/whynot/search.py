@@ -98,7 +98,7 @@ class FoundEdits:
         answers: At most as many as the bounds allow, those of different sides first.
         ineffective: Single edits that do not reach the goal, with the binding after them.
         runs: Decisions of the search.
-        all_singles: Whether all single edits of the vocabulary were tried.
+        all_singles: Whether all single edits of the vocabulary for what blocks were tried.
         complete: Whether nothing was left to try.
         ended_by: The bound that ended it: ``timeout``, ``maxRuns``, or "".
     """
@@ -269,12 +269,7 @@ class Search:
         has_trigger = any(each.side is Side.TRIGGER for _, _, edits in found for each in edits)
         for source, blocker, edits in found:
             for each in edits:
-                if (
-                    source.forced
-                    and has_trigger
-                    and each.side not in _ASKING
-                    and each.op != "setReplicas"
-                ):
+                if source.forced and has_trigger and each.side not in _ASKING and each.op != "setReplicas":
                     continue  # nothing asks for a decision after it
                 self._push(node.edits, each, _REMAINING[blocker.step], node.signature)
 

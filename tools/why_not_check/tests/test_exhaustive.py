@@ -74,3 +74,15 @@ def test_an_answer_that_the_search_misses_is_found_and_so_is_a_wrong_claim(
     assert found.outcomes == {"missed": 1}
     assert len(found.problems) == problems
     assert "0 of 1 (0.0 %)" in found.report()
+
+
+def test_a_wrong_claim_that_all_single_edits_were_tried_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Search, "run", lambda _: FoundEdits(complete=False, all_singles=True))
+
+    found = _compared(tmp_path, binding("web").replicas(2, cpu=1).dynamic_weight(), _tainted())
+
+    assert found.outcomes == {"missed": 1}
+    [problem] = found.problems
+    assert "claims that it tried all single edits" in problem
