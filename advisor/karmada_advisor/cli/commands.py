@@ -35,7 +35,7 @@ def run(given: Sequence[str], plugins: Sequence[Registration]) -> int:
     """
     module = COMMANDS[given[0]]
     flags = importlib.import_module(f"karmada_advisor.cli.flags.{module}")
-    arguments = flags.make_parser().parse_args(given[1:])
+    arguments = flags.make_parser().parse_intermixed_args(given[1:])
     with no_collection():
         command = importlib.import_module(f"karmada_advisor.cli.{module}")
     try:

@@ -24,7 +24,6 @@ from karmada_advisor.explain.process_view import ProcessView
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.sources import capture
 from karmada_advisor.sources.anonymous import anonymous
-from karmada_advisor.sources.bindings import possible_keys
 from karmada_advisor.sources.inputs import explaining
 from karmada_advisor.sources.objects import NoAnswerError, Objects, add_other_bindings, captured, gather
 from karmada_advisor.state.reading import unreadable
@@ -32,7 +31,6 @@ from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.overview_text import overview_text
 from karmada_advisor.views.printable import with_printable_texts
 from karmada_advisor.views.text import explanation_text
-from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.config import features
 from karmada_scheduler.framework.profile.factory import Registration
 
@@ -56,16 +54,27 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
     Raises:
         NoAnswerError: There is no answer.
     """
+    arguments.name = _name(arguments.name)
     if explain_all.is_asked(arguments):
         if not arguments.replay:
             return _of_all(arguments, own)
         with capture.replayed(arguments) as found:
             return _of_all(found.arguments, own)
-    arguments.namespace = arguments.namespace or "default"
     if arguments.watch is not None:
         _watch(arguments, own)
     explanation, problems = _explanation(arguments, own)
     return _written(explanation, arguments), _status(explanation.is_good, problems)
+
+
+def _name(words: Sequence[str]) -> str:
+    """Return the name of a binding or workload from ``NAME`` or ``KIND NAME``.
+
+    Raises:
+        NoAnswerError: There are more words.
+    """
+    if len(words) > 2:
+        raise NoAnswerError(f"explain answers about one binding, got {' '.join(words)}")
+    return "/".join(words)
 
 
 def _status(is_good: bool, problems: Sequence[str]) -> int:  # noqa: FBT001 (as the field)
@@ -148,24 +157,23 @@ def _of_objects(
         view: What a process said; None if it has to be asked, or none is named.
         names: The scheduler names of the process.
     """
-    keys = possible_keys(arguments.name, arguments.namespace)
-    objects = _read(arguments, keys)
+    objects = _read(arguments)
     for problem in (*objects.problems, *objects.warnings):
         print_error(problem)
     now = objects.at or datetime.now(UTC)
-    if (unknown := _unreadable(objects, keys)) is not None:
+    if (unknown := _unreadable(objects)) is not None:
         return unknown, objects.problems
-    unclaimed = _unclaimed(arguments, objects, keys)
+    unclaimed = _unclaimed(objects)
     if view is None and arguments.process and unclaimed is None:
         from karmada_advisor.sources.process import read_process
 
-        view = read_process(arguments.process, objects.find(keys).key)
+        view = read_process(arguments.process, objects.find().key)
     if arguments.capture:
         _capture(arguments, objects, view, names, now)
     if unclaimed is not None:
         return unclaimed, objects.problems
     with explaining(arguments, objects, own) as using, no_collection():
-        inputs = using.inputs_of(objects.find(keys))
+        inputs = using.inputs_of(objects.find())
         inputs = replace(inputs, process=view, scheduler_names=names or inputs.scheduler_names, now=now)
         tense = Tense.RECOMPUTED if objects.at is None else Tense.REPLAYED
         explanation = explain(inputs, source=objects.source, tense=tense)
@@ -176,12 +184,12 @@ def _of_objects(
         return explanation, objects.problems
 
 
-def _read(arguments: argparse.Namespace, keys: Sequence[BindingKey]) -> Objects:
+def _read(arguments: argparse.Namespace) -> Objects:
     """Read the objects, with the other bindings where they matter."""
     reads_all = _reads_peers(arguments.feature_gates)
-    objects = gather(arguments, keys, all_bindings=reads_all)
-    if objects.is_live and not reads_all:
-        mine = [each for each in objects.bindings if each.key in keys]
+    objects = gather(arguments, arguments.name, all_bindings=reads_all)
+    if objects.is_live and not reads_all and objects.asked is not None:
+        mine = [each for each in objects.bindings if each.key in objects.asked.keys]
         if any(may_be_overcommitted(each, objects.clusters) for each in mine):
             add_other_bindings(arguments, objects)
     return objects
@@ -201,7 +209,7 @@ def _capture(
     """
     fields = {
         "at": now.isoformat(),
-        "asked": {"name": arguments.name, "namespace": arguments.namespace},
+        "asked": {"name": objects.asked.name, "namespace": objects.asked.namespace} if objects.asked else {},
         "rules": capture.rules_of(arguments) | {"scheduler_names": sorted(names)},
         "process": capture.process_of(view),
         "processConfiguration": None if arguments.anonymise else capture.configuration_of(arguments),
@@ -222,9 +230,9 @@ def _reads_peers(gates: Sequence[str]) -> bool:
         return False  # reported where the gates are used
 
 
-def _unreadable(objects: Objects, keys: Sequence[BindingKey]) -> Explanation | None:
+def _unreadable(objects: Objects) -> Explanation | None:
     """Return that the state of the binding is unknown, because it cannot be read; None if it can."""
-    for key in keys:
+    for key in objects.asked.keys if objects.asked else ():
         if key in objects.unreadable:
             state = unreadable(f"the object cannot be read: {objects.unreadable[key]}")
             head = BindingHead(key.kind, key.namespace, key.name, 0, 0, {})
@@ -232,15 +240,13 @@ def _unreadable(objects: Objects, keys: Sequence[BindingKey]) -> Explanation | N
     return None
 
 
-def _unclaimed(
-    arguments: argparse.Namespace, objects: Objects, keys: Sequence[BindingKey]
-) -> Explanation | None:
+def _unclaimed(objects: Objects) -> Explanation | None:
     """Return why a workload has no binding; None if it has one, or was not read.
 
     Raises:
         NoAnswerError: The policies cannot be read.
     """
-    template = objects.unclaimed_template(arguments.name, arguments.namespace, keys)
+    template = objects.unclaimed_template()
     if template is None:
         return None
     from karmada_advisor.sources.remedies import with_claiming_remedies

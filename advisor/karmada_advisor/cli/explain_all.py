@@ -37,7 +37,7 @@ def summary(
     Raises:
         NoAnswerError: Nothing can be read, or a name is unknown.
     """
-    objects = gather(arguments, [], all_bindings=True)
+    objects = gather(arguments, all_bindings=True)
     chosen, scope = _chosen(arguments, objects)
     with explaining(arguments, objects, own) as using:
         states = [(each, _state(using, each)) for each in chosen]

@@ -30,6 +30,7 @@ from karmada_advisor.plan.parsed import Known
 from karmada_advisor.plan.planner import make_plan
 from karmada_advisor.sources import planned
 from karmada_advisor.sources.change_files import read_changes
+from karmada_advisor.sources.control_plane import DEFAULT_NAMESPACE, context_namespace, control_plane
 from karmada_advisor.sources.files import as_workload, read
 from karmada_advisor.sources.objects import NoAnswerError, gather
 from karmada_advisor.sources.objects import Objects as Sources
@@ -91,7 +92,7 @@ def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> 
     _fail_on(arguments.fail_on)
     if arguments.process:
         _use_process(arguments)
-    changes = read_changes(arguments.filename, arguments.namespace)
+    changes = read_changes(arguments.filename, _namespace(arguments))
     sources, before = _gathered(arguments)
     problems = [*map(str, changes.problems), *sources.problems]
     for problem in (*problems, *sources.warnings):
@@ -102,6 +103,12 @@ def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> 
     for problem in unread:
         print_error(problem)
     return plan, problems
+
+
+def _namespace(arguments: argparse.Namespace) -> str:
+    """Return the namespace of objects that name none."""
+    is_live = not (arguments.clusters or arguments.bindings or arguments.replay)
+    return arguments.namespace or (context_namespace(arguments) if is_live else DEFAULT_NAMESPACE)
 
 
 def _use_process(arguments: argparse.Namespace) -> None:
@@ -182,7 +189,7 @@ def made(
 
 def _gathered(arguments: argparse.Namespace) -> tuple[Sources, PlanObjects]:
     """Read the objects as they are, with the templates of ``--workloads``."""
-    sources = gather(arguments, (), all_bindings=True)
+    sources = gather(arguments, all_bindings=True)
     found = as_manifests(sources)
     if arguments.workloads and "-" not in arguments.workloads:
         templates = read(arguments.workloads, lambda manifest: (as_workload(manifest), manifest)[1])
@@ -212,7 +219,7 @@ def _quotas(arguments: argparse.Namespace, sources: Sources) -> tuple[list[Quota
     if manifests is None and sources.is_live:
         from karmada_advisor.sources import live  # the client, which files do not need
 
-        plane = live.ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+        plane = control_plane(arguments)
         try:
             manifests, problems = live.read_quotas(plane, timeout=arguments.request_timeout)
         except live.LiveError as error:
@@ -239,7 +246,7 @@ def _read_templates(
     kinds = [KindName(*each) for each in selected_kinds(before, draft.after)]
     if not kinds:
         return TemplatesKnown(), ()
-    plane = live.ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+    plane = control_plane(arguments)
     try:
         found = live.read_templates(plane, kinds)
     except live.LiveError as error:
@@ -255,7 +262,7 @@ def _read_templates(
 def _apply(draft: Draft, arguments: argparse.Namespace) -> None:
     """Apply the flags; new clusters come first, so that others can name them."""
     for written in arguments.add:
-        _add(draft, written, arguments.namespace)
+        _add(draft, written, _namespace(arguments))
     for written in arguments.delete:
         draft.delete(*_object(written))
     for flag in ("without", "uncordon", "cordon"):

@@ -67,7 +67,7 @@ def proposal_of(
     """
     if arguments.process:
         use_rules(arguments)
-    sources = gather(arguments, (), all_bindings=True)
+    sources = gather(arguments, all_bindings=True)
     for problem in (*sources.problems, *sources.warnings):
         print_error(problem)
     if not sources.clusters:

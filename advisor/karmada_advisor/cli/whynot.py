@@ -25,7 +25,6 @@ from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.sources import capture, rules
-from karmada_advisor.sources.bindings import possible_keys
 from karmada_advisor.sources.configurations import alternatives
 from karmada_advisor.sources.inputs import Explaining, explaining
 from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
@@ -78,20 +77,19 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
     """
     _check_question(arguments)
     rules.parsed_gates(arguments)  # a mistake there is reported before anything is read
-    keys = possible_keys(arguments.name, arguments.namespace) if arguments.name else []
-    objects = gather(arguments, keys, all_bindings=True, others_needed=not keys)
+    objects = gather(arguments, arguments.name, all_bindings=True, others_needed=not arguments.name)
     for problem in [*objects.problems, *objects.unlisted]:
         print_error(problem)
     cluster = arguments.of_cluster or arguments.cluster
     _check_cluster(cluster, objects)
-    template = objects.unclaimed_template(arguments.name, arguments.namespace, keys) if keys else None
+    template = objects.unclaimed_template()
     if template is not None:
         return _unclaimed(arguments, objects, template)
     with asking(arguments, objects, own) as session, collection_of_new_objects():
         if arguments.of_cluster:
             text, is_good = session.of_cluster()
         else:
-            text, is_good = session.of_binding(objects.find(keys).key)
+            text, is_good = session.of_binding(objects.find().key)
     if objects.problems:
         return text, NO_ANSWER
     return text, ANSWERED if is_good else NONE_FOUND

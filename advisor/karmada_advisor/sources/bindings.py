@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
@@ -44,26 +45,79 @@ class NoSuchBindingError(Exception):
     """There is no such binding; the text names the nearest ones."""
 
 
-def possible_keys(name: str, namespace: str) -> list[BindingKey]:
-    """Return the keys that a name may mean, the most probable first.
+@dataclass(frozen=True)
+class NamedBinding:
+    """A binding, or the workload that it propagates, as a person names it.
 
-    Args:
-        name: ``NAME`` of a binding, ``rb/NAME``, ``crb/NAME`` (also with the long names), or ``KIND/NAME`` of a
-            workload, whose binding Karmada names ``NAME-kind``.
-        namespace: For a ResourceBinding.
+    Attributes:
+        name: ``NAME`` of a binding, ``rb/NAME``, ``crb/NAME`` (also with the long names), or ``KIND/NAME`` of a workload,
+            whose binding Karmada names ``NAME-kind``.
+        namespace: Of a ResourceBinding.
+        is_sure: Whether the namespace was given. If not, ``A/B`` may also mean the binding B in the namespace A, and files
+            may have the name in another namespace.
 
     Source: karmada v1.18.2 pkg/util/names/names.go GenerateBindingName.
     """
-    kind, _, rest = name.rpartition("/")
-    if not kind:
-        return [BindingKey(RESOURCE_BINDING, namespace, rest), BindingKey(CLUSTER_RESOURCE_BINDING, "", rest)]
-    known = _SHORT_NAMES.get(kind.lower())
-    if known == RESOURCE_BINDING:
-        return [BindingKey(RESOURCE_BINDING, namespace, rest)]
-    if known == CLUSTER_RESOURCE_BINDING:
-        return [BindingKey(CLUSTER_RESOURCE_BINDING, "", rest)]
-    bound = f"{rest.replace(':', '.')}-{singular(kind)}".lower()
-    return [BindingKey(RESOURCE_BINDING, namespace, bound), BindingKey(CLUSTER_RESOURCE_BINDING, "", bound)]
+
+    name: str
+    namespace: str
+    is_sure: bool = True
+
+    @property
+    def keys(self) -> list[BindingKey]:
+        """The keys that it may have, the most probable first, without that of ``other``."""
+        kind, _, rest = self.name.rpartition("/")
+        known = _SHORT_NAMES.get(kind.lower())
+        if kind and not known:
+            rest = f"{rest.replace(':', '.')}-{singular(kind)}".lower()
+        found = [
+            BindingKey(RESOURCE_BINDING, self.namespace, rest),
+            BindingKey(CLUSTER_RESOURCE_BINDING, "", rest),
+        ]
+        return [each for each in found if each.kind == known] or found
+
+    @property
+    def other(self) -> BindingKey | None:
+        """The key if ``A/B`` means the binding B in the namespace A; None if it cannot."""
+        kind, _, rest = self.name.rpartition("/")
+        is_open = bool(kind) and not self.is_sure and kind.lower() not in _SHORT_NAMES
+        return BindingKey(RESOURCE_BINDING, kind, rest) if is_open else None
+
+    @property
+    def ambiguity(self) -> str:
+        """What to say if both readings of ``A/B`` exist."""
+        kind, _, rest = self.name.rpartition("/")
+        return (
+            f"{self.name} is the {singular(kind)} {rest} in the namespace {self.namespace}, and the binding {rest} in the "
+            f"namespace {kind}. Write {self.namespace}/{self.name}, or -n {kind} {rest}"
+        )
+
+    def chosen(self, key: BindingKey) -> NamedBinding:
+        """Return what names the binding that was found."""
+        if key == self.other:
+            return NamedBinding(key.name, key.namespace)
+        return NamedBinding(self.name, key.namespace or self.namespace)
+
+
+def named_binding(written: str, namespace: str, default: str) -> NamedBinding:
+    """Return what a person has written, with its namespace.
+
+    Args:
+        written: ``NAME``, ``KIND/NAME``, ``NS/NAME`` or ``NS/KIND/NAME``.
+        namespace: Of ``-n``; "" if it was not given.
+        default: The namespace if none is given.
+
+    Raises:
+        NoSuchBindingError: It has too many parts, or two namespaces.
+    """
+    parts = written.split("/")
+    if len(parts) > 3 or not all(parts):
+        raise NoSuchBindingError(f"{written}: expected NAME, KIND/NAME, NS/NAME or NS/KIND/NAME")
+    if len(parts) == 3:
+        if namespace not in {"", parts[0]}:
+            raise NoSuchBindingError(f"{written} is in the namespace {parts[0]}, and -n names {namespace}")
+        return NamedBinding("/".join(parts[1:]), parts[0])
+    return NamedBinding(written, namespace or default, is_sure=bool(namespace))
 
 
 def singular(kind: str) -> str:
@@ -91,11 +145,11 @@ class WorkloadName(NamedTuple):
         return "ingresses" if self.kind == "Ingress" else f"{self.kind.lower()}s"
 
 
-def workload_of(name: str, namespace: str) -> WorkloadName | None:
+def workload_of(asked: NamedBinding) -> WorkloadName | None:
     """Return the workload of ``KIND/NAME``; None if the name is that of a binding, or the kind is not known."""
-    written, _, rest = name.rpartition("/")
+    written, _, rest = asked.name.rpartition("/")
     if not written:
         return None
     wanted = singular(written)
     kind = next((each for each in _API_VERSIONS if each.lower() == wanted), "")
-    return WorkloadName(_API_VERSIONS[kind], kind, namespace, rest) if kind else None
+    return WorkloadName(_API_VERSIONS[kind], kind, asked.namespace, rest) if kind else None

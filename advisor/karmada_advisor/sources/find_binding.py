@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
-from karmada_advisor.sources.bindings import NoSuchBindingError
+from karmada_advisor.sources.bindings import NamedBinding, NoSuchBindingError
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
 from karmada_scheduler.client import json_body
 from karmada_scheduler.client.api_error import ApiError
@@ -24,26 +24,38 @@ _RESOURCES: Final = {RESOURCE_BINDING: RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDI
 _SHOWN: Final = 3
 
 
-async def find_binding(connection: Connection, keys: Sequence[BindingKey]) -> dict[str, Any]:
-    """Read the binding under the first key that exists.
+async def find_binding(connection: Connection, asked: NamedBinding) -> tuple[NamedBinding, dict[str, Any]]:
+    """Read the binding that a person names; return it with what names it without doubt.
 
     Raises:
-        NoSuchBindingError: There is none.
+        NoSuchBindingError: There is none, or there are two.
         ApiError: It cannot be read.
     """
     client = KarmadaClient(connection)
-    for key in keys:
-        try:
-            found = await client.get_binding(key)
-        except ApiError as error:
-            # A role for one namespace may not read the cluster-scoped kind, which a name can also mean.
-            is_forbidden_other = error.code == 403 and key != keys[0]
-            if not is_forbidden_other and not error.is_object_not_found(key.name):
-                raise
-        else:
-            resource = _RESOURCES[key.kind]
-            return {**found, "apiVersion": f"{resource.group}/{resource.version}", "kind": key.kind}
+    keys, other = asked.keys, asked.other
+    for key in (*keys, other):
+        found = await _read(client, key, may_be_forbidden=key != keys[0]) if key is not None else None
+        if key is None or found is None:
+            continue
+        if other not in {None, key} and await _read(client, other, may_be_forbidden=True) is not None:
+            raise NoSuchBindingError(asked.ambiguity)
+        resource = _RESOURCES[key.kind]
+        manifest = {**found, "apiVersion": f"{resource.group}/{resource.version}", "kind": key.kind}
+        return asked.chosen(key), manifest
     raise NoSuchBindingError(await _advice(connection, keys))
+
+
+async def _read(client: KarmadaClient, key: BindingKey, *, may_be_forbidden: bool) -> dict[str, Any] | None:
+    """Return a binding; None if it does not exist.
+
+    A role for one namespace may not read the cluster-scoped kind, and other namespaces, which a name can also mean.
+    """
+    try:
+        return await client.get_binding(key)
+    except ApiError as error:
+        if not (may_be_forbidden and error.code == 403) and not error.is_object_not_found(key.name):
+            raise
+    return None
 
 
 async def _advice(connection: Connection, keys: Sequence[BindingKey]) -> str:

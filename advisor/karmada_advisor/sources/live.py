@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from karmada_advisor.explain.policies import TemplateHead, priority_class_of
-from karmada_advisor.sources.bindings import NoSuchBindingError, WorkloadName
+from karmada_advisor.sources.bindings import NamedBinding, NoSuchBindingError, WorkloadName, workload_of
+from karmada_advisor.sources.control_plane import ControlPlane
 from karmada_advisor.sources.find_binding import find_binding
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
 from karmada_advisor.state.schedulers import schedulers_of, seen_in_bindings, seen_in_event
 from karmada_advisor.state.stored import mapping, mappings
-from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, BindingKey, ObjectReference
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, ObjectReference
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.client import json_body
@@ -56,25 +57,13 @@ class LiveError(Exception):
     """The control plane gives no answer; the text says why, and what to do."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlPlane:
-    """Which control plane to read.
-
-    Attributes:
-        kubeconfig: A path; "" for the default, as kubectl has it.
-        context: "" for the current one.
-    """
-
-    kubeconfig: str = ""
-    context: str = ""
-
-
 @dataclass(slots=True)
 class LiveContents:
     """What was read.
 
     Attributes:
         server: The URL of the API server.
+        asked: What names the wanted binding without doubt; None if none is wanted.
         templates: The metadata of the wanted workload, if it has no binding.
         quotas: The FederatedResourceQuotas of the wanted binding's namespace if a quota has refused it; None if they were
             not read.
@@ -90,6 +79,7 @@ class LiveContents:
     """
 
     server: str
+    asked: NamedBinding | None = None
     clusters: list[Manifest] = field(default_factory=list)
     bindings: list[Manifest] = field(default_factory=list)
     templates: list[Manifest] = field(default_factory=list)
@@ -107,10 +97,9 @@ class LiveContents:
 
 def read_live(
     plane: ControlPlane,
-    keys: Sequence[BindingKey] = (),
+    asked: NamedBinding | None = None,
     *,
     all_bindings: bool = False,
-    workload: WorkloadName | None = None,
     timeout: float = TIMEOUT_SECONDS,
 ) -> LiveContents:
     """Read the clusters, the policies, and bindings.
@@ -119,32 +108,30 @@ def read_live(
 
     Args:
         plane: The control plane.
-        keys: The wanted binding under each of its possible keys; the first that exists is read.
+        asked: The wanted binding. If it names a workload that has no binding, the workload's metadata is read instead.
         all_bindings: Whether to list the bindings of all namespaces as well; then the wanted one comes first.
-        workload: The workload of the wanted binding. If there is no binding, its metadata is read instead.
         timeout: Seconds for everything.
 
     Raises:
         LiveError: The control plane cannot be read.
-        NoSuchBindingError: No binding has any of the keys, and there is no such workload.
+        NoSuchBindingError: There is no such binding, and no such workload; or the name means two.
     """
-    return asyncio.run(_read(plane, keys, all_bindings=all_bindings, workload=workload, timeout=timeout))
+    return asyncio.run(_read(plane, asked, all_bindings=all_bindings, timeout=timeout))
 
 
 async def _read(
     plane: ControlPlane,
-    keys: Sequence[BindingKey],
+    asked: NamedBinding | None,
     *,
     all_bindings: bool,
-    workload: WorkloadName | None,
     timeout: float,
 ) -> LiveContents:
     async with _connection(plane) as connection:
         reading = _Reading(connection)
         with _errors(reading, timeout):
             async with asyncio.timeout(timeout):
-                if keys:
-                    await reading.wanted(keys, workload)
+                if asked is not None:
+                    await reading.wanted(asked)
                 await reading.clusters()
                 await reading.policies()
                 await reading.quotas()
@@ -152,7 +139,7 @@ async def _read(
                 if all_bindings:
                     await reading.other_bindings()
                 await reading.schedulers()
-                if keys:
+                if asked is not None:
                     await reading.events()
         return reading.found
 
@@ -326,7 +313,7 @@ async def _connection(plane: ControlPlane) -> AsyncIterator[Connection]:
     from karmada_scheduler.client.connect import connect  # a quarter of a second, which files do not need
 
     try:
-        connection = await connect(kubeconfig=plane.kubeconfig, context=plane.context, master="")
+        connection = await connect(kubeconfig=plane.kubeconfig, overrides=plane.overrides, master="")
     except ConnectionConfigError as error:
         raise LiveError(str(error)) from error
     try:
@@ -347,10 +334,13 @@ class _Reading:
         self.subject = "the binding"
         self._connection = connection
 
-    async def wanted(self, keys: Sequence[BindingKey], workload: WorkloadName | None) -> None:
+    async def wanted(self, asked: NamedBinding) -> None:
         """Read the wanted binding, or the metadata of its workload."""
+        self.found.asked = asked
+        workload = workload_of(asked)
         try:
-            self.found.bindings.append(await find_binding(self._connection, keys))
+            self.found.asked, manifest = await find_binding(self._connection, asked)
+            self.found.bindings.append(manifest)
         except ApiError as error:
             self._raise_if_not_served(RESOURCE_BINDINGS, error)
             raise

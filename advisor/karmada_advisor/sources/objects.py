@@ -12,14 +12,15 @@ from karmada_advisor.explain.names import nearest
 from karmada_advisor.explain.policies import TemplateHead
 from karmada_advisor.plan.objects import binding_key
 from karmada_advisor.sources import capture
-from karmada_advisor.sources.bindings import NoSuchBindingError, singular, workload_of
+from karmada_advisor.sources.bindings import NamedBinding, NoSuchBindingError, named_binding, singular
+from karmada_advisor.sources.control_plane import DEFAULT_NAMESPACE, context_namespace, control_plane
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.files import Contents, as_binding, as_cluster, as_workload, read
 from karmada_advisor.state.model import SchedulerShown
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.state.schedulers import Schedulers, schedulers_of
 from karmada_advisor.state.stored import mapping, mappings
-from karmada_scheduler.api.binding import Binding, BindingKey, ObjectReference
+from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey, ObjectReference
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError, read_required_text
 from karmada_scheduler.api.policy import ID_LABELS
@@ -56,6 +57,7 @@ class Objects:
 
     Attributes:
         source: For people: "files", or the URL of the API server.
+        asked: What names the wanted binding, with its namespace; None if none is wanted.
         is_live: Whether they come from a control plane.
         at: When they were captured; None if they were read now.
         bindings: In the order of the files.
@@ -76,6 +78,7 @@ class Objects:
     """
 
     source: str
+    asked: NamedBinding | None = None
     is_live: bool = False
     at: datetime | None = None
     clusters: list[Cluster] = field(default_factory=list)
@@ -137,43 +140,66 @@ class Objects:
                 return each.labels
         return None
 
-    def find_template(self, name: str, namespace: str) -> Workload | None:
-        """Return the workload ``KIND/NAME``, None if it was not read."""
-        kind, _, plain = name.rpartition("/")
-        for each in self.workloads or ():
-            if (each.kind.lower(), each.name) == (singular(kind), plain) and each.namespace in {
-                namespace,
-                "",
-            }:
-                return each
-        return None
-
-    def unclaimed_template(
-        self, name: str, namespace: str, keys: Sequence[BindingKey]
-    ) -> TemplateHead | None:
-        """Return the template ``KIND/NAME`` if it has no binding; None if it has one, or was not read.
+    def unclaimed_template(self) -> TemplateHead | None:
+        """Return the wanted workload if it has no binding; None if it has one, or was not read.
 
         Raises:
             NoAnswerError: The policies cannot be read.
         """
-        found = self.find_template(name, namespace)
+        if self.asked is None:
+            return None
+        keys, namespaces = self.asked.keys, {self.asked.namespace, ""}
+        found = next((each for each in self._templates(self.asked) if each.namespace in namespaces), None)
         if found is None or any(each.key in keys for each in self.bindings):
             return None
         if self.is_live and self.policies is None:
-            raise NoAnswerError(f"{name} has no binding, and the policies cannot be read")
+            raise NoAnswerError(f"{self.asked.name} has no binding, and the policies cannot be read")
         return TemplateHead(found.api_version, found.kind, found.namespace, found.name, found.labels)
 
-    def find(self, keys: Sequence[BindingKey]) -> Binding:
-        """Return the binding of the first key that exists.
+    def find(self) -> Binding:
+        """Return the wanted binding.
 
         Raises:
             NoAnswerError: There is none; the text names the nearest.
         """
+        assert self.asked is not None
         by_key = {each.key: each for each in self.bindings}
+        keys = self.asked.keys
         for key in keys:
             if key in by_key:
                 return by_key[key]
         raise NoAnswerError(_unknown(keys[0], list(by_key)))
+
+    def locate(self, asked: NamedBinding) -> None:
+        """Set ``asked``: with the only namespace that has the name, if none was given.
+
+        Raises:
+            NoAnswerError: The name means bindings of several namespaces.
+        """
+        known = [*(each.key for each in self.bindings), *self.unreadable]
+        is_there = any(key in known for key in asked.keys)
+        if asked.other in known:
+            if is_there:
+                raise NoAnswerError(asked.ambiguity)
+            assert asked.other is not None
+            self.asked = asked.chosen(asked.other)
+            return
+        self.asked = asked
+        if is_there or asked.is_sure:
+            return
+        named = {key.name for key in asked.keys if key.kind == RESOURCE_BINDING}
+        found = {key.namespace for key in known if key.kind == RESOURCE_BINDING and key.name in named}
+        found |= {each.namespace for each in self._templates(asked)}
+        if len(found) > 1 and asked.namespace not in found:
+            raise NoAnswerError(f"{asked.name} is in {', '.join(sorted(found))}: name the namespace with -n")
+        if len(found) == 1:
+            self.asked = NamedBinding(asked.name, found.pop() or asked.namespace)
+
+    def _templates(self, asked: NamedBinding) -> list[Workload]:
+        """Return the workloads ``KIND/NAME`` of all namespaces."""
+        kind, _, name = asked.name.rpartition("/")
+        wanted = (singular(kind), name)
+        return [each for each in self.workloads or () if (each.kind.lower(), each.name) == wanted]
 
 
 def _order_of(event: Manifest) -> tuple[str, bool]:
@@ -196,7 +222,7 @@ def _unknown(wanted: BindingKey, known: Sequence[BindingKey]) -> str:
 
 def gather(
     arguments: argparse.Namespace,
-    keys: Sequence[BindingKey],
+    name: str = "",
     *,
     all_bindings: bool = False,
     others_needed: bool = True,
@@ -205,7 +231,7 @@ def gather(
 
     Args:
         arguments: With the flags of ``cli.flags.shared.add_objects``.
-        keys: The wanted binding under each of its possible keys.
+        name: The wanted binding, as a person names it; "" if all are.
         all_bindings: Whether a control plane is asked for all bindings; files are always read in full.
         others_needed: Whether there is no answer without the other bindings; else they may be forbidden.
 
@@ -214,13 +240,20 @@ def gather(
     """
     given = [*(arguments.clusters or ()), *(arguments.bindings or ())]
     if arguments.replay:
-        return _from_capture(arguments)
+        objects = _from_capture(arguments)
+        if name:
+            objects.locate(_named(name, arguments.namespace, lambda: DEFAULT_NAMESPACE))
+        return objects
     others = [*(arguments.policies or ()), *(arguments.workloads or ())]
     if [*given, *others].count("-") > 1:
         raise NoAnswerError("standard input (-) can be read once only")
     if bool(arguments.clusters) != bool(arguments.bindings):
         raise NoAnswerError("--clusters and --bindings are used together, or not at all")
-    objects = _from_files(arguments) if given else _from_plane(arguments, keys, all_bindings=all_bindings)
+    if given:
+        objects = _from_files(arguments)
+    else:
+        asked = _named(name, arguments.namespace, lambda: context_namespace(arguments)) if name else None
+        objects = _from_plane(arguments, asked, all_bindings=all_bindings)
     if objects.unlisted and others_needed:
         raise NoAnswerError("\n".join(objects.unlisted))
     if arguments.workloads:
@@ -229,6 +262,8 @@ def gather(
         objects.problems += map(str, workloads.problems)
         if objects.priority_classes is None:
             objects.priority_classes = _priority_classes(workloads.objects)
+    if name and not objects.is_live:
+        objects.locate(_named(name, arguments.namespace, lambda: DEFAULT_NAMESPACE))
     if not objects.clusters and objects.problems:
         raise NoAnswerError(
             "\n".join([*objects.problems, "No cluster could be read, so nothing is decided."])
@@ -306,19 +341,24 @@ def _from_files(arguments: argparse.Namespace) -> Objects:
     return objects
 
 
-def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, all_bindings: bool) -> Objects:
+def _named(name: str, namespace: str, default: Callable[[], str]) -> NamedBinding:
+    try:
+        return named_binding(name, namespace, "" if namespace else default())
+    except NoSuchBindingError as error:
+        raise NoAnswerError(str(error)) from error
+
+
+def _from_plane(arguments: argparse.Namespace, asked: NamedBinding | None, *, all_bindings: bool) -> Objects:
     from karmada_advisor.sources import live  # the client, which files do not need
 
-    plane = live.ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
-    workload = workload_of(arguments.name, arguments.namespace) if keys else None
+    plane = control_plane(arguments)
     try:
-        found = live.read_live(
-            plane, keys, all_bindings=all_bindings, workload=workload, timeout=arguments.request_timeout
-        )
+        found = live.read_live(plane, asked, all_bindings=all_bindings, timeout=arguments.request_timeout)
     except (live.LiveError, NoSuchBindingError) as error:
         raise NoAnswerError(str(error)) from error
     objects = Objects(
         found.server,
+        found.asked or asked,
         unlisted=found.unlisted,
         is_live=True,
         leases=found.leases,
@@ -353,7 +393,7 @@ def add_other_bindings(arguments: argparse.Namespace, objects: Objects) -> None:
     """Read all bindings of the control plane; if that fails, it is a warning, because one binding is explained."""
     from karmada_advisor.sources import live
 
-    plane = live.ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+    plane = control_plane(arguments)
     try:
         found = live.read_bindings(plane, timeout=arguments.request_timeout)
     except live.LiveError as error:
@@ -373,7 +413,7 @@ def workload_reader(arguments: argparse.Namespace, objects: Objects) -> ReadWork
     def read_all() -> tuple[list[Workload], str]:
         from karmada_advisor.sources import live
 
-        plane = live.ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+        plane = control_plane(arguments)
         resources = [each.spec.resource for each in objects.bindings]
         try:
             found, problems = live.read_workloads(plane, resources, timeout=arguments.request_timeout)

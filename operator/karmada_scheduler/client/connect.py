@@ -8,6 +8,7 @@ from collections.abc import Callable
 from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.client.identity import Identity
 from karmada_scheduler.client.kubeconfig import load
+from karmada_scheduler.client.kubeconfig_file import NO_OVERRIDES, ConfigOverrides
 from karmada_scheduler.client.login import Login
 from karmada_scheduler.process.daemon_thread import in_daemon_thread
 
@@ -16,7 +17,7 @@ async def connect(
     *,
     kubeconfig: str,
     master: str,
-    context: str = "",
+    overrides: ConfigOverrides = NO_OVERRIDES,
     on_response: Callable[[str, str, int], None] = lambda *_: None,
     clock: Callable[[], float] = time.monotonic,
     now: Callable[[], float] = time.time,
@@ -26,7 +27,7 @@ async def connect(
     Args:
         kubeconfig: A path, or "".
         master: The server's address, which overrides the kubeconfig's, or "".
-        context: The context of the kubeconfig; "" for its current one.
+        overrides: What replaces parts of the kubeconfig.
         on_response: See ``Connection``.
         clock: In seconds, never running backwards.
         now: The time of day in seconds since 1970.
@@ -36,7 +37,7 @@ async def connect(
     """
 
     def read(known: Identity | None) -> Identity:
-        return load(kubeconfig, master, now=now(), known=known, context=context)
+        return load(kubeconfig, master, now=now(), known=known, overrides=overrides)
 
     first = await in_daemon_thread(lambda: read(None), name="credentials")
     return Connection(Login(read, first, clock=clock, now=now), on_response)

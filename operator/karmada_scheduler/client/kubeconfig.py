@@ -1,12 +1,12 @@
 """Reads credentials: from a kubeconfig, else from the Pod, else from ~/.kube.
 
-``kubernetes.aio`` selects the context and supports the older ways to log in. Certificates, token files and exec plugins
+``kubernetes.aio`` supports the older ways to log in. Certificates, token files and exec plugins
 are read here: ``kubernetes.aio`` reads each of them once, keeps temporary files with keys, and continues without
 credentials when a plugin fails. docs/decisions/0018-api-server-input.md has more.
 
 Everything here blocks; ``login`` runs it in a thread.
 
-Source: k8s.io/client-go v0.35.3 tools/clientcmd (client_config.go, loader.go), rest/config.go InClusterConfig.
+Source: k8s.io/client-go v0.35.3 tools/clientcmd/client_config.go, rest/config.go InClusterConfig.
 """
 
 from __future__ import annotations
@@ -23,13 +23,11 @@ from urllib.parse import urlsplit
 from kubernetes.aio import client, config
 from kubernetes.aio.config import incluster_config
 
-from karmada_scheduler.client import exec_plugin, expiry, kubeconfig_fields
+from karmada_scheduler.client import exec_plugin, expiry, kubeconfig_file
 from karmada_scheduler.client.exec_plugin import ExecPluginError
 from karmada_scheduler.client.identity import ConnectionConfigError, Identity, Pem, TLSMaterial, stat_of
-from karmada_scheduler.config import yaml_file
-from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.client.kubeconfig_file import NO_OVERRIDES, ConfigOverrides
 
-_PATHS: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 _USER_INFO: Final = re.compile(r"(?<=//)[^/?#]*@")
 _FOR_LIBRARY: Final = frozenset({
     "server", "insecure-skip-tls-verify", "tls-server-name", "proxy-url",
@@ -38,7 +36,12 @@ _FOR_LIBRARY: Final = frozenset({
 
 
 def load(
-    kubeconfig: str, master: str, *, now: float, known: Identity | None = None, context: str = ""
+    kubeconfig: str,
+    master: str,
+    *,
+    now: float,
+    known: Identity | None = None,
+    overrides: ConfigOverrides = NO_OVERRIDES,
 ) -> Identity:
     """Read credentials as karmada-scheduler does: the kubeconfig, else in-cluster, else ~/.kube.
 
@@ -47,12 +50,12 @@ def load(
         master: The server's address, which overrides the kubeconfig's, or "".
         now: The time of day in seconds since 1970.
         known: The credentials so far; their TLS context is used again if certificates and key are the same.
-        context: The context of the kubeconfig; "" for its current one. With a context, a Pod's credentials are not used.
+        overrides: What replaces parts of the kubeconfig.
 
     Raises:
         ConnectionConfigError: There are no usable credentials; the text lists what was tried.
     """
-    reading = _Reading(known, context)
+    reading = _Reading(known, overrides)
     where = f"kubeconfig {kubeconfig}" if kubeconfig else "no --kubeconfig given"
     try:
         if kubeconfig:
@@ -72,10 +75,10 @@ def load(
 class _Reading:
     """The credentials of the files that were read so far."""
 
-    def __init__(self, known: Identity | None, context: str) -> None:
+    def __init__(self, known: Identity | None, overrides: ConfigOverrides) -> None:
         self.server = ""
         self._known = known
-        self._context = context
+        self._overrides = overrides
         self._files: dict[str, tuple[int, int, int] | None] = {}
         self._authorization: str | None = None
         self._tls_name: str | None = None
@@ -88,22 +91,13 @@ class _Reading:
         self._sent: list[str] = []
 
     def kubeconfigs(self, paths: list[str]) -> None:
-        """Read kubeconfigs; the first one with a name counts."""
-        merged: dict[str, Any] = {"clusters": [], "contexts": [], "users": []}
-        for path in paths:
-            document = self._document(path)
-            for kind in ("clusters", "contexts", "users"):
-                names = {each["name"] for each in merged[kind]}
-                merged[kind] += [each for each in document.get(kind) or () if each["name"] not in names]
-            if document.get("current-context"):
-                merged.setdefault("current-context", document["current-context"])
-        self._use(merged)
+        """Read the credentials of kubeconfigs."""
+        self._use(kubeconfig_file.merged(paths, self._read))
 
     def defaults(self) -> str:
         """Read the Pod's credentials, else the default kubeconfig; return the origin, "" for the Pod."""
-        if problem := "a context is given" if self._context else self._read_pod():
-            paths = [path for path in (os.environ.get("KUBECONFIG") or "").split(":") if path]
-            paths = [path for path in paths or [str(Path.home() / ".kube/config")] if Path(path).exists()]
+        if problem := "a context, cluster or user is given" if self._overrides else self._read_pod():
+            paths = kubeconfig_file.default_paths()
             if not paths:
                 tried = os.environ.get("KUBECONFIG") or "~/.kube/config"
                 raise ConnectionConfigError(
@@ -130,28 +124,9 @@ class _Reading:
         self.server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
         return ""
 
-    def _document(self, path: str) -> dict[str, Any]:
-        try:
-            parsed = yaml_file.parse(self._read(path), unique_keys=False)
-        except ConfigError as error:
-            raise ConnectionConfigError(f"{path} {error}") from error
-        document = kubeconfig_fields.checked(parsed, path)
-        folder = Path(path).absolute().parent
-        for kind, name in (("clusters", "cluster"), ("users", "user")):
-            for entry in document.get(kind, ()):
-                _with_absolute_paths(entry.get(name, {}), folder)
-        return document
-
     def _use(self, document: dict[str, Any]) -> None:
-        current = self._context or document.get("current-context")
-        if not current:
-            raise ConnectionConfigError("current-context: is missing")
-        context = _named(document, "contexts", "context", current)
-        if not context.get("cluster"):
-            raise ConnectionConfigError(f"contexts: {current}: cluster: is missing")
-        cluster = _named(document, "clusters", "cluster", context["cluster"])
-        name = context.get("user")
-        user = _named(document, "users", "user", name) if name else {}
+        found = kubeconfig_file.selected(document, self._overrides)
+        cluster, user = found.cluster, found.user
         settings = client.Configuration()
         try:
             asyncio.run(
@@ -159,7 +134,7 @@ class _Reading:
             )
         except Exception as error:  # the shapes have been checked, so it is one of an auth-provider
             text = str(error) or type(error).__name__
-            raise ConnectionConfigError(f"users: {name}: auth-provider: {text}") from error
+            raise ConnectionConfigError(f"users: {found.user_name}: auth-provider: {text}") from error
         self.server = str(settings.host).rstrip("/") if cluster.get("server") else ""
         self._tls_name = settings.tls_server_name
         self._proxy_url = settings.proxy
@@ -289,16 +264,6 @@ def _is_http_url(text: str) -> bool:
     return url.scheme in {"http", "https"} and has_address and text.isprintable() and " " not in text
 
 
-def _with_absolute_paths(entry: dict[str, Any], folder: Path) -> None:
-    """Make paths relative to the kubeconfig absolute; a command without a slash is found in PATH."""
-    for field in _PATHS:
-        if entry.get(field):
-            entry[field] = str(folder / entry[field])
-    plugin = entry.get("exec") or {}
-    if "/" in (plugin.get("command") or ""):
-        plugin["command"] = str(folder / plugin["command"])
-
-
 def _bare(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> dict[str, Any]:
     """Return a kubeconfig with the fields that kubernetes.aio reads."""
     bare_cluster, bare_user = (
@@ -311,12 +276,3 @@ def _bare(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> dict[str, Any]
         "clusters": [{"name": "cluster", "cluster": bare_cluster}],
         "users": [{"name": "user", "user": bare_user}],
     }
-
-
-def _named(document: Mapping[str, Any], kind: str, field: str, name: str) -> dict[str, Any]:
-    """Return a field of the first entry with a name."""
-    for entry in document[kind]:
-        if entry["name"] == name:
-            found: dict[str, Any] = entry.get(field, {})
-            return found
-    raise ConnectionConfigError(f"{kind}: there is no entry of the name {name}")

@@ -31,7 +31,7 @@ _CLUSTER: Final = {
 _KUBECONFIG: Final = {
     "current-context": str,
     "clusters": [{"name": str, "cluster": _CLUSTER}],
-    "contexts": [{"name": str, "context": {"cluster": str, "user": str}}],
+    "contexts": [{"name": str, "context": {"cluster": str, "user": str, "namespace": str}}],
     "users": [{"name": str, "user": _USER}],
 }
 _NAMED: Final = ("clusters", "contexts", "users")

@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from karmada_advisor.sources import live, process
-from karmada_advisor.sources.live import ControlPlane, LiveContents
+from karmada_advisor.sources.control_plane import ControlPlane
+from karmada_advisor.sources.live import LiveContents
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.explain.fleet import billing, checkout, fleet

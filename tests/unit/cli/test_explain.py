@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from karmada_advisor.sources import live
-from karmada_advisor.sources.bindings import NoSuchBindingError
-from karmada_advisor.sources.live import ControlPlane, LiveContents, LiveError
+from karmada_advisor.sources.bindings import NamedBinding, NoSuchBindingError
+from karmada_advisor.sources.control_plane import ControlPlane
+from karmada_advisor.sources.live import LiveContents, LiveError
 from karmada_scheduler import command
-from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.explain.fleet import failed_billing, fleet, placed_checkout
 
@@ -303,7 +303,7 @@ class Plane:
         )
         self.error: Exception | None = None
         self.read_all = False
-        self.asked: list[tuple[ControlPlane, Sequence[BindingKey]]] = []
+        self.asked: list[tuple[ControlPlane, NamedBinding | None]] = []
         self.others: list[BindingBuilder] = []
         monkeypatch.setattr(live, "read_live", self._read)
         monkeypatch.setattr(live, "read_bindings", self._read_bindings)
@@ -314,9 +314,9 @@ class Plane:
         return LiveContents("https://karmada:5443", bindings=[each.manifest() for each in self.others])
 
     def _read(
-        self, plane: ControlPlane, keys: Sequence[BindingKey] = (), *, all_bindings: bool = False, **_: Any
+        self, plane: ControlPlane, asked: NamedBinding | None = None, *, all_bindings: bool = False, **_: Any
     ) -> LiveContents:
-        self.asked.append((plane, keys))
+        self.asked.append((plane, asked))
         self.read_all = all_bindings
         if self.error is not None:
             raise self.error
@@ -328,15 +328,78 @@ def plane(monkeypatch: pytest.MonkeyPatch) -> Plane:
     return Plane(monkeypatch)
 
 
+def test_without_n_the_namespace_of_the_context_is_used(
+    plane: Plane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = {"name": "c", "context": {"cluster": "k", "namespace": "shop"}}
+    clusters = [{"name": "k", "cluster": {"server": "https://karmada:5443"}}]
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(json.dumps({"current-context": "c", "clusters": clusters, "contexts": [context]}))
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+
+    assert command.main(["explain", "checkout-deployment", "-q"]) == 0
+    assert command.main(["explain", "checkout-deployment", "-q", "-n", "shop"]) == 0
+
+    assert [asked for _, asked in plane.asked] == [
+        NamedBinding("checkout-deployment", "shop", is_sure=False),
+        NamedBinding("checkout-deployment", "shop"),
+    ]
+
+
+def test_an_unknown_context_is_named_with_the_nearest(
+    plane: Plane, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(json.dumps({"contexts": [{"name": "prod-east", "context": {}}]}))
+
+    assert command.main(["explain", "web", "--kubeconfig", str(kubeconfig), "--context", "prod-esat"]) == 2
+
+    assert "no entry of the name prod-esat. Nearest: prod-east" in capsys.readouterr().err
+
+
 def test_without_files_the_control_plane_is_read(plane: Plane, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--kubeconfig", "karmada.config", "--context", "east", "--width", "160"]
 
     assert command.main(["explain", "checkout-deployment", "-n", "shop", *flags]) == 0
 
     assert "recomputed now from https://karmada:5443" in capsys.readouterr().out
-    [(read, keys)] = plane.asked
+    [(read, asked)] = plane.asked
     assert read == ControlPlane(kubeconfig="karmada.config", context="east")
-    assert keys[0] == BindingKey("ResourceBinding", "shop", "checkout-deployment")
+    assert asked == NamedBinding("checkout-deployment", "shop")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["checkout-deployment", "-n", "shop"],
+        ["checkout-deployment"],  # no other namespace has the name
+        ["shop/checkout-deployment"],
+        ["deploy/checkout"],
+        ["deploy", "checkout"],
+        ["deployments.apps", "checkout", "-n", "shop"],
+        ["shop/deployment/checkout"],
+        ["shop/rb/checkout-deployment"],
+    ],
+)
+def test_all_spellings_of_a_name_have_the_same_answer(words: list[str], run: Run) -> None:
+    assert run(*words).out == run("checkout-deployment", "-n", "shop").out
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["shop/deployment/checkout", "-n", "pay"], "is in the namespace shop, and -n names pay"),
+        (["a/b/c/d"], "expected NAME, KIND/NAME, NS/NAME or NS/KIND/NAME"),
+        (["shop/"], "expected NAME, KIND/NAME, NS/NAME or NS/KIND/NAME"),
+        (["deploy", "checkout", "us-east-1"], "explain answers about one binding"),
+        (["nowhere/checkout-deployment"], "does not exist"),
+    ],
+)
+def test_a_name_that_means_nothing_is_refused(words: list[str], problem: str, run: Run) -> None:
+    ran = run(*words)
+
+    assert (ran.status, ran.out) == (2, "")
+    assert problem in ran.err
 
 
 @pytest.mark.parametrize(

@@ -22,16 +22,16 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "name",
-        nargs="?",
-        default="",
-        metavar="[KIND/]NAME",
-        help="the binding (rb/NAME, crb/NAME), or the workload that it propagates (deployment/NAME)",
+        nargs="*",
+        default=[],
+        metavar="[NS/][KIND/]NAME",
+        help="the binding (rb/NAME, crb/NAME), or the workload that it propagates (deploy/NAME, or deploy NAME)",
     )
     parser.add_argument(
         "-n",
         "--namespace",
         default="",
-        help="namespace of the binding (default default); without a name, all bindings in it",
+        help="namespace of the binding (default: that of the context, or default); without a name, all bindings in it",
     )
     _add_scope(parser)
     shared.add_objects(parser)

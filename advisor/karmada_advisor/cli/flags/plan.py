@@ -29,8 +29,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "-n",
         "--namespace",
-        default="default",
-        help="namespace of objects of -f that name none (default default)",
+        default="",
+        help="namespace of objects of -f that name none (default: that of the context, or default)",
     )
     shared.add_objects(parser)
     shared.add_quotas(parser)

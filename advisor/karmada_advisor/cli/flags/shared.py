@@ -21,8 +21,13 @@ def make_parser(command: str, description: str, epilog: str) -> argparse.Argumen
     )
 
 
-def add_objects(parser: argparse.ArgumentParser) -> None:
-    """Add the flags for files and for a control plane."""
+def add_objects(parser: argparse.ArgumentParser, *, cluster_flag: str = "--cluster") -> None:
+    """Add the flags for files and for a control plane.
+
+    Args:
+        parser: Of a command.
+        cluster_flag: The name of kubectl's ``--cluster``, where a command has another flag of this name.
+    """
     parser.add_argument("--clusters", action="append", metavar="FILE", help=f"Clusters: {FILES}")
     parser.add_argument(
         "--bindings", action="append", metavar="FILE", help=f"bindings of both kinds: {FILES}"
@@ -41,6 +46,13 @@ def add_objects(parser: argparse.ArgumentParser) -> None:
         help="the control plane to read, without --clusters and --bindings (default as kubectl)",
     )
     parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
+    parser.add_argument(
+        cluster_flag, dest="kubeconfig_cluster", default="", metavar="CLUSTER",
+        help="the cluster of the kubeconfig to use, instead of the context's",
+    )  # fmt: skip
+    parser.add_argument(
+        "--user", default="", help="the user of the kubeconfig to use, instead of the context's"
+    )
     parser.add_argument(
         "--request-timeout",
         type=values.seconds,

@@ -23,12 +23,15 @@ def make_parser() -> argparse.ArgumentParser:
         "name",
         nargs="?",
         default="",
-        metavar="[KIND/]NAME",
-        help="the binding (rb/NAME, crb/NAME), or the workload that it propagates (deployment/NAME)",
+        metavar="[NS/][KIND/]NAME",
+        help="the binding (rb/NAME, crb/NAME), or the workload that it propagates (deploy/NAME)",
     )
     parser.add_argument("cluster", nargs="?", default="", metavar="CLUSTER", help="the cluster")
     parser.add_argument(
-        "-n", "--namespace", default="default", help="namespace of the binding (default default)"
+        "-n",
+        "--namespace",
+        default="",
+        help="namespace of the binding (default: that of the context, or default)",
     )
     goals = parser.add_mutually_exclusive_group()
     goals.add_argument("--placed", action="store_true", help="find changes that place the binding anywhere")
@@ -57,7 +60,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="sets of changes to try (default 96)",
     )
-    shared.add_objects(parser)
+    shared.add_objects(parser, cluster_flag="--kubeconfig-cluster")
     shared.add_quotas(parser)
     shared.add_rules(parser)
     shared.add_output(parser)

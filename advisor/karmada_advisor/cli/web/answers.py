@@ -199,6 +199,7 @@ class CommandAnswers:
         given = self._arguments
         arguments = plan_flags.make_parser().parse_args(change.flags)
         arguments.kubeconfig, arguments.context = given.kubeconfig, given.context
+        arguments.kubeconfig_cluster, arguments.user = given.kubeconfig_cluster, given.user
         arguments.current_feature_gates = list(given.feature_gates)
         arguments.current_plugins = list(given.plugins or ())
         arguments.current_config = [str(given.config)] if given.config else []

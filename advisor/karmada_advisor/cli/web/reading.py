@@ -67,7 +67,7 @@ class Reader:
         if self._files and stamp == self._stamp and self._state is not None:
             self._state = replace(self._state, failure="") if self._state.failure else self._state
             return
-        objects = gather(self._arguments, [], all_bindings=True)
+        objects = gather(self._arguments, all_bindings=True)
         self._stamp = stamp
         self._use(objects)
 

@@ -9,13 +9,14 @@ from typing import Any
 import orjson
 import pytest
 
-from karmada_advisor.sources.bindings import NoSuchBindingError, WorkloadName, possible_keys, workload_of
-from karmada_advisor.sources.live import ControlPlane, LiveContents, LiveError, read_bindings, read_live
-from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
+from karmada_advisor.sources.bindings import NamedBinding, NoSuchBindingError, workload_of
+from karmada_advisor.sources.control_plane import ControlPlane
+from karmada_advisor.sources.live import LiveContents, LiveError, read_bindings, read_live
+from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING
 from tests.fake_apiserver import Answer, FakeApiServer, Gate, binding, cluster, html, policy, status
 from tests.fake_apiserver.process import write_kubeconfig
 
-WEB = [BindingKey(RESOURCE_BINDING, "default", "web")]
+WEB = NamedBinding("web", "default")
 
 
 @pytest.fixture
@@ -72,17 +73,16 @@ def test_an_unknown_binding_names_the_nearest_of_its_namespace(
 ) -> None:
     server.put(binding("webb", namespace="elsewhere"))
     with pytest.raises(NoSuchBindingError, match=r"default/wb\b.* does not exist\. Nearest: web$"):
-        read_live(plane, [BindingKey(RESOURCE_BINDING, "default", "wb")])
+        read_live(plane, NamedBinding("rb/wb", "default"))
 
 
 def test_the_name_of_a_workload_names_its_binding(server: FakeApiServer, plane: ControlPlane) -> None:
     server.put(binding("api-deployment"))
     with pytest.raises(NoSuchBindingError, match=r"Nearest: api-deployment$"):
-        read_live(plane, [BindingKey(RESOURCE_BINDING, "default", "api")])
+        read_live(plane, NamedBinding("rb/api", "default"))
 
 
-API = WorkloadName("apps/v1", "Deployment", "default", "api")
-API_KEYS = possible_keys("deployment/api", "default")
+API = NamedBinding("deployment/api", "default")
 
 
 def serve_api(server: FakeApiServer) -> None:
@@ -92,7 +92,7 @@ def serve_api(server: FakeApiServer) -> None:
 
 def test_a_workload_without_binding_is_read_instead(server: FakeApiServer, plane: ControlPlane) -> None:
     serve_api(server)
-    found = read_live(plane, API_KEYS, workload=API)
+    found = read_live(plane, API)
     assert found.bindings == []
     [template] = found.templates
     assert (template["kind"], template["metadata"]["labels"]) == ("Deployment", {"app": "api"})
@@ -124,11 +124,11 @@ def test_priority_classes_are_read_once_if_the_policy_of_a_workload_without_bind
     }
     server.fault(method="GET", path="/priorityclasses$", answer=Answer(200, orjson.dumps(listed)))
     server.put(_named_by("other", of="other"))
-    assert read_live(plane, API_KEYS, workload=API).priority_classes is None
+    assert read_live(plane, API).priority_classes is None
     assert _reads_of_priority_classes(server) == 0
 
     server.put(_named_by("mine", of="api"))
-    assert read_live(plane, API_KEYS, workload=API).priority_classes == ["high"]
+    assert read_live(plane, API).priority_classes == ["high"]
     assert read_live(plane, WEB).priority_classes is None
     assert _reads_of_priority_classes(server) == 1
 
@@ -140,7 +140,7 @@ def test_priority_classes_that_may_not_be_read_are_a_problem(
     server.put(_named_by("mine", of="api"))
     text = 'User "eve" cannot list resource "priorityclasses"'
     server.fault(method="GET", path="/priorityclasses$", answer=status(403, "Forbidden", text))
-    found = read_live(plane, API_KEYS, workload=API)
+    found = read_live(plane, API)
     assert found.priority_classes is None
     [problem] = found.problems
     assert text in problem
@@ -151,7 +151,7 @@ def test_a_workload_that_does_not_exist_is_an_unknown_binding(
 ) -> None:
     serve_api(server)
     with pytest.raises(NoSuchBindingError, match="other-deployment"):
-        read_live(plane, possible_keys("deployment/other", "default"), workload=API._replace(name="other"))
+        read_live(plane, NamedBinding("deployment/other", "default"))
 
 
 def test_a_workload_that_may_not_be_read_is_named(server: FakeApiServer, plane: ControlPlane) -> None:
@@ -159,7 +159,7 @@ def test_a_workload_that_may_not_be_read_is_named(server: FakeApiServer, plane: 
     text = 'deployments.apps "api" is forbidden: User "eve" cannot get resource "deployments"'
     server.fault(method="GET", path="/deployments/api$", answer=status(403, "Forbidden", text))
     with pytest.raises(NoSuchBindingError, match=r'does not exist.*cannot be read: .*User "eve" cannot get'):
-        read_live(plane, API_KEYS, workload=API)
+        read_live(plane, API)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_a_workload_that_may_not_be_read_is_named(server: FakeApiServer, plane: 
     ],
 )
 def test_the_workload_of_a_name(name: str, kind: str | None) -> None:
-    found = workload_of(name, "shop")
+    found = workload_of(NamedBinding(name, "shop"))
     assert (found.kind if found else None) == kind
     assert found is None or (found.namespace, found.name) == ("shop", "api")
 
@@ -183,7 +183,7 @@ def test_the_workload_of_a_name(name: str, kind: str | None) -> None:
 def test_a_binding_of_another_namespace_is_named(server: FakeApiServer, plane: ControlPlane) -> None:
     server.put(binding("api", namespace="shop"))
     with pytest.raises(NoSuchBindingError, match="There is one in namespace shop"):
-        read_live(plane, [BindingKey(RESOURCE_BINDING, "default", "api")])
+        read_live(plane, NamedBinding("rb/api", "default"))
 
 
 def test_a_refused_list_of_clusters_names_the_permission(server: FakeApiServer, plane: ControlPlane) -> None:
@@ -217,7 +217,7 @@ def test_a_role_for_one_namespace_that_may_not_read_the_cluster_scoped_kind_gets
 ) -> None:
     server.fault(method="GET", path="/clusterresourcebindings/", answer=status(403, "Forbidden", "no"))
     with pytest.raises(NoSuchBindingError, match="Nearest: web"):
-        read_live(plane, possible_keys("wbe", "default"))
+        read_live(plane, NamedBinding("wbe", "default"))
 
 
 def test_a_role_that_may_read_no_bindings_gets_the_permission_and_not_that_there_is_none(
@@ -226,7 +226,7 @@ def test_a_role_that_may_read_no_bindings_gets_the_permission_and_not_that_there
     text = 'User "eve" cannot get resource "resourcebindings"'
     server.fault(method="GET", path="resourcebindings/", answer=status(403, "Forbidden", text))
     with pytest.raises(LiveError, match=r'the binding: .*User "eve" cannot get resource "resourcebindings"'):
-        read_live(plane, possible_keys("web", "default"))
+        read_live(plane, NamedBinding("web", "default"))
 
 
 def test_an_api_server_without_karmada_is_named(server: FakeApiServer, plane: ControlPlane) -> None:
@@ -243,7 +243,7 @@ def test_an_api_server_without_karmada_is_named_when_a_binding_is_wanted(
     server.fault(path="resourcebindings", answer=html(404))
     text = r"does not serve work\.karmada\.io/v1alpha2: is this the Karmada API server"
     with pytest.raises(LiveError, match=text):
-        read_live(plane, possible_keys("web", "default"))
+        read_live(plane, NamedBinding("web", "default"))
     with pytest.raises(LiveError, match=text):
         read_bindings(plane)
 
@@ -295,7 +295,55 @@ def test_an_unreadable_cluster_is_a_problem_and_the_others_are_read(
     ],
 )  # fmt: skip
 def test_a_name_may_be_that_of_a_binding_or_of_a_workload(given: str, names: set[tuple[str, str]]) -> None:
-    keys = possible_keys(given, "shop")
+    keys = NamedBinding(given, "shop").keys
     assert {(key.kind, key.name) for key in keys} == names
     assert {key.namespace for key in keys if key.kind == RESOURCE_BINDING} <= {"shop"}
     assert {key.namespace for key in keys if key.kind == CLUSTER_RESOURCE_BINDING} <= {""}
+
+
+def test_a_name_with_a_namespace_is_read_there(server: FakeApiServer, plane: ControlPlane) -> None:
+    server.put(binding("api", namespace="shop"))
+
+    found = read_live(plane, NamedBinding("shop/api", "default", is_sure=False))
+
+    assert [each["metadata"]["namespace"] for each in found.bindings] == ["shop"]
+    assert found.asked == NamedBinding("api", "shop")
+
+
+def test_a_name_with_two_readings_is_refused_with_both_spellings(
+    server: FakeApiServer, plane: ControlPlane
+) -> None:
+    server.put(binding("web", namespace="deployment"))
+    server.put(binding("web-deployment"))
+
+    with pytest.raises(NoSuchBindingError) as error:
+        read_live(plane, NamedBinding("deployment/web", "default", is_sure=False))
+
+    assert str(error.value).endswith("Write default/deployment/web, or -n deployment web")
+    for name, namespace in (("web", "deployment"), ("deployment/web", "default")):
+        assert read_live(plane, NamedBinding(name, namespace)).asked == NamedBinding(name, namespace)
+
+
+def test_a_namespace_that_may_not_be_read_is_not_meant(server: FakeApiServer, plane: ControlPlane) -> None:
+    server.put(binding("web-deployment"))
+    server.fault(method="GET", path="/namespaces/deployment/", answer=status(403, "Forbidden", "not there"))
+
+    asked = NamedBinding("deployment/web", "default", is_sure=False)
+
+    assert read_live(plane, asked).asked == NamedBinding("deployment/web", "default")
+
+
+def test_cluster_and_user_of_the_kubeconfig_are_replaced(server: FakeApiServer, tmp_path: Path) -> None:
+    path = write_kubeconfig(server, tmp_path / "config")
+    document = orjson.loads(path.read_bytes())
+    [right] = document["clusters"]
+    document["clusters"] = [{"name": "wrong", "cluster": {"server": "https://127.0.0.1:1"}}, right]
+    document["contexts"][0]["context"] |= {"cluster": "wrong", "user": "nobody"}
+    path.write_bytes(orjson.dumps(document))
+
+    user = document["users"][0]["name"]
+    plane = ControlPlane(kubeconfig=str(path), cluster=right["name"], user=user)
+
+    assert read_live(plane, WEB).asked == WEB
+    with pytest.raises(LiveError, match="Nearest: wrong"):
+        read_live(ControlPlane(kubeconfig=str(path), cluster="wrnog"), WEB)

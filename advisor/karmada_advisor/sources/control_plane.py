@@ -1,0 +1,64 @@
+"""Which control plane the flags of a command name, and the namespace of its context."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from karmada_advisor.sources.errors import NoAnswerError
+
+if TYPE_CHECKING:
+    from karmada_scheduler.client.kubeconfig_file import ConfigOverrides
+
+DEFAULT_NAMESPACE = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPlane:
+    """Which control plane to read; "" for what kubectl would use.
+
+    Attributes:
+        kubeconfig: A path.
+        context: Of the kubeconfig.
+        cluster: Instead of the context's cluster.
+        user: Instead of the context's user.
+    """
+
+    kubeconfig: str = ""
+    context: str = ""
+    cluster: str = ""
+    user: str = ""
+
+    @property
+    def overrides(self) -> ConfigOverrides:
+        """What replaces parts of the kubeconfig."""
+        from karmada_scheduler.client.kubeconfig_file import ConfigOverrides  # files do not need the client
+
+        return ConfigOverrides(context=self.context, cluster=self.cluster, user=self.user)
+
+
+def control_plane(arguments: argparse.Namespace) -> ControlPlane:
+    """Return the control plane of the flags of ``cli.flags.shared.add_control_plane``."""
+    return ControlPlane(
+        kubeconfig=arguments.kubeconfig,
+        context=arguments.context,
+        cluster=arguments.kubeconfig_cluster,
+        user=arguments.user,
+    )
+
+
+def context_namespace(arguments: argparse.Namespace) -> str:
+    """Return the namespace of the context, ``default`` without one.
+
+    Raises:
+        NoAnswerError: The kubeconfig cannot be read.
+    """
+    from karmada_scheduler.client import kubeconfig_file
+    from karmada_scheduler.client.identity import ConnectionConfigError
+
+    plane = control_plane(arguments)
+    try:
+        return kubeconfig_file.context_namespace(plane.kubeconfig, plane.overrides) or DEFAULT_NAMESPACE
+    except ConnectionConfigError as error:
+        raise NoAnswerError(str(error)) from error
