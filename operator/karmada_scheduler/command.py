@@ -11,6 +11,7 @@ Source: karmada v1.18.2 cmd/scheduler/app/scheduler.go NewSchedulerCommand, With
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import logging
 import sys
 from collections.abc import Sequence
@@ -82,12 +83,17 @@ def main(arguments: Sequence[str] | None = None, plugins: Sequence[Registration]
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["help"]:
         given = [*given[1:2], "--help"]
+    if given[:1] == ["scheduler"]:
+        given = given[1:]
+    elif given[:1] in (["-h"], ["--help"]) and importlib.util.find_spec(_COMMANDS.partition(".")[0]):
+        print(importlib.import_module(_COMMANDS).overview(), end="")
+        return 0
     if given[:1] == ["version"] or "--version" in given:
         print(f"karmada-pyscheduler version: {__version__}")
         return 0
     if given and not given[0].startswith("-"):
         commands = importlib.import_module(_COMMANDS)
-        if given[0] in commands.COMMANDS:
+        if commands.is_command(given[0]):
             status: int = commands.run(given, plugins)
             return status
     from karmada_scheduler.config import flags
@@ -97,7 +103,7 @@ def main(arguments: Sequence[str] | None = None, plugins: Sequence[Registration]
     except flags.OptionsError as problems:
         for line in str(problems).splitlines():
             print(f"Error: {line}", file=sys.stderr)
-        print("Run 'karmada-pyscheduler --help' for the flags.", file=sys.stderr)
+        print("Run 'karmada-pyscheduler scheduler --help' for the flags.", file=sys.stderr)
         return 1
     return _schedule(chosen, plugins)
 

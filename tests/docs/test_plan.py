@@ -34,7 +34,17 @@ def test_every_class_is_documented() -> None:
 def test_every_flag_of_the_change_is_documented() -> None:
     flags = set(re.findall(r"--[a-z-]+", make_parser().format_help()))
     # The flags for files and for the control plane are those of explain, which docs/explain.md has.
-    shared = {"--help", "--output", "--clusters", "--bindings", "--policies", "--kubeconfig", "--context", "--cluster", "--user"}
+    shared = {
+        "--help",
+        "--output",
+        "--clusters",
+        "--bindings",
+        "--policies",
+        "--kubeconfig",
+        "--context",
+        "--cluster",
+        "--user",
+    }
     shared |= {"--capture", "--replay", "--request-timeout", "--workloads", "--explain-bind-address"}
     shared |= {"--namespace", "--filename", "--scheduler-name", "--enable-empty-workload-propagation"}
     shared |= {"--workloads", "--capture", "--explain-bind-address"}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from karmada_scheduler.framework.profile.factory import Registration
 
 COMMANDS: Final[Mapping[str, str]] = {
+    "completion": "completion",
     "explain": "explain",
     "plan": "plan",
     "plugins": "plugins",
@@ -26,6 +27,40 @@ COMMANDS: Final[Mapping[str, str]] = {
 """The module of each command: ``cli.flags.MODULE`` has ``make_parser``, and ``cli.MODULE`` has ``run``."""
 
 
+COMPLETE: Final = "__complete"
+"""What shells and kubectl call to complete a line; it is no command for people."""
+
+_OVERVIEW: Final = """\
+{program}: a scheduler for Karmada, and answers about placement
+
+Ask (these only read)       explain, why-not, plan, rebalance, web
+Without a control plane     simulate, plugins
+Run the scheduler           karmada-pyscheduler [flags]; its flags: scheduler --help
+Shell                       completion bash|zsh|fish
+
+Examples
+  {program} explain deploy/web         why it is where it is
+  {program} explain -A                 all bindings by state and cause, the worst first
+  {program} why-not deploy/web m1      why the cluster m1 has none of it, and what would change that
+  {program} plan -f policies/          what an edit would move
+
+{program} COMMAND --help has the flags of a command.
+Exit status: 0 all is well; 1 it is not, such as a binding that is not placed; 2 there is no answer.
+"""
+
+
+def overview() -> str:
+    """Return the help of the program."""
+    from karmada_advisor.cli.flags.shared import program
+
+    return _OVERVIEW.format(program=program())
+
+
+def is_command(name: str) -> bool:
+    """Return whether ``run`` knows a command."""
+    return name in COMMANDS or name == COMPLETE
+
+
 def run(given: Sequence[str], plugins: Sequence[Registration]) -> int:
     """Run one command and return its exit status.
 
@@ -33,6 +68,10 @@ def run(given: Sequence[str], plugins: Sequence[Registration]) -> int:
         given: The arguments without the program's name; the first is in ``COMMANDS``.
         plugins: The plugins of a main program of the user's own; see ``karmada_scheduler.command``.
     """
+    if given[0] == COMPLETE:
+        from karmada_advisor.cli import complete
+
+        return complete.run(given[1:])
     module = COMMANDS[given[0]]
     flags = importlib.import_module(f"karmada_advisor.cli.flags.{module}")
     arguments = flags.make_parser().parse_intermixed_args(given[1:])

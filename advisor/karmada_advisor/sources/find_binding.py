@@ -63,7 +63,7 @@ async def _advice(connection: Connection, keys: Sequence[BindingKey]) -> str:
     wanted = keys[0]
     text = f"{wanted.display} does not exist"
     try:
-        names = [name for key in keys for name in await _names(connection, _RESOURCES[key.kind])]
+        names = [name for key in keys for name in await names_of(connection, _RESOURCES[key.kind])]
     except ApiError:
         return text  # listing all may be forbidden; it only serves the advice
     elsewhere = sorted({namespace for namespace, name in names if name == wanted.name and namespace})
@@ -76,8 +76,12 @@ async def _advice(connection: Connection, keys: Sequence[BindingKey]) -> str:
     return f"{text}. Nearest: {_joined(near)}" if near else text
 
 
-async def _names(connection: Connection, resource: Resource) -> list[tuple[str, str]]:
-    """Return namespace and name of every binding of a kind."""
+async def names_of(connection: Connection, resource: Resource) -> list[tuple[str, str]]:
+    """Return namespace ("" for none) and name of every object of a kind.
+
+    Raises:
+        ApiError: They cannot be read.
+    """
     return [
         (item["metadata"].get("namespace") or "", item["metadata"]["name"])
         async for page, _ in list_pages(connection, resource.path, accept=METADATA_LIST)

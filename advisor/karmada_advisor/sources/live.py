@@ -12,7 +12,7 @@ from typing import Any, Final
 from karmada_advisor.explain.policies import TemplateHead, priority_class_of
 from karmada_advisor.sources.bindings import NamedBinding, NoSuchBindingError, WorkloadName, workload_of
 from karmada_advisor.sources.control_plane import ControlPlane
-from karmada_advisor.sources.find_binding import find_binding
+from karmada_advisor.sources.find_binding import find_binding, names_of
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
 from karmada_advisor.state.schedulers import schedulers_of, seen_in_bindings, seen_in_event
 from karmada_advisor.state.stored import mapping, mappings
@@ -271,6 +271,32 @@ async def _read_templates(plane: ControlPlane, kinds: Sequence[KindName], *, tim
                         found.problems.append(f"templates of kind {kind.kind}: {error}")
         except TimeoutError:
             raise LiveError(f"{connection.server} has not answered within {timeout:.0f} s") from None
+    return found
+
+
+def read_names(plane: ControlPlane, resource: Resource, *, timeout: float) -> dict[str, list[str]]:
+    """Read the names of all objects of a kind, by namespace; "" for objects without one.
+
+    Args:
+        plane: The control plane.
+        resource: The kind.
+        timeout: Seconds for everything.
+
+    Raises:
+        LiveError: The control plane cannot be read.
+    """
+    return asyncio.run(_read_names(plane, resource, timeout=timeout))
+
+
+async def _read_names(plane: ControlPlane, resource: Resource, *, timeout: float) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    async with _connection(plane) as connection:
+        try:
+            async with asyncio.timeout(timeout):
+                for namespace, name in await names_of(connection, resource):
+                    found.setdefault(namespace, []).append(name)
+        except (ApiError, TimeoutError) as error:
+            raise LiveError(f"{resource.plural}: {error}") from error
     return found
 
 

@@ -39,7 +39,6 @@ def test_the_version_is_printed(arguments: list[str], capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [
-        (["help"], "--scheduler-name"),
         (["help", "simulate"], "--ignore-other-schedulers"),
         (["help", "plugins"], "list all plugins"),
     ],
@@ -71,9 +70,22 @@ def test_an_unexpected_argument_is_named_with_the_flags_of_its_command(
     assert printed.endswith("karmada-pyscheduler plugins: error: unrecognized arguments: foo\n")
 
 
-def test_help_names_the_flags(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["help"]])
+def test_help_has_the_commands_first(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert "explain, why-not, plan, rebalance, web" in lines[2]
+    assert len(lines) <= 20
+
+
+@pytest.mark.parametrize("arguments", [["scheduler", "--help"], ["help", "scheduler"]])
+def test_the_flags_of_the_scheduler_have_a_help_of_their_own(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["--help"])
+        main(arguments)
+
     assert ended.value.code == 0
     assert "--scheduler-name" in capsys.readouterr().out
 
@@ -112,7 +124,7 @@ def test_wrong_flags_are_named_and_the_exit_status_is_1(capsys: pytest.CaptureFi
     assert main(["--no-such-flag=1"]) == 1
     assert capsys.readouterr().err.splitlines() == [
         "Error: unknown flag: --no-such-flag",
-        "Run 'karmada-pyscheduler --help' for the flags.",
+        "Run 'karmada-pyscheduler scheduler --help' for the flags.",
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -14,11 +15,15 @@ FILES: Final = "YAML or JSON as kubectl writes it, also gzipped, - for standard 
 _REQUEST_SECONDS: Final = 60.0
 
 
+def program() -> str:
+    """Return what the user has called: kubectl runs ``kubectl-pyscheduler`` for ``kubectl pyscheduler``."""
+    is_plugin = Path(sys.argv[0]).name.startswith("kubectl-pyscheduler")
+    return "kubectl pyscheduler" if is_plugin else "karmada-pyscheduler"
+
+
 def make_parser(command: str, description: str, epilog: str) -> argparse.ArgumentParser:
     """Return the parser of a command's flags, still without any."""
-    return argparse.ArgumentParser(
-        prog=f"karmada-pyscheduler {command}", description=description, epilog=epilog
-    )
+    return argparse.ArgumentParser(prog=f"{program()} {command}", description=description, epilog=epilog)
 
 
 def add_objects(parser: argparse.ArgumentParser, *, cluster_flag: str = "--cluster") -> None:

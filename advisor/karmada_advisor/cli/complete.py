@@ -1,0 +1,153 @@
+"""Completes a line for shells and for kubectl: choices, one in a line, and how the shell goes on.
+
+The last line is ``:4`` if nothing but the choices may follow, and ``:0`` if file names may.
+
+Source: github.com/spf13/cobra v1.10 completions.go ShellCompDirective; kubectl v1.35 pkg/cmd/plugin/plugin_completion.go.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from karmada_advisor.cli.commands import COMMANDS
+
+_NO_FILES: Final = ":4"
+_FILES: Final = ":0"
+_LIST_SECONDS: Final = 1.0
+_OF_FILES: Final = frozenset({"FILE", "DIR"})
+_OF_KUBECONFIG: Final = {"context": "contexts", "kubeconfig_cluster": "clusters", "user": "users"}
+
+
+def run(words: Sequence[str]) -> int:
+    """Print the choices for the last word, which may be empty; return 0: a shell has no use for errors.
+
+    Args:
+        words: The line so far without the name of the program; the first may be ``--``.
+    """
+    given = list(words[1:] if words[:1] == ["--"] else words) or [""]
+    try:
+        choices, directive = _completed(given)
+        found = sorted({each for each in choices if each.startswith(given[-1])})
+    except Exception:  # noqa: BLE001 (a message would be shown in the middle of the line)
+        found, directive = [], _NO_FILES
+    sys.stdout.write("".join(f"{each}\n" for each in [*found, directive]))
+    return 0
+
+
+def _completed(words: Sequence[str]) -> tuple[Iterable[str], str]:
+    *before, last = words
+    if not before:
+        return _commands(), _NO_FILES
+    if before[0] not in COMMANDS:
+        return (), _NO_FILES
+    parser = importlib.import_module(f"karmada_advisor.cli.flags.{COMMANDS[before[0]]}").make_parser()
+    actions = parser._actions  # noqa: SLF001 (argparse has no public list of them)
+    flags = {name: action for action in actions for name in action.option_strings}
+    name, separator, _ = last.partition("=")
+    if separator and name in flags:
+        choices, directive = _values(flags[name], before)
+        return (f"{name}={each}" for each in choices), directive
+    if last.startswith("-"):
+        return _flags(actions), _NO_FILES
+    previous = flags.get(before[-1])
+    if previous is not None and previous.nargs != 0:
+        return _values(previous, before[:-1])
+    positional = [action for action in actions if not action.option_strings]
+    index = len(_positionals(before[1:], flags))
+    if not positional:
+        return (), _NO_FILES
+    chosen = positional[min(index, len(positional) - 1)]
+    return _values(chosen, before) if chosen.choices or index < len(positional) else ((), _NO_FILES)
+
+
+def _commands() -> Iterator[str]:
+    for name, module in COMMANDS.items():
+        parser = importlib.import_module(f"karmada_advisor.cli.flags.{module}").make_parser()
+        yield f"{name}\t{_first_sentence(parser.description or '')}"
+
+
+def _flags(actions: Iterable[argparse.Action]) -> Iterator[str]:
+    for action in actions:
+        for name in action.option_strings:
+            yield f"{name}\t{_first_sentence(action.help or '')}" if name.startswith("--") else name
+
+
+def _first_sentence(text: str) -> str:
+    return " ".join(text.partition(". ")[0].partition(": ")[0].split())
+
+
+def _positionals(words: Sequence[str], flags: dict[str, argparse.Action]) -> list[str]:
+    found, takes_value = [], False
+    for word in words:
+        if takes_value:
+            takes_value = False
+        elif word.startswith("-") and word != "-":
+            action = flags.get(word)
+            takes_value = action is not None and action.nargs is None and "=" not in word
+        else:
+            found.append(word)
+    return found
+
+
+def _values(action: argparse.Action, before: Sequence[str]) -> tuple[Iterable[str], str]:
+    """Return the values of a flag or of a positional argument."""
+    if action.choices is not None:
+        return map(str, action.choices), _NO_FILES
+    metavar = str(action.metavar or "")
+    if metavar in _OF_FILES:
+        return (), _FILES
+    # The line may be incomplete, so only the flags that name a control plane are read.
+    known = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    for flag in ("--kubeconfig", "--context", "--user"):
+        known.add_argument(flag, default="")
+    known.add_argument(
+        "--cluster" if before[0] != "why-not" else "--kubeconfig-cluster",
+        dest="kubeconfig_cluster",
+        default="",
+    )
+    known.add_argument("-n", "--namespace", default="")
+    arguments, _ = known.parse_known_args(list(before[1:]))
+    if action.dest in _OF_KUBECONFIG:
+        return _of_kubeconfig(arguments.kubeconfig, _OF_KUBECONFIG[action.dest]), _NO_FILES
+    if metavar == "CLUSTER":
+        return _names(arguments, "clusters"), _NO_FILES
+    if action.dest in {"namespace", "namespaces"}:
+        return _names(arguments, "namespaces"), _NO_FILES
+    if action.dest == "name":
+        return _names(arguments, "bindings"), _NO_FILES
+    return (), _NO_FILES
+
+
+def _of_kubeconfig(path: str, kind: str) -> list[str]:
+    from pathlib import Path
+
+    from karmada_scheduler.client import kubeconfig_file
+
+    paths = [path] if path else kubeconfig_file.default_paths()
+    document = kubeconfig_file.merged(paths, lambda each: Path(each).read_bytes())
+    return [each["name"] for each in document[kind]]
+
+
+def _names(arguments: argparse.Namespace, what: str) -> Iterator[str]:
+    """Yield names of a control plane: of clusters, of namespaces with bindings, or of bindings and their workloads."""
+    from karmada_advisor.sources import live
+    from karmada_advisor.sources.control_plane import context_namespace, control_plane
+    from karmada_scheduler.client.karmada import CLUSTERS, RESOURCE_BINDINGS
+
+    plane = control_plane(arguments)
+    if what == "clusters":
+        yield from live.read_names(plane, CLUSTERS, timeout=_LIST_SECONDS).get("", ())
+        return
+    by_namespace = live.read_names(plane, RESOURCE_BINDINGS, timeout=_LIST_SECONDS)
+    if what == "namespaces":
+        yield from by_namespace
+        return
+    for name in by_namespace.get(arguments.namespace or context_namespace(arguments), ()):
+        yield name
+        workload, _, kind = name.rpartition("-")
+        if workload:
+            yield f"{kind}/{workload}"
