@@ -94,14 +94,9 @@ check-plan: binaries ## seven kinds of change on a real control plane: planned, 
 check-state: binaries ## broken and healthy bindings on a real control plane: headline, cause, remedy, exit status and JSON of what is said about each (ARGS="--only NAME", ARGS=--list)
 	@exec $(BIN)/python -m tools.state_check $(ARGS)
 
-.PHONY: record
-record: binaries ## record the decisions of the real karmada-scheduler in a random scenario (SEED=1 OUT=FILE ARGS=--help)
-	@$(BIN)/python -m tools.conformance.record --seed $(SEED) --out $(or $(OUT),tools/conformance/recordings/recording-$(SEED).json.gz) $(ARGS)
-
 .PHONY: fuzz
 fuzz: install ## compare decisions of our core and the real Go core in generated cases (CASES=10000 SEED=1 ARGS=--features)
 	@$(BIN)/python -m tools.oracle.fuzz --cases $(CASES) --seed $(SEED) $(ARGS)
-
 
 .PHONY: simulate-faults
 simulate-faults: install ## the whole scheduler in virtual time under faults (SEEDS=100 of each profile, ARGS="--first 1000", "--planted", "--plan FILE")
@@ -151,76 +146,39 @@ chaos: binaries ## a real control plane and both schedulers under faults, judged
 bench: binaries ## throughput compared with karmada-scheduler and a bare client, half an hour (ARGS=--quick, ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.plane $(ARGS)
 
-THROUGHPUT := docs/benchmark/throughput
-
 .PHONY: bench-page
 bench-page: install ## tables and charts of docs/benchmark from its JSON
-	@$(BIN)/python -m tools.bench.report $(patsubst %,docs/benchmark/%.json,throughput rounds streams) --into docs/benchmark/throughput.md
-	@$(BIN)/python -m tools.bench.plot $(THROUGHPUT).json $(THROUGHPUT).svg
-	@$(BIN)/python -m tools.fast_apiserver.page
+	@$(BIN)/python -m tools.bench.page
 
 .PHONY: bench-all
 bench-all: binaries ## throughput, streams, ceilings and storms into docs/benchmark, with tables and charts; two hours
-	$(BIN)/python -m tools.bench.plane --json $(THROUGHPUT).json
+	$(BIN)/python -m tools.bench.plane --json docs/benchmark/throughput.json
 	$(BIN)/python -m tools.bench.plane --schedulers bare ours --rates --rounds 5 --json docs/benchmark/rounds.json
-	$(BIN)/python -m tools.bench.plane --schedulers lifted ours empty polling --clusters 100 --placements dynamic \
+	$(BIN)/python -m tools.bench.plane --schedulers lifted ours --clusters 100 --placements dynamic \
 	  --rates 5 10 20 40 --bindings 100 --rounds 2 --stream-seconds 20 --json docs/benchmark/streams.json
 	$(BIN)/python -m tools.fast_apiserver.ceiling --json docs/benchmark/ceiling.json
 	$(BIN)/python -m tools.fast_apiserver.storms --json docs/benchmark/storms.json
-	$(BIN)/python -m tools.bench.plane_storms --json docs/benchmark/storms-plane.json
 	$(MAKE) bench-page
 
 .PHONY: bench-ceiling
-bench-ceiling: binaries ## backlogs on an API server that costs next to nothing, compared with karmada-scheduler (ARGS=--help)
+bench-ceiling: binaries ## backlogs and starts on an API server that costs next to nothing, compared with karmada-scheduler (ARGS=--help)
 	@exec $(BIN)/python -m tools.fast_apiserver.ceiling $(ARGS)
 
 .PHONY: bench-storm
 bench-storm: binaries ## a lost or deleted cluster, a changed label, and new bindings meanwhile, compared with karmada-scheduler (ARGS=--help)
 	@exec $(BIN)/python -m tools.fast_apiserver.storms $(ARGS)
 
-.PHONY: bench-estimators
-bench-estimators: binaries ## throughput with 10 and 50 estimators, one of them hanging, compared with karmada-scheduler (ARGS=--help)
-	@exec $(BIN)/python -m tools.bench_estimators.bench $(ARGS)
-
 .PHONY: bench-decisions
 bench-decisions: binaries ## CPU time per decision, ours and the Go core's, 100 to 5,000 clusters (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.decisions $(ARGS)
 
-.PHONY: bench-explain
-bench-explain: install ## latency of explanations at 100 to 5,000 clusters (ARGS=--help)
-	@$(BIN)/python -m tools.bench.explain $(ARGS)
-
-.PHONY: bench-http
-bench-http: install ## CPU time per request of client.http and of aiohttp (ARGS=--help)
-	@exec $(BIN)/python -m tools.bench.http_client $(ARGS)
-
-.PHONY: bench-plan
-bench-plan: install ## time and memory of plans with 10,000 bindings and 5,000 clusters (ARGS=--help)
-	@$(BIN)/python -m tools.bench.plan $(ARGS)
-
-.PHONY: bench-record
-bench-record: install ## time and size of records of decisions, and CPU time per binding with and without (ARGS=--help)
-	@exec $(BIN)/python -m tools.bench.records $(ARGS)
-
-.PHONY: bench-record-memory
-bench-record-memory: install ## memory of the records over the decisions of a day (ARGS=--help)
-	@exec $(BIN)/python -m tools.bench.record_memory $(ARGS)
-
-.PHONY: bench-storm-plane
-bench-storm-plane: binaries ## a lost or deleted cluster with 5,000 bindings on a real control plane, 20 minutes (ARGS=--help)
-	@exec $(BIN)/python -m tools.bench.plane_storms $(ARGS)
-
-.PHONY: bench-why-not
-bench-why-not: install ## latency of why-not at 100, 1,000 and 5,000 clusters (ARGS=--adversarial, ARGS=--help)
-	@exec $(BIN)/python -m tools.why_not_check.bench $(ARGS)
+.PHONY: bench-adviser
+bench-adviser: install ## latency and memory of explain, why-not, plan and the page at 100 to 5,000 clusters (ARGS=--help)
+	@exec $(BIN)/python -m tools.bench.adviser $(ARGS)
 
 .PHONY: bench-start
 bench-start: install ## time and imported modules of --version, --help and answers from files (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.start $(ARGS)
-
-.PHONY: bench-cold-start
-bench-cold-start: install ## a cold start with 100,000 bindings and 5,000 clusters, replayed (ARGS=--help)
-	@exec $(BIN)/python -m tools.bench.cold_start $(ARGS)
 
 # Debian's packages; where they cannot be installed, the tests that need them are skipped and say so.
 .PHONY: chromium
@@ -238,10 +196,6 @@ debian = { install() { apt-get install --yes --quiet=2 --no-install-recommends $
 .PHONY: screenshots
 screenshots: binaries chromium ## screenshots of every view of the page in docs/web, from a real control plane (ARGS="--url http://...")
 	@$(BIN)/python -m tools.web_page.screenshots $(ARGS)
-
-.PHONY: bench-web
-bench-web: install ## latency and size of the pages at 1,000 and 5,000 clusters (ARGS=--help)
-	@exec $(BIN)/python -m tools.web_page.bench $(ARGS)
 
 PROCESSES ?= 0
 

@@ -18,7 +18,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import orjson
@@ -47,7 +46,6 @@ class Job:
         place: Whether to write the two patches.
         in_flight: How many bindings are worked on at once.
         rate: Bindings per second, begun whether or not the ones before are done; None for as fast as it goes.
-        lost: Create bindings that are placed already, with a part on ``m<lost>``; None for bindings without a placement.
         linger: Whether to stay after the work until SIGTERM, so that its CPU time can be read.
     """
 
@@ -62,7 +60,6 @@ class Job:
     place: bool = False
     in_flight: int = 32
     rate: float | None = None
-    lost: int | None = None
     linger: bool = False
 
     def argv(self) -> list[str]:
@@ -83,13 +80,10 @@ class Writer:
         """Do one binding."""
         job, name = self._job, f"{self._job.prefix}-{number}"
         if job.create:
-            manifest = self._manifest(name, number)
+            manifest = scenarios.binding(job.namespace, name, number, job.placement, job.scheduler)
             sent = time.monotonic()
             await self._send("POST", self._path, manifest, JSON)
             self.created[name] = (sent, time.monotonic())
-            if job.lost is not None:
-                status = {"status": manifest["status"]}
-                await self._send("PATCH", f"{self._path}/{name}/status", status, MERGE_PATCH)
         if job.place:
             path = f"{self._path}/{name}"
             patch = scenarios.result_patch(number, job.placement, job.clusters)
@@ -97,14 +91,6 @@ class Writer:
             now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             generation: int = orjson.loads(answer)["metadata"]["generation"]
             await self._send("PATCH", f"{path}/status", scenarios.status_patch(generation, now), MERGE_PATCH)
-
-    def _manifest(self, name: str, number: int) -> dict[str, Any]:
-        job = self._job
-        if job.lost is None:
-            return scenarios.binding(job.namespace, name, number, job.placement, job.scheduler)
-        return scenarios.placed(
-            job.namespace, name, number, job.placement, job.clusters, job.scheduler, job.lost
-        )
 
     async def _send(self, method: str, path: str, body: object, headers: dict[str, str]) -> bytes:
         async with self._http.request(method, path, data=orjson.dumps(body), headers=headers) as answer:

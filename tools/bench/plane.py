@@ -30,18 +30,13 @@ from tools.bench import report, scenarios
 from tools.bench.plane_http import ROOT
 from tools.bench.plane_meters import Quiet
 from tools.bench.plane_run import Case, Runner
-from tools.bench.scenarios import BARE, DEFAULT, EMPTY, EMPTY_POLLING, RECORDS, SCHEDULERS
+from tools.bench.scenarios import BARE, DEFAULT, RECORDS, SCHEDULERS
 from tools.controlplane import ControlPlane, karmada, simulated
 from tools.controlplane.binaries import TOOLS
 
 CONTROLLERS = ("karmada-controller-manager", "kube-controller-manager")
 ALL = ("bare", "default", "lifted", "ours")
-SHORT = {
-    **dict(zip(ALL, SCHEDULERS, strict=True)),
-    "empty": EMPTY,
-    "polling": EMPTY_POLLING,
-    "records": RECORDS,
-}
+SHORT = {**dict(zip(ALL, SCHEDULERS, strict=True)), "records": RECORDS}
 WARM_UP = 300
 QUICK = {
     "clusters": [100],
@@ -61,7 +56,7 @@ def cases(arguments: argparse.Namespace, clusters: int) -> list[list[Case]]:
         group: list[Case] = []
         for scheduler in schedulers:
             limited = scheduler == DEFAULT
-            if scheduler in (EMPTY, EMPTY_POLLING) or (limited and placement != arguments.placements[0]):
+            if limited and placement != arguments.placements[0]:
                 continue  # the rate of a limited scheduler is that of its limits, whatever it places
             count = min(arguments.bindings, arguments.default_bindings) if limited else arguments.bindings
             case = Case(scheduler, clusters, placement, count, window=arguments.window)
@@ -158,8 +153,7 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     names = tuple(scenarios.PLACEMENTS)
     option("--placements", nargs="+", default=names, choices=names, help="the first is that of the streams")
     option("--schedulers", nargs="+", default=ALL, choices=tuple(SHORT),
-           help="empty and polling measure the empty program in streams, records is ours with records "
-                "of decisions (bare default lifted ours)")  # fmt: skip
+           help="records is ours with records of decisions (bare default lifted ours)")  # fmt: skip
     option("--bindings", type=int, default=2000, metavar="N", help="of a backlog (2000)")
     option("--default-bindings", type=int, default=300, metavar="N",
            help="of a backlog for the scheduler with default limits, which is slow (300)")  # fmt: skip

@@ -1,12 +1,11 @@
 """The stopwatch: one watch on the bindings of one namespace, the same for every scheduler.
 
-    python -m tools.bench.plane_observer KUBECONFIG NAMESPACE COUNT [LOST]
+    python -m tools.bench.plane_observer KUBECONFIG NAMESPACE COUNT
 
 It prints ``watching``, ``first`` and ``all`` on lines of their own: when the watch has started, when the first binding
 named ``work-...`` has clusters, when COUNT of them have. At the end of its standard input it prints one line of JSON: when
 each was first seen, when it was first seen with clusters, when its status had caught up (``time.monotonic``), and how
-many clusters a binding got on average. With LOST, a cluster, a binding counts when it has all its replicas without it, and
-the times of bindings named ``fresh-...`` are reported as well.
+many clusters a binding got on average.
 """
 
 from __future__ import annotations
@@ -31,10 +30,9 @@ from tools.bench.plane_http import BINDINGS, ROOT, session
 class Stopwatch:
     """Times at which a watch has shown bindings."""
 
-    def __init__(self, count: int, lost: str | None = None) -> None:
-        """Prepare for ``count`` bindings named ``work-...``; with ``lost``, for their placements without this cluster."""
-        self._count, self._lost = count, lost
-        self._counted = 0
+    def __init__(self, count: int) -> None:
+        """Prepare for ``count`` bindings named ``work-...``."""
+        self._count = count
         self.seen: dict[str, float] = {}
         self.placed: dict[str, float] = {}
         self._targets: dict[str, int] = {}
@@ -44,28 +42,19 @@ class Stopwatch:
         """Note a watch event of a binding; return ``first`` or ``all`` when that is reached."""
         metadata = binding["metadata"]
         name: str = metadata["name"]
-        counts = name.startswith("work-")
-        if not counts and (self._lost is None or not name.startswith("fresh-")):
+        if not name.startswith("work-"):
             return None
         self.seen.setdefault(name, now)
         if binding.get("status", {}).get("schedulerObservedGeneration") == metadata["generation"]:
             self._settled.setdefault(name, now)
-        if name in self.placed or not self._is_placed(binding["spec"], lost=self._lost if counts else None):
+        clusters = binding["spec"].get("clusters") or []
+        if name in self.placed or not clusters:
             return None
         self.placed[name] = now
-        self._targets[name] = len(binding["spec"]["clusters"])
-        self._counted += counts
-        if counts and self._counted == self._count:
+        self._targets[name] = len(clusters)
+        if len(self.placed) == self._count:
             return "all"
-        return "first" if counts and self._counted == 1 else None
-
-    @staticmethod
-    def _is_placed(spec: Mapping[str, Any], lost: str | None) -> bool:
-        clusters = spec.get("clusters") or []
-        if lost is None:
-            return bool(clusters)
-        complete = sum(each.get("replicas", 0) for each in clusters) >= spec["replicas"]
-        return complete and all(each["name"] != lost for each in clusters)
+        return "first" if len(self.placed) == 1 else None
 
     def results(self) -> dict[str, object]:
         """Return everything."""
@@ -83,7 +72,6 @@ class Observer:
         count: int,
         *,
         first: Callable[[], None] = lambda: None,
-        lost: str | None = None,
     ) -> None:
         """Start it, and wait until it watches; ``first`` is called in a thread at the first placement."""
         self._reported: dict[str, threading.Event] = {
@@ -92,7 +80,6 @@ class Observer:
         self._first = first
         self._results: dict[str, Any] = {}
         argv = [sys.executable, "-m", "tools.bench.plane_observer", str(kubeconfig), namespace, str(count)]
-        argv += [lost] if lost is not None else []
         self._process = subprocess.Popen(
             argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -150,7 +137,7 @@ async def _observe(kubeconfig: Path, namespace: str, stopwatch: Stopwatch) -> No
 
 def main() -> None:
     """Observe until the end of standard input."""
-    stopwatch = Stopwatch(int(sys.argv[3]), *sys.argv[4:5])
+    stopwatch = Stopwatch(int(sys.argv[3]))
     uvloop.run(_observe(Path(sys.argv[1]), sys.argv[2], stopwatch))
     print(orjson.dumps(stopwatch.results()).decode(), flush=True)
 

@@ -10,18 +10,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tools.bench import empty_program
 from tools.bench import plane_meters as meters
 from tools.bench.bare_client import Job
 from tools.bench.plane_http import BINDINGS, ROOT
 from tools.bench.plane_observer import Observer
-from tools.bench.scenarios import BARE, EMPTY, EMPTY_POLLING, LIFTED, OURS, RECORDS
+from tools.bench.scenarios import BARE, LIFTED, OURS, RECORDS
 from tools.controlplane import ControlPlane, Process
 from tools.controlplane.ours import Scheduler, start_scheduler
 from tools.controlplane.processes import free_port
 
 NO_LIMIT = ("--kube-api-qps=10000", "--kube-api-burst=10000")
-POLL_MS = 5.0
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases/karmada-scheduler"
 WARM_UP = 20
 RECORDS_CPU = "karmada_scheduler_explain_cpu_seconds_total"
@@ -240,12 +238,6 @@ class Runner:
                 job = self._job(case, case.bindings, create=False, place=True, linger=True)
                 job = replace(job, kubeconfig=str(kubeconfig))
                 self._scheduler = self._plane.spawn(self._name, job.argv())
-        elif case.scheduler in (EMPTY, EMPTY_POLLING):
-            poll_ms = POLL_MS if case.scheduler == EMPTY_POLLING else 0.0
-            empty = empty_program.Job(
-                str(kubeconfig), self._name, self._name, case.placement, case.clusters, poll_ms
-            )
-            self._scheduler = self._plane.spawn(self._name, empty.argv())
         else:
             self._plane.client.delete(LEASE)  # the one before did not give it back
             limits = NO_LIMIT if case.scheduler == LIFTED else ()

@@ -1,23 +1,16 @@
-"""Tables from the JSON of ``tools.bench.plane``.
-
-python -m tools.bench.report docs/benchmark/throughput.json
-python -m tools.bench.report docs/benchmark/throughput.json docs/benchmark/rounds.json --into docs/benchmark/throughput.md
-"""
+"""Tables from the JSON of ``tools.bench.plane``."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from karmada_advisor.cli.table import table
 from tools.bench.scenarios import BARE, DEFAULT, LIFTED, OURS
 from tools.bench.summary import Summary, summaries
-from tools.pages import markdown_table, with_section
+from tools.report import markdown_table, number
 
 CONTROL_PLANE = ("kube-apiserver", "etcd", "webhook", "aggregated")
 
@@ -44,15 +37,6 @@ def line(entry: dict[str, Any]) -> str:
         parts.append(f"{result['unsettled']} WITHOUT STATUS")
     parts.append(f"load {result['load']:.1f}")
     return "; ".join(parts)
-
-
-def number(value: float | None) -> str:
-    """Return three digits or so, a dash for nothing."""
-    if value is None:
-        return "-"
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
 def _share(value: float | None, base: float | None, *, percent: bool = False) -> str:
@@ -213,31 +197,3 @@ def text(document: dict[str, Any]) -> str:
 def markdown(document: dict[str, Any]) -> str:
     """Return everything as Markdown."""
     return "\n\n".join([facts(document), *(each.markdown() for each in tables(document))])
-
-
-def replaced(page: str, content: str, place: str) -> str:
-    """Return a page with its marked section replaced; ValueError without such a section."""
-    first, last = f"<!-- {place}: made by tools.bench.report -->", f"<!-- end of {place} -->"
-    return with_section(page, first, last, f"\n\n{content}\n\n")
-
-
-def main() -> None:
-    """Print the tables, or put them into a page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("json", type=Path, nargs="+")
-    parser.add_argument(
-        "--into", type=Path, metavar="PAGE", help="a page with a place for each, marked by its name"
-    )
-    arguments = parser.parse_args()
-    for path in arguments.json:
-        content = markdown(json.loads(path.read_text()))
-        if arguments.into is None:
-            print(content)
-        else:
-            arguments.into.write_text(replaced(arguments.into.read_text(), content, path.stem))
-
-
-if __name__ == "__main__":
-    main()

@@ -12,8 +12,6 @@ from tools.controlplane.simulated import SimulatedMember
 
 BARE, DEFAULT, LIFTED, OURS = "bare client", "karmada-scheduler", "karmada-scheduler, lifted", "ours"
 SCHEDULERS = (BARE, DEFAULT, LIFTED, OURS)
-EMPTY, EMPTY_POLLING = "empty program", "empty program, polling"
-"""Writers of streams only: ``empty_program``, as it is and with a wait before it looks for ready sockets."""
 RECORDS = "ours, records"
 """Ours with --explain-bind-address, so that it keeps records of decisions."""
 FRESH_FIRST = "ours, FreshFirst"
@@ -112,22 +110,19 @@ profiles:
 """
 
 
-def targets_of(number: int, placement: str, clusters: int, lost: int = 0) -> list[Object]:
-    """Return the placement of a binding before a cluster is lost: ``m<lost>``, and others after it by the binding's number."""
+def targets_of(number: int, placement: str, clusters: int) -> list[Object]:
+    """Return the placement of a binding before the cluster ``m0`` is lost: ``m0``, and others by the binding's number."""
     count = _TARGETS[placement]
     replicas = 1 if placement == "dynamic" else REPLICAS
-    first = lost + 1
-    others = [f"m{first + (number * (count - 1) + each) % (clusters - first)}" for each in range(count - 1)]
-    return [{"name": name, "replicas": replicas} for name in (f"m{lost}", *others)]
+    others = [f"m{1 + (number * (count - 1) + each) % (clusters - 1)}" for each in range(count - 1)]
+    return [{"name": name, "replicas": replicas} for name in ("m0", *others)]
 
 
-def placed(
-    namespace: str, name: str, number: int, placement: str, clusters: int, scheduler: str, lost: int = 0
-) -> Object:
-    """Return a binding that a scheduler has placed, with a part on ``m<lost>``."""
+def placed(namespace: str, name: str, number: int, placement: str, clusters: int, scheduler: str) -> Object:
+    """Return a binding that a scheduler has placed, with a part on ``m0``."""
     manifest = binding(namespace, name, number, placement, scheduler)
     manifest["metadata"] |= result_patch(number, placement, clusters)["metadata"]
-    manifest["spec"]["clusters"] = targets_of(number, placement, clusters, lost)
+    manifest["spec"]["clusters"] = targets_of(number, placement, clusters)
     return {**manifest, **status_patch(1, "2026-01-02T03:04:05Z")}
 
 

@@ -25,7 +25,6 @@ from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.testing import framework
-from tools.conformance import recording
 
 AVOID: Final = ScheduleType.AVOID
 SCHEDULER_NAMES: Final = frozenset({"default-scheduler"})
@@ -156,12 +155,27 @@ def final_state(binding: Binding, decision: Decision | None, *, responsible: boo
         observed = generation
     return {
         "clusters": [{"name": target.name, "replicas": target.replicas} for target in targets],
-        "appliedPlacement": recording.applied_placement(applied),
+        "appliedPlacement": _parsed(applied),
         "conditions": conditions,
-        "observedGeneration": recording.observed_generation(observed, generation),
+        "observedGeneration": _compared(observed, generation),
         "schedulerObservingAffinityName": name or None,
         "lastScheduledTimeChanged": decision is not None and decision.is_success,
     }
+
+
+def _parsed(annotation: str) -> Any:
+    """Return an applied placement, parsed if it is JSON."""
+    if not annotation:
+        return None
+    try:
+        return json.loads(annotation)
+    except ValueError:
+        return annotation
+
+
+def _compared(observed: int, generation: int) -> str:
+    """Return how the generation that the scheduler agreed with compares to the present one."""
+    return "none" if not observed else "current" if observed == generation else "older"
 
 
 def _is_aggregated(binding: Binding) -> bool:

@@ -3,7 +3,7 @@
     python -m tools.fast_apiserver.ceiling --clusters 100 1000 --bindings 5000 --json FILE
 
 Both schedulers run unchanged, in turns, with the clusters and bindings of ``tools.bench.scenarios``. The bindings exist
-before the scheduler starts. ``bindings/s`` counts from the first placement to the last, ``CPU ms`` from the first placement
+before the scheduler starts, with ``--settled`` many others as well, which are placed already: a cold start. ``bindings/s`` counts from the first placement to the last, ``CPU ms`` from the first placement
 to the last write, Events included.
 """
 
@@ -85,11 +85,16 @@ def measure(
     count: int,
     number: int,
     window: float,
+    settled: int = 0,
 ) -> Ceiling:
-    """Measure one backlog."""
+    """Measure one backlog, next to ``settled`` bindings that are placed already."""
     server.clear()
     server.load([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}])
     server.load(fleet(clusters))
+    server.load(
+        scenarios.placed(NAMESPACE, f"settled-{each}", each, placement, clusters, NAME)
+        for each in range(settled)
+    )
     server.load(scenarios.binding(NAMESPACE, f"work-{each}", each, placement, NAME) for each in range(count))
     server.reset()
     begun: float = server.times()["now"]
@@ -112,7 +117,8 @@ def measure(
         spent, server_spent = found.cpu - cpu, cpu_seconds(server.pid) - server_cpu
         times = server.times(bindings=True)
         peak = found.peak
-    placed = sorted(each["placed"] for each in times["bindings"].values() if each["placed"])
+    work = [row for key, row in times["bindings"].items() if key.startswith(f"{NAMESPACE}/work-")]
+    placed = sorted(row["placed"] for row in work if row["placed"])
     done = max(1, len(placed)) * (1 - before / max(1, last))
     return Ceiling(
         scheduler,
@@ -140,6 +146,7 @@ def main(words: Sequence[str] | None = None) -> int:
     option("--placements", nargs="+", default=names, choices=names)
     option("--schedulers", nargs="+", default=[UPSTREAM, OURS], choices=[UPSTREAM, OURS, RECORDS])
     option("--bindings", type=int, default=5000, metavar="N", help="of a backlog (5000)")
+    option("--settled", type=int, default=0, metavar="N", help="further bindings that are placed already (0)")
     option("--rounds", type=int, default=1, metavar="N")
     option("--window", type=float, default=120.0, metavar="S", help="end of a backlog that is not done (120)")
     option("--json", type=Path, metavar="FILE")
@@ -151,7 +158,14 @@ def main(words: Sequence[str] | None = None) -> int:
                 for placement in chosen.placements:
                     for scheduler in chosen.schedulers:
                         done = measure(
-                            server, scheduler, clusters, placement, chosen.bindings, number, chosen.window
+                            server,
+                            scheduler,
+                            clusters,
+                            placement,
+                            chosen.bindings,
+                            number,
+                            chosen.window,
+                            chosen.settled,
                         )
                         runs.append(done)
                         print(done, file=sys.stderr, flush=True)

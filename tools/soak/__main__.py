@@ -14,19 +14,15 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.soak import page
 from tools.soak.judge import FEWEST, judge, window_of
 from tools.soak.planted import LEAKS
-from tools.soak.plot import svg
-from tools.soak.report import document, garbage_line, header, judged, plotted, recorded, row, summary
-from tools.soak.run import Faults, Plan, Soak
+from tools.soak.report import document, garbage_line, header, row, summary
+from tools.soak.run import Plan, Soak
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run and return the exit status."""
     given = _parser().parse_args(arguments)
-    if given.judge is not None:
-        return _judge_again(given.judge, given.page)
     plan = Plan(
         events=given.events,
         every=given.every,
@@ -64,27 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if failure or judgement.problems or soak.unsettled else 0
 
 
-def _judge_again(path: Path, page_path: Path | None) -> int:
-    """Judge the recorded samples of an earlier run, draw them again next to the file, and write the page."""
-    found = json.loads(path.read_text())
-    faults, unsettled = Faults(**found["faults"]), found["judgement"]["unsettled"]
-    judgement = judge(recorded(found))
-    print(summary(judgement, faults, unsettled=unsettled))
-    found["judgement"] = judged(judgement, unsettled=unsettled)
-    found["plotted"] = plotted(outside=found["plan"].get("outside", False))
-    path.write_text(_lines(found))
-    path.with_suffix(".svg").write_text(svg(found))
-    if page_path is not None:
-        page.write(page_path, found)
-    return 1 if judgement.problems or unsettled else 0
-
-
 def _write(folder: Path, soak: Soak) -> None:
     """Write the results so far."""
     folder.mkdir(parents=True, exist_ok=True)
     found = document(soak.plan, soak.samples, judge(soak.samples), soak.faults, unsettled=soak.unsettled)
     (folder / "soak.json").write_text(_lines(found))
-    (folder / "soak.svg").write_text(svg(found))
 
 
 def _lines(found: dict[str, object]) -> str:
@@ -109,11 +89,7 @@ def _parser() -> argparse.ArgumentParser:
         help="do not walk through the objects of the process, which takes memory of the process",
     )  # fmt: skip
     parser.add_argument("--leak", action="append", default=[], choices=sorted(LEAKS), help="plant a leak")
-    parser.add_argument(
-        "--judge", type=Path, metavar="FILE", help="judge a soak.json again, and draw it again"
-    )
-    parser.add_argument("--page", type=Path, help="with --judge: the page that gets the result")
-    parser.add_argument("--out", type=Path, help="folder for soak.json and soak.svg")
+    parser.add_argument("--out", type=Path, help="folder for soak.json")
     parser.add_argument("--folder", type=Path, help="existing folder for the scheduler's logs")
     return parser
 

@@ -24,22 +24,6 @@ COLUMNS: Final = {
 MEBI: Final = 1 << 20
 _GARBAGE_TYPES: Final = 12
 
-PLOTTED: Final = {
-    "bindings": "kinds ResourceBinding",
-    "clusters": "kinds Cluster",
-    "tombstones": "tombstones",
-    "filter results": "filter results",
-    "tasks": "tasks",
-    "descriptors": "descriptors",
-    "queue": "queue",
-}
-"""The lines of the plot and their names among the sums of ``_sums``, or among the figures."""
-
-_WALKED: Final = ("tombstones", "filter results")
-"""Lines that need a walk through all objects."""
-
-_SUMS: Final = frozenset(PLOTTED.values()) - {"tasks", "descriptors"}
-
 
 def header() -> str:
     """Return the first line of the table."""
@@ -108,11 +92,6 @@ def document(
     for name in sorted({name for each in samples for name in each.bounded}):
         counts = [each.bounded.get(name, (None,))[0] for each in samples]
         found[f"lru {name}"] = counts if len(set(counts)) > 1 else counts[0]
-    sums = {
-        name: [_sums(each)[name] for each in samples]
-        for name in PLOTTED.values()
-        if name in _sums(samples[0])
-    }
     last, window = samples[-1], window_of(samples)
     return {
         "plan": dataclasses.asdict(plan),
@@ -126,19 +105,13 @@ def document(
         "totals": last.other,
         "types": {"first": window[0].types, "last": last.types},
         "bounds": {f"lru {name}": bound for name, (_, bound) in last.bounded.items()},
-        "plotted": plotted(outside=plan.outside),
         "samples": {
             "events": [each.events for each in samples],
             "seconds": [each.seconds for each in samples],
             "process": [each.process for each in samples],
-            "series": {**found, **sums},
+            "series": found,
         },
     }
-
-
-def plotted(*, outside: bool) -> dict[str, str]:
-    """Return the lines of the plot: label and name."""
-    return {label: name for label, name in PLOTTED.items() if not (outside and name in _WALKED)}
 
 
 def judged(judgement: Judgement, *, unsettled: int) -> dict[str, Any]:
@@ -163,39 +136,5 @@ def judged(judgement: Judgement, *, unsettled: int) -> dict[str, Any]:
     }
 
 
-def recorded(found: Mapping[str, Any]) -> list[Sample]:
-    """Return the samples of a ``document``, without types and totals."""
-    kept = found["samples"]
-    samples = [
-        Sample(events, seconds, process, {})
-        for events, seconds, process in zip(kept["events"], kept["seconds"], kept["process"], strict=True)
-    ]
-    for name, values in kept["series"].items():
-        of_each = values if isinstance(values, list) else [values] * len(samples)
-        for sample, value in zip(samples, of_each, strict=True):
-            if value is None or name in _SUMS:
-                continue
-            if name.startswith("lru "):
-                sample.bounded[name.removeprefix("lru ")] = value, found["bounds"][name]
-            else:
-                sample.figures[name] = value
-    return samples
-
-
 def _number(value: float | None) -> float | None:
     return int(value) if value is not None and value == int(value) else value
-
-
-def _sums(sample: Sample) -> dict[str, float]:
-    """Return figures that are spread over several names."""
-    figures = sample.figures
-    by_end = {"tombstones": "._tombstones", "filter results": "._filter_results._values"}
-    found = {
-        label: sum(value for name, value in figures.items() if name.endswith(end))
-        for label, end in by_end.items()
-    }
-    cached = 'gauge karmada_scheduler_cached_objects{kind="%s"}'
-    found["kinds Cluster"] = figures.get(cached % "Cluster", 0.0)
-    found["kinds ResourceBinding"] = figures.get(cached % "ResourceBinding", 0.0)
-    found["queue"] = sum(value for name, value in figures.items() if name.startswith("gauge workqueue_depth"))
-    return found | {name: figures.get(name, 0) for name in ("tasks", "descriptors")}

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-import selectors
-import socket
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ET
 from typing import Any
 
 import pytest
 
-from tools.bench import plane, plane_meters, plot, report, scenarios
+from tools.bench import page, plane, plane_meters, report, scenarios
 from tools.bench.bare_client import at_a_rate, at_once
-from tools.bench.empty_program import PollingSelector
 from tools.bench.plane_observer import Stopwatch
 from tools.bench.plane_run import latencies
-from tools.bench.scenarios import BARE, DEFAULT, EMPTY, EMPTY_POLLING, LIFTED, OURS
+from tools.bench.scenarios import BARE, DEFAULT, LIFTED, OURS
+from tools.report import picture, with_section
 
 
 def test_a_percentile_is_a_value_that_occurred() -> None:
@@ -166,29 +163,6 @@ def test_compared_schedulers_are_measured_together_and_the_limited_one_with_fewe
     assert {case.bindings for case in groups[3]} == {600}
 
 
-def test_the_empty_program_is_measured_in_streams_only() -> None:
-    arguments = plane.parse(["--schedulers", "ours", "empty", "polling", "--rates", "20"])
-    groups = plane.cases(arguments, 100)
-    assert {case.scheduler for group in groups for case in group if case.rate is None} == {OURS}
-    assert [case.scheduler for case in groups[-1]] == [OURS, EMPTY, EMPTY_POLLING]
-
-
-def test_one_look_at_the_sockets_finds_all_that_became_ready_while_it_waited() -> None:
-    pairs = [socket.socketpair() for _ in range(2)]
-    with PollingSelector(0.02) as selector:
-        for receiver, _ in pairs:
-            selector.register(receiver, selectors.EVENT_READ)
-        pairs[0][1].send(b"first")
-        assert len(selector.select(1.0)) == 1
-        before = time.monotonic()
-        pairs[1][1].send(b"second")
-        assert len(selector.select(1.0)) == 2
-        assert time.monotonic() - before >= 0.01
-    for pair in pairs:
-        for each in pair:
-            each.close()
-
-
 def _entry(scheduler: str, rate: float, *, stream: float | None = None, cpu: float = 4.0) -> dict[str, Any]:
     case = {"scheduler": scheduler, "clusters": 100, "placement": "dynamic", "bindings": 100,
             "rate": stream, "in_flight": 32, "window": 60.0}  # fmt: skip
@@ -226,16 +200,16 @@ def test_tables_hold_medians_over_rounds_and_ratios_within_a_run() -> None:
 
 
 def test_a_page_keeps_the_text_around_the_tables() -> None:
-    begin, end = "<!-- one: made by tools.bench.report -->", "<!-- end of one -->"
+    begin, end = "<!-- one: made by tools.report -->", "<!-- end of one -->"
     other = begin.replace("one", "other") + "\nkept\n" + end.replace("one", "other")
-    page = f"{other}\n{begin}\nold\n{end}\nafter\n"
-    assert report.replaced(page, "new", "one") == f"{other}\n{begin}\n\nnew\n\n{end}\nafter\n"
+    text = f"{other}\n{begin}\nold\n{end}\nafter\n"
+    assert with_section(text, "one", "new") == f"{other}\n{begin}\n\nnew\n\n{end}\nafter\n"
     with pytest.raises(ValueError, match="no section"):
-        report.replaced("nothing", "new", "one")
+        with_section("nothing", "one", "new")
 
 
 def test_the_plot_is_an_image_with_a_bar_for_each_scheduler() -> None:
-    drawn = ET.fromstring(plot.svg(_document()))
+    drawn = ET.fromstring(picture(page.throughput_panels(_document()), page.COLOURS))
     texts = [element.text or "" for element in drawn.iter("{http://www.w3.org/2000/svg}text")]
     assert "Backlog, dynamic, 100 clusters: bindings/s" in texts
     assert texts.count("ours") == 4

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import copy
+import gzip
+import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tools.conformance.replay import RECORDINGS, Recording
+from karmada_scheduler.testing import binding
+from tools.conformance import __main__ as command
+from tools.conformance.replay import RECORDINGS, Recording, final_state
 
 
 @pytest.mark.parametrize(
@@ -38,3 +44,42 @@ def test_an_event_that_upstream_never_sent_is_a_difference() -> None:
     altered = replace(recording, cases=[{**recording.cases[0], "events": []}])
     (difference,) = altered.differences()
     assert "ScheduleBindingSucceed" in str(difference)
+
+
+def test_a_file_that_is_not_in_the_folder_is_replayed_by_its_path(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json.loads(gzip.decompress(RECORDINGS[0].read_bytes()))
+    mine = {**document, "cases": document["cases"][:3]}
+    (tmp_path / "mine.json.gz").write_bytes(gzip.compress(json.dumps(mine).encode()))
+    assert command.main([str(tmp_path / "mine.json.gz")]) == 0
+    assert "3 cases, 3 equal, 0 different" in capsys.readouterr().out
+
+
+def test_a_binding_of_another_scheduler_keeps_its_observed_generation() -> None:
+    left = binding("web").observed_generation(0).build()
+    assert final_state(left, None)["observedGeneration"] == "current"
+    assert final_state(left, None, responsible=False)["observedGeneration"] == "none"
+
+
+@pytest.mark.parametrize("change", [{"schedulerName": "another"}, {"suspension": {"scheduling": True}}])
+def test_a_replay_ignores_a_binding_of_another_scheduler(change: dict[str, Any]) -> None:
+    recorded = Recording.load(RECORDINGS[0])
+    case = copy.deepcopy(recorded.cases[0])
+    manifest = case["binding"]
+    manifest["spec"] |= change
+    case["events"] = []
+    case["outcomes"] = [
+        {
+            "clusters": [
+                {"name": target["name"], "replicas": target.get("replicas", 0)}
+                for target in manifest["spec"].get("clusters", ())
+            ],
+            "appliedPlacement": None,
+            "conditions": manifest.get("status", {}).get("conditions", []),
+            "observedGeneration": "none",
+            "schedulerObservingAffinityName": None,
+            "lastScheduledTimeChanged": False,
+        }
+    ]
+    assert list(replace(recorded, cases=[case]).differences()) == []

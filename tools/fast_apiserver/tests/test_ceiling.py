@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from karmada_scheduler.client.lists import LIST_PAGE
 from tools.fast_apiserver import server as fast_apiserver
 from tools.fast_apiserver import storms
 from tools.fast_apiserver.ceiling import measure
@@ -19,6 +20,25 @@ def test_a_backlog_is_placed_with_as_many_writes_as_on_a_real_control_plane(
     with fast_apiserver.running() as server:
         found = measure(server, scheduler, 20, "dynamic", 100, 1, window=120.0)
     assert (found.placed, found.writes, found.events) == (100, writes, 2)
+
+
+def test_a_start_lists_each_kind_once_and_writes_only_what_is_new() -> None:
+    settled = LIST_PAGE + 50
+    with fast_apiserver.running() as server:
+        found = measure(server, OURS, 20, "dynamic", 3, 1, window=120.0, settled=settled)
+        requests = server.times()["requests"]
+    assert (found.placed, found.writes) == (3, 2)
+    kinds = (
+        "clusters",
+        "propagationpolicies",
+        "clusterpropagationpolicies",
+        "resourcebindings",
+        "clusterresourcebindings",
+    )
+    assert {kind: requests[f"WATCH {kind}"] for kind in kinds} == dict.fromkeys(kinds, 1)
+    # One list of a single object asks for the newest resourceVersion, and the bindings have two pages.
+    lists = {**dict.fromkeys(kinds, 2), "resourcebindings": 3}
+    assert {kind: requests[f"LIST {kind}"] for kind in kinds} == lists
 
 
 @pytest.mark.parametrize(("name", "writes"), [("lost", 200), ("deleted", 200), ("relabelled", 0)])

@@ -6,9 +6,7 @@ from random import Random
 
 import pytest
 
-from tools.soak import page, report
 from tools.soak.judge import RSS_LIMIT, USED, judge
-from tools.soak.plot import svg
 from tools.soak.report import document
 from tools.soak.run import Faults, Plan
 from tools.soak.samples import Sample
@@ -174,19 +172,10 @@ def test_too_few_samples_are_refused() -> None:
         judge(recorded(8))
 
 
-def test_a_written_run_can_be_judged_again() -> None:
+def test_a_figure_that_never_changed_is_one_number_of_the_file() -> None:
     samples = recorded(entries=lambda number: 2000.0 + number)
-    for number, each in enumerate(samples):
-        each.bounded["interned"] = 100 * number, 65536
-        each.figures.update({"descriptors": 40.0, "threads": 0.0, "series": 600.0, USED: 80 * 2.0**20})
-        each.other.update({"attempts": 1.0, "cpu_seconds": 1.0})
-    judgement = judge(samples)
-    found = json.loads(json.dumps(document(Plan(), samples, judgement, Faults(), unsettled=0)))
-    again = judge(report.recorded(found))
-    assert again.problems == judgement.problems
-    assert again.filling == judgement.filling
-    assert "<polyline" in svg(found)
-    written = page.updated(f"# Page\n{page.BEGIN}\nold\n{page.END}\nrest\n", found)
-    assert "| 1,000,000 | 1 | 97.7 | 80.0 | 0 | 40 |" in written
-    assert "old" not in written
-    assert written.endswith(f"{page.END}\nrest\n")
+    found = document(Plan(), samples, judge(samples), Faults(), unsettled=0)
+    series = json.loads(json.dumps(found))["samples"]["series"]
+    assert series["tasks"] == 50
+    assert series["entries"][:2] == [2000, 2001]
+    assert found["judgement"]["problems"]
