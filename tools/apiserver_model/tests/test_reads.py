@@ -12,15 +12,11 @@ from tools.apiserver_model.tests.client import (
     ALL_BINDINGS,
     BINDINGS,
     CLUSTERS,
-    METADATA,
-    METADATA_LIST,
     WEB,
     binding,
-    cluster,
     names,
     new_model,
     send,
-    stored,
 )
 
 
@@ -42,9 +38,6 @@ class TestLists:
         assert names(found) == ["z", "a", "b", "c"], "'-' comes before '/'"
         assert found["kind"] == "ResourceBindingList"
         assert found["metadata"] == {"resourceVersion": "104"}
-
-    def test_a_list_of_a_namespace_has_its_objects_only(self, model: ApiServerModel) -> None:
-        assert names(send(model, "GET", BINDINGS)[1]) == ["a", "b", "c"]
 
     def test_pages_are_consistent_at_the_revision_of_the_first(self, model: ApiServerModel) -> None:
         _, first = send(model, "GET", f"{BINDINGS}?limit=1")
@@ -86,12 +79,6 @@ class TestLists:
             assert [cause["reason"] for cause in found["details"]["causes"]] == ["ResourceVersionTooLarge"]
             assert response.headers["retry-after"] == "1"
 
-    def test_items_have_their_type_only_in_lists_of_custom_resources(self, model: ApiServerModel) -> None:
-        model.put(cluster("m1"))
-        assert send(model, "GET", BINDINGS)[1]["items"][0]["kind"] == "ResourceBinding"
-        assert list(send(model, "GET", CLUSTERS)[1]["items"][0]) == ["metadata", "spec"]
-        assert stored(model, f"{CLUSTERS}/m1")["kind"] == "Cluster"
-
     @pytest.mark.parametrize(
         "token", ["x", "", base64.b64encode(b"[1]").decode(), base64.b64encode(b"{}").decode()]
     )
@@ -101,22 +88,6 @@ class TestLists:
 
     def test_selectors_are_refused_not_ignored(self, model: ApiServerModel) -> None:
         assert send(model, "GET", f"{BINDINGS}?labelSelector=a%3Db")[0] == 501
-
-
-class TestMetadata:
-    def test_an_object_is_reduced_to_its_metadata(self, model: ApiServerModel) -> None:
-        _, found = send(model, "GET", f"{BINDINGS}/a", headers=METADATA)
-        assert found["kind"] == "PartialObjectMetadata"
-        assert found.keys() == {"apiVersion", "kind", "metadata"}
-
-    def test_a_list_is_reduced_to_metadata(self, model: ApiServerModel) -> None:
-        _, found = send(model, "GET", BINDINGS, headers=METADATA_LIST)
-        assert found["kind"] == "PartialObjectMetadataList"
-        assert names(found) == ["a", "b", "c"]
-        assert found["items"][0].keys() == {"apiVersion", "kind", "metadata"}
-
-    def test_a_list_as_one_object_is_not_acceptable(self, model: ApiServerModel) -> None:
-        assert send(model, "GET", BINDINGS, headers=METADATA)[0] == 406
 
 
 class TestOtherPaths:
