@@ -44,6 +44,7 @@ from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.testing import cluster, framework
 from tools.bench.plane_meters import percentile
 from tools.controlplane.processes import free_port
+from tools.manifests import AGGREGATED, DYNAMIC, spread
 from tools.why_not_check.check import Checker
 from tools.why_not_check.questions import CheckedQuestion
 
@@ -237,23 +238,15 @@ def _cluster(index: int, dice: random.Random) -> Manifest:
 def _placement(index: int) -> Manifest:
     """Return the placement of a policy: each excludes other clusters, and the ways to divide take turns."""
     placement: Manifest = {"clusterAffinity": {"exclude": [f"c{index:05}"]}}
-    weighted = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}
-    dynamic = {**weighted, "weightPreference": {"dynamicWeight": "AvailableReplicas"}}
     match index % 4:
         case 0 | 1:
-            placement["replicaScheduling"] = dynamic
-            placement["spreadConstraints"] = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 5}]
+            placement["replicaScheduling"] = DYNAMIC
+            placement["spreadConstraints"] = [spread("cluster", 1, 5)]
         case 2:
-            placement["replicaScheduling"] = dynamic
-            placement["spreadConstraints"] = [
-                {"spreadByField": "region", "minGroups": 2, "maxGroups": 2},
-                {"spreadByField": "cluster", "minGroups": 2, "maxGroups": 4},
-            ]
+            placement["replicaScheduling"] = DYNAMIC
+            placement["spreadConstraints"] = [spread("region", 2, 2), spread("cluster", 2, 4)]
         case _:
-            placement["replicaScheduling"] = {
-                "replicaSchedulingType": "Divided",
-                "replicaDivisionPreference": "Aggregated",
-            }
+            placement["replicaScheduling"] = AGGREGATED
     return placement
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tools.controlplane.simulated import SimulatedMember
+from tools.manifests import AGGREGATED, DUPLICATED, DYNAMIC, spread
 
 Manifest = dict[str, Any]
 
@@ -27,28 +28,17 @@ WRITES_PER_SECOND: Final = 0.1
 
 DECISIONS_PER_SECOND: Final = 100
 
-_WEIGHTED: Final = {
-    "replicaSchedulingType": "Divided",
-    "replicaDivisionPreference": "Weighted",
-    "weightPreference": {"dynamicWeight": "AvailableReplicas"},
-}
 PLACEMENTS: Final[dict[str, Manifest]] = {
-    "dynamic weight": {"clusterAffinity": {}, "replicaScheduling": _WEIGHTED},
+    "dynamic weight": {"clusterAffinity": {}, "replicaScheduling": DYNAMIC},
     "duplicated": {
         "clusterAffinity": {},
-        "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
-        "spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 5}],
+        "replicaScheduling": DUPLICATED,
+        "spreadConstraints": [spread("cluster", 1, 5)],
     },
     "by region": {
         "clusterAffinity": {},
-        "replicaScheduling": {
-            "replicaSchedulingType": "Divided",
-            "replicaDivisionPreference": "Aggregated",
-        },
-        "spreadConstraints": [
-            {"spreadByField": "region", "minGroups": 1, "maxGroups": 2},
-            {"spreadByField": "cluster", "minGroups": 2, "maxGroups": 4},
-        ],
+        "replicaScheduling": AGGREGATED,
+        "spreadConstraints": [spread("region", 1, 2), spread("cluster", 2, 4)],
     },
 }
 _CPU: Final = ("100m", "200m", "250m", "500m", "1", "1500m", "2", "4")

@@ -9,6 +9,7 @@ from typing import Any
 from tests import manifests
 from tools.controlplane.api import Object
 from tools.controlplane.simulated import SimulatedMember
+from tools.manifests import DUPLICATED, DYNAMIC, spread
 
 BARE, DEFAULT, LIFTED, OURS = "bare client", "karmada-scheduler", "karmada-scheduler, lifted", "ours"
 SCHEDULERS = (BARE, DEFAULT, LIFTED, OURS)
@@ -21,29 +22,20 @@ REPLICAS = 5
 REQUESTS = 20
 """Number of different resource requests; binding ``n`` has request ``n % REQUESTS``."""
 
-_DYNAMIC = {
-    "replicaSchedulingType": "Divided",
-    "replicaDivisionPreference": "Weighted",
-    "weightPreference": {"dynamicWeight": "AvailableReplicas"},
-}
 _AFFINITY = {"labelSelector": {"matchLabels": {"kind": "sim"}}}
 
 
-def _spread(field: str, least: int, most: int) -> Object:
-    return {"spreadByField": field, "minGroups": least, "maxGroups": most}
-
-
 PLACEMENTS: Mapping[str, Object] = {
-    "dynamic": {"clusterAffinity": _AFFINITY, "replicaScheduling": _DYNAMIC},
+    "dynamic": {"clusterAffinity": _AFFINITY, "replicaScheduling": DYNAMIC},
     "duplicated": {
         "clusterAffinity": _AFFINITY,
-        "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
-        "spreadConstraints": [_spread("cluster", 2, 4)],
+        "replicaScheduling": DUPLICATED,
+        "spreadConstraints": [spread("cluster", 2, 4)],
     },
     "region": {
         "clusterAffinity": _AFFINITY,
-        "replicaScheduling": _DYNAMIC,
-        "spreadConstraints": [_spread("region", 2, 2), _spread("cluster", 2, 4)],
+        "replicaScheduling": DYNAMIC,
+        "spreadConstraints": [spread("region", 2, 2), spread("cluster", 2, 4)],
     },
 }
 _TARGETS = {"dynamic": REPLICAS, "duplicated": 4, "region": 4}

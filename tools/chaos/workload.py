@@ -6,7 +6,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from random import Random
 from typing import Any, Final
 
 import requests
@@ -15,6 +14,9 @@ from tools.chaos.plane import OTHER, SCHEDULER
 from tools.chaos.recorder import Journal
 from tools.controlplane import ApiError, Client, Object, SimulatedMember
 from tools.controlplane.karmada import CLUSTERS
+from tools.manifests import deployment, namespace, policy
+from tools.oracle.generator.rng import Random
+from tools.placements import LABELS, TAINTS, placement
 
 NAMESPACE: Final = "chaos"
 _OURS: Final = 0.8
@@ -22,47 +24,7 @@ _OURS: Final = 0.8
 
 _TRIES: Final = 5
 _STEPS_PER_SECOND: Final = 1.6
-_TAINT: Final = {"key": "chaos", "value": "true"}
-
-
-def placement(random: Random, clusters: list[str]) -> Object:
-    """Draw a placement on clusters of these names."""
-    made: Object = {"replicaScheduling": _strategy(random, clusters)}
-    luck = random.random()
-    if luck < 0.4:
-        made["clusterAffinity"] = {"clusterNames": random.sample(clusters, random.randint(2, 5))}
-    elif luck < 0.6:
-        made["clusterAffinity"] = {
-            "labelSelector": {"matchLabels": {"tier": random.choice(("gold", "silver"))}}
-        }
-    elif luck < 0.75:
-        made["clusterAffinities"] = [
-            {"affinityName": f"t{number}", "clusterNames": random.sample(clusters, random.randint(1, 3))}
-            for number in range(2)
-        ]
-    if random.random() < 0.3:
-        made["spreadConstraints"] = [
-            {"spreadByField": "cluster", "minGroups": 1, "maxGroups": random.randint(1, 3)}
-        ]
-    if random.random() < 0.3:
-        made["clusterTolerations"] = [{"key": _TAINT["key"], "operator": "Exists"}]
-    return made
-
-
-def _strategy(random: Random, clusters: list[str]) -> Object:
-    luck = random.random()
-    if luck < 0.25:
-        return {"replicaSchedulingType": "Duplicated"}
-    if luck < 0.5:
-        return {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
-    weighted: Object = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}
-    if luck < 0.75:
-        return {**weighted, "weightPreference": {"dynamicWeight": "AvailableReplicas"}}
-    weights = [
-        {"targetCluster": {"clusterNames": [name]}, "weight": random.randint(1, 3)}
-        for name in random.sample(clusters, 4)
-    ]
-    return {**weighted, "weightPreference": {"staticWeightList": weights}}
+_TAINT: Final = {"key": TAINTS[0][0], "value": TAINTS[0][1]}
 
 
 class Workload:
@@ -93,10 +55,10 @@ class Workload:
 
     def create(self) -> None:
         """Create all templates and policies, and label the clusters."""
-        self._client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        self._client.apply(namespace(NAMESPACE))
         for number, name in enumerate(self._clusters):
-            tier = ("gold", "silver")[number % 2]
-            self._client.patch(f"{CLUSTERS}/{name}", {"metadata": {"labels": {"tier": tier}}})
+            labels = {key: values[number % len(values)] for key, values in LABELS.items()}
+            self._client.patch(f"{CLUSTERS}/{name}", {"metadata": {"labels": labels}})
         drawn = [
             (name, placement(self._random, self._clusters), self._random.randint(1, 9))
             for name in self._names
@@ -118,16 +80,7 @@ class Workload:
         self._client.apply(_deployment(name, replicas))
 
     def _policy(self, name: str, drawn: Object) -> Object:
-        return {
-            "apiVersion": "policy.karmada.io/v1alpha1",
-            "kind": "PropagationPolicy",
-            "metadata": {"name": name, "namespace": NAMESPACE},
-            "spec": {
-                "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": name}],
-                "schedulerName": SCHEDULER if name in self._ours else OTHER,
-                "placement": drawn,
-            },
-        }
+        return policy(NAMESPACE, name, drawn, scheduler=SCHEDULER if name in self._ours else OTHER)
 
     def _run(self) -> None:
         steps = {
@@ -190,7 +143,7 @@ class Workload:
         return [(f"{name}: {taints}", lambda: self._client.patch(f"{CLUSTERS}/{name}", body))]
 
     def _change_label(self) -> list[tuple[str, Callable[[], Any]]]:
-        name, tier = self._random.choice(self._clusters), self._random.choice(("gold", "silver"))
+        name, tier = self._random.choice(self._clusters), self._random.choice(LABELS["tier"])
         body = {"metadata": {"labels": {"tier": tier}}}
         return [(f"{name}: {tier}", lambda: self._client.patch(f"{CLUSTERS}/{name}", body))]
 
@@ -200,18 +153,4 @@ def _path(name: str) -> str:
 
 
 def _deployment(name: str, replicas: int) -> Object:
-    container = {
-        "name": "web",
-        "image": "nginx:1.29",
-        "resources": {"requests": {"cpu": "50m", "memory": "16Mi"}},
-    }
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"app": name}},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}},
-        },
-    }
+    return deployment(NAMESPACE, name, replicas, cpu="50m", memory="16Mi")

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tools.manifests import AGGREGATED, DUPLICATED, DYNAMIC, deployment, policy, spread
+
 from .api import Object
 
 NAMESPACE = "demo"
@@ -28,27 +30,9 @@ class Case:
 
     def manifests(self) -> list[Object]:
         """Return the policy and the Deployment, in the order to apply them."""
-        metadata = {"name": self.name, "namespace": NAMESPACE}
-        selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": self.name}
-        policy: Object = {"resourceSelectors": [selector], "placement": dict(self.placement)}
-        if self.policy_scheduler is not None:
-            policy["schedulerName"] = self.policy_scheduler
-        labels = {"app": self.name}
-        requests = {"cpu": "500m", "memory": "256Mi"}
-        container = {"name": "web", "image": "nginx:1.29", "resources": {"requests": requests}}
-        deployment = {
-            "replicas": self.replicas,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-        }
         return [
-            {
-                "apiVersion": "policy.karmada.io/v1alpha1",
-                "kind": "PropagationPolicy",
-                "metadata": metadata,
-                "spec": policy,
-            },
-            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": deployment},
+            policy(NAMESPACE, self.name, self.placement, scheduler=self.policy_scheduler),
+            deployment(NAMESPACE, self.name, self.replicas, memory="256Mi"),
         ]
 
 
@@ -71,10 +55,10 @@ CASES = (
         placement={
             "clusterAffinity": {"labelSelector": {"matchLabels": {"kind": "sim"}}},
             "spreadConstraints": [
-                {"spreadByField": "region", "minGroups": 2, "maxGroups": 2},
-                {"spreadByField": "cluster", "minGroups": 2, "maxGroups": 4},
+                spread("region", 2, 2),
+                spread("cluster", 2, 4),
             ],
-            "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
+            "replicaScheduling": DUPLICATED,
         },
         belongs_to=DEFAULT,
         user=KARMADA_SCHEDULER_USER,
@@ -87,10 +71,7 @@ CASES = (
         policy_scheduler=DEFAULT,
         placement={
             "clusterAffinity": {"labelSelector": {"matchLabels": {"kind": "sim"}}},
-            "replicaScheduling": {
-                "replicaSchedulingType": "Divided",
-                "replicaDivisionPreference": "Aggregated",
-            },
+            "replicaScheduling": AGGREGATED,
         },
         belongs_to=DEFAULT,
         user=KARMADA_SCHEDULER_USER,
@@ -103,11 +84,7 @@ CASES = (
         policy_scheduler=MINE,
         placement={
             "clusterAffinity": {"labelSelector": {"matchLabels": {"kind": "real"}}},
-            "replicaScheduling": {
-                "replicaSchedulingType": "Divided",
-                "replicaDivisionPreference": "Weighted",
-                "weightPreference": {"dynamicWeight": "AvailableReplicas"},
-            },
+            "replicaScheduling": DYNAMIC,
         },
         belongs_to=MINE,
         user=MINE,

@@ -12,9 +12,10 @@ import datetime as dt
 import time
 from collections.abc import Callable
 
+from tools import placements
 from tools.controlplane import Object
 
-from . import fleet, placements
+from . import fleet
 from .fleet import APPLIED, HOLD, POLICY_LABEL, Key
 from .model import Model, Step, evictions_are_done, is_deleting, is_grouped, is_suspended
 

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from tools.controlplane import Object, SimulatedMember
 from tools.controlplane.karmada import CLUSTERS as CLUSTER_PATH
+from tools.placements import LABELS, PROVIDERS, REGIONS, TAINTS
 
 from . import fleet, group_steps
 from .fleet import HOLD
 from .model import Cluster, Model, Step, evictions_are_done, is_off
-from .placements import LABELS, PROVIDERS, REGIONS, TAINTS
 from .plane import Bindings, Plane
 
 NOT_READY = "cluster.karmada.io/not-ready"

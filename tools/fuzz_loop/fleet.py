@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from tools.controlplane import Object, SimulatedMember
 from tools.oracle.generator.rng import Random
-
-from .placements import LABELS, PROVIDERS, REGIONS, placement
+from tools.placements import LABELS, PROVIDERS, REGIONS, placement
 
 NAMESPACE = "fuzz"
 SCHEDULER = "default-scheduler"
@@ -190,37 +189,3 @@ def _manifest(key: Key, spec: Object, finalizers: list[str] | None = None) -> Ob
         metadata["finalizers"] = finalizers
     kind = "ResourceBinding" if key.kind == "rb" else "ClusterResourceBinding"
     return {"apiVersion": "work.karmada.io/v1alpha2", "kind": kind, "metadata": metadata, "spec": spec}
-
-
-def deployment(name: str, replicas: int) -> Object:
-    """Return a Deployment for a policy to propagate."""
-    labels = {"app": name}
-    requests = {"cpu": "500m", "memory": "64Mi"}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {
-                    "containers": [
-                        {"name": "web", "image": "nginx:1.29", "resources": {"requests": requests}}
-                    ]
-                },
-            },
-        },
-    }
-
-
-def policy(workload: str, placed: Object) -> Object:
-    """Return the policy of a Deployment."""
-    selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": workload}
-    return {
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "PropagationPolicy",
-        "metadata": {"name": workload, "namespace": NAMESPACE},
-        "spec": {"resourceSelectors": [selector], "placement": placed},
-    }

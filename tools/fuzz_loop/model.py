@@ -9,10 +9,10 @@ from typing import Any
 
 from tools.controlplane import Object, SimulatedMember
 from tools.oracle.generator.rng import Random
+from tools.placements import tolerates
 
 from . import fleet
 from .fleet import Key
-from .placements import tolerates
 from .plane import Bindings, Plane
 from .state import State, state_of
 

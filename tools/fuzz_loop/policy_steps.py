@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from tools import placements
 from tools.controlplane import Object
+from tools.manifests import deployment, policy
 from tools.oracle.generator.rng import Random
 
-from . import fleet, placements
+from . import fleet
 from .binding_steps import next_second, poked, replaced
 from .fleet import NAMESPACE, Key, binding_of
 from .model import Model, Step, evictions_are_done, is_suspended
@@ -102,7 +104,7 @@ def unclaim(model: Model) -> Step | None:
     key = binding_of(name)
     if name not in model.claimed:
         model.claimed.add(name)
-        manifest, policies = fleet.policy(name, _placement(model.choices)), Policies(name)
+        manifest, policies = policy(fleet.NAMESPACE, name, _placement(model.choices)), Policies(name)
         expected = name in model.deployed
         return Step(
             "policy created", name, manifest,
@@ -141,7 +143,7 @@ def deploy(model: Model) -> Step | None:
             patient=True,
         )  # fmt: skip
     model.deployed.add(name)
-    manifest = fleet.deployment(name, model.choices.between(1, 12))
+    manifest = deployment(fleet.NAMESPACE, name, model.choices.between(1, 12))
     odd = model.choices.chance(0.5)
     return Step(
         "Deployment created", name, manifest, lambda plane: create(plane, manifest, odd=odd), patient=True

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from tools.controlplane import Object
 from tools.controlplane.workspace import workspace
+from tools.manifests import deployment, policy
 from tools.oracle.generator.rng import Random
 
 from . import binding_steps, cluster_steps, fleet, group_steps, policy_steps
@@ -109,8 +110,8 @@ class FuzzRun:
         """Create the clusters, the bindings and the workloads, the same on both planes."""
         choices = self._model.choices
         bindings = [fleet.binding(choices, key, grouped=self._model.groups) for key in fleet.MADE]
-        workloads = [fleet.deployment(name, choices.between(1, 9)) for name in fleet.WORKLOADS]
-        policies = [fleet.policy(name, {}) for name in fleet.WORKLOADS]
+        workloads = [deployment(fleet.NAMESPACE, name, choices.between(1, 9)) for name in fleet.WORKLOADS]
+        policies = [policy(fleet.NAMESPACE, name, {}) for name in fleet.WORKLOADS]
 
         def one(plane: Plane) -> None:
             plane.karmada.add(fleet.barrier_member())

@@ -24,6 +24,7 @@ from karmada_scheduler.core.algorithms.webster import prefers_descending_names
 from tools.check_frame import on_control_plane, parser
 from tools.controlplane import ControlPlane
 from tools.controlplane.ours import start_scheduler
+from tools.manifests import namespace
 from tools.plan_check.compare import Outcome, happened, has_failed, predicted
 from tools.plan_check.objects import (
     NAMESPACE,
@@ -71,8 +72,7 @@ class Check:
 
     def prepare(self) -> None:
         """Create policies and workloads, and wait until they are placed."""
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-        self._plane.client.create(namespace)
+        self._plane.client.create(namespace(NAMESPACE))
         for each in policies():
             self._plane.client.apply(each)
         with ThreadPoolExecutor(max_workers=8) as pool:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tools import manifests
 from tools.controlplane import ControlPlane
 from tools.controlplane.karmada import CLUSTERS
 from tools.controlplane.simulated import SimulatedMember
+from tools.manifests import AGGREGATED, DYNAMIC, spread, static
 
 Manifest = dict[str, Any]
 
@@ -17,7 +19,6 @@ SCHEDULER: Final = "my-scheduler"
 _REGIONS: Final = 6
 _CLUSTERS: Final = 24
 _GROUPS: Final = 20
-_DIVIDED: Final = {"replicaSchedulingType": "Divided"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +59,13 @@ def members() -> list[SimulatedMember]:
 
 def policy(number: int, *, is_edited: bool = False) -> Manifest:
     """Return the policy of a group of Deployments; groups have different placements."""
-    placement = _placement(number, is_edited=is_edited)
-    return {
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "PropagationPolicy",
-        "metadata": {"namespace": NAMESPACE, "name": f"group-{number}"},
-        "spec": {
-            "resourceSelectors": [
-                {
-                    "apiVersion": "apps/v1",
-                    "kind": "Deployment",
-                    "labelSelector": {"matchLabels": {"group": str(number)}},
-                }
-            ],
-            "schedulerName": SCHEDULER,
-            "placement": placement,
-        },
-    }
+    return manifests.policy(
+        NAMESPACE,
+        f"group-{number}",
+        _placement(number, is_edited=is_edited),
+        scheduler=SCHEDULER,
+        selector={"labelSelector": {"matchLabels": {"group": str(number)}}},
+    )
 
 
 def fallback() -> Manifest:
@@ -87,30 +78,20 @@ def fallback() -> Manifest:
     ]
     found["spec"]["placement"] = {
         "clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "gold"}}},
-        "replicaScheduling": {**_DIVIDED, "replicaDivisionPreference": "Aggregated"},
+        "replicaScheduling": AGGREGATED,
     }
     return found
 
 
 def deployment(number: int) -> Manifest:
     """Return a Deployment of 1 to 13 replicas."""
-    labels = {"app": f"web-{number}"}
-    requests = {"cpu": f"{(number % 4 + 1) * 100}m", "memory": "64Mi"}
-    container = {"name": "web", "image": "nginx:1.29", "resources": {"requests": requests}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {
-            "namespace": NAMESPACE,
-            "name": f"web-{number}",
-            "labels": {**labels, "group": str(number % _GROUPS)},
-        },
-        "spec": {
-            "replicas": number % 13 + 1,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-        },
-    }
+    return manifests.deployment(
+        NAMESPACE,
+        f"web-{number}",
+        number % 13 + 1,
+        cpu=f"{(number % 4 + 1) * 100}m",
+        labels={"group": str(number % _GROUPS)},
+    )
 
 
 def policies() -> list[Manifest]:
@@ -181,34 +162,19 @@ def _placement(number: int, *, is_edited: bool) -> Manifest:
     }
     tier = {"labelSelector": {"matchLabels": {"tier": "gold"}}}
     most = 4 if is_edited else 2
-    spread = [
-        {"spreadByField": "region", "minGroups": 1, "maxGroups": 2},
-        {"spreadByField": "cluster", "minGroups": 1, "maxGroups": most},
-    ]
-    weights = [
-        {"targetCluster": {"clusterNames": [f"m{each:02}"]}, "weight": each + 1 + is_edited}
-        for each in range(number % 5, number % 5 + 4)
-    ]
+    constraints = [spread("region", 1, 2), spread("cluster", 1, most)]
+    weights = {(f"m{each:02}",): each + 1 + is_edited for each in range(number % 5, number % 5 + 4)}
     match number % 5:
         case 0:
             return {"clusterAffinity": tier if is_edited else in_regions}
         case 1:
-            aggregated = {**_DIVIDED, "replicaDivisionPreference": "Aggregated"}
-            return {"clusterAffinity": in_regions, "replicaScheduling": aggregated}
+            return {"clusterAffinity": in_regions, "replicaScheduling": AGGREGATED}
         case 2:
-            return {"clusterAffinity": tier, "spreadConstraints": spread, "replicaScheduling": _weighted()}
+            return {"clusterAffinity": tier, "spreadConstraints": constraints, "replicaScheduling": DYNAMIC}
         case 3:
-            return {"replicaScheduling": {**_weighted(), "weightPreference": {"staticWeightList": weights}}}
+            return {"replicaScheduling": static(weights)}
         case _:
-            return {"clusterAffinity": in_regions, "replicaScheduling": _weighted()}
-
-
-def _weighted() -> Manifest:
-    return {
-        **_DIVIDED,
-        "replicaDivisionPreference": "Weighted",
-        "weightPreference": {"dynamicWeight": "AvailableReplicas"},
-    }
+            return {"clusterAffinity": in_regions, "replicaScheduling": DYNAMIC}
 
 
 def _apply(plane: ControlPlane, manifests: Sequence[Manifest]) -> None:

@@ -10,6 +10,7 @@ import orjson
 
 from tests.fake_apiserver.objects import DUPLICATED, DYNAMIC, cluster
 from tools.apiserver_model import ApiServerModel, Backup
+from tools.manifests import AGGREGATED, static
 from tools.simulation.bindings import kind_and_key, new_binding
 from tools.simulation.network import Network
 from tools.simulation.process import SchedulerProcess
@@ -17,17 +18,7 @@ from tools.simulation.simulation import Simulation
 
 Object = dict[str, Any]
 
-STATIC: Final[Object] = {
-    "replicaSchedulingType": "Divided",
-    "replicaDivisionPreference": "Weighted",
-    "weightPreference": {
-        "staticWeightList": [
-            {"targetCluster": {"clusterNames": ["m0"]}, "weight": 2},
-            {"targetCluster": {"clusterNames": ["m1", "m2"]}, "weight": 1},
-        ]
-    },
-}
-AGGREGATED: Final[Object] = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
+STATIC: Final[Object] = static({("m0",): 2, ("m1", "m2"): 1})
 STRATEGIES: Final = {"duplicated": DUPLICATED, "dynamic": DYNAMIC, "static": STATIC, "aggregated": AGGREGATED}
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from random import Random
 from typing import Any, Final
 
 from tests.fake_apiserver.objects import POLICY_ID, binding, cluster, policy
-from tools.soak.placements import REGIONS, TIERS, impossible, placement
+from tools.oracle.generator.rng import Random
+from tools.placements import LABELS, PROVIDERS, REGIONS, placement
 from tools.soak.server import SoakServer
 
 Object = dict[str, Any]
@@ -117,16 +117,19 @@ class Workload:
         number, dice = self._number(), self._dice
         name = f"member-{number}"
         self._clusters.append(name)
-        self._server.put(
-            cluster(
-                name,
-                labels={"tier": TIERS[number % len(TIERS)], "member": f"label-{number}"},
-                region=REGIONS[number % len(REGIONS)],
-                cpu=str(dice.randint(800, 4000)),
-                memory=f"{dice.randint(2000, 9000)}Gi",
-                pods="20000",
-            )
+        found = cluster(
+            name,
+            labels={
+                "member": f"label-{number}",
+                **{key: dice.choice(values) for key, values in LABELS.items()},
+            },
+            region=REGIONS[number % len(REGIONS)],
+            cpu=str(dice.randint(800, 4000)),
+            memory=f"{dice.randint(2000, 9000)}Gi",
+            pods="20000",
         )
+        found["spec"]["provider"] = dice.choice(PROVIDERS)
+        self._server.put(found)
 
     def _report_cluster(self) -> None:
         dice = self._dice
@@ -145,10 +148,16 @@ class Workload:
         self._server.delete("Cluster", gone)
         self._join()
 
+    def _placement(self, number: int) -> Object:
+        """Return a placement whose content no other one has: a toleration of a value of its own."""
+        found = placement(self._dice, self._dice.sample(self._clusters, 10))
+        own = {"key": "soak", "operator": "Equal", "value": f"v{number}"}
+        return {**found, "clusterTolerations": [*found.get("clusterTolerations", ()), own]}
+
     def _make_policy(self, bindings: int, scheduler: str, *, is_cluster_scoped: bool) -> Owner:
         number = self._number()
         namespace = "" if is_cluster_scoped else f"team-{number}"
-        place = placement(self._dice, number, self._clusters)
+        place = self._placement(number)
         made = Owner(f"policy-{number}", namespace, place, scheduler)
         self._put_policy(made)
         for _ in range(bindings):
@@ -176,9 +185,9 @@ class Workload:
         owner.bindings.append(name)
         place = owner.placement
         if number % _IMPOSSIBLE == 0:
-            place = impossible(number)
+            place = {"clusterAffinity": {"labelSelector": {"matchLabels": {"nobody": f"n{number}"}}}}
         elif number % 4 == 0 or owner.scheduler != _SCHEDULER:
-            place = placement(dice, number, self._clusters)
+            place = self._placement(number)
         found = binding(
             name,
             namespace=owner.namespace or "none",
@@ -240,7 +249,7 @@ class Workload:
 
     def _change_placement(self) -> None:
         owner = self._dice.choice(self._policies)
-        owner.placement = placement(self._dice, self._number(), self._clusters)
+        owner.placement = self._placement(self._number())
         self._put_policy(owner)
         for name in owner.bindings:
             self._change_binding(owner, name, lambda found: found["spec"].update(placement=owner.placement))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tests.e2e.workload import WORK, condition, is_settled, placed
+from tools import manifests
 from tools.controlplane import Object, SimulatedMember, WaitTimeoutError
 from tools.controlplane.karmada import CLUSTERS
 from tools.state_check.plane import MINE, Plane
@@ -32,8 +33,7 @@ class Scene:
 
     def open(self, labels: Mapping[str, str]) -> None:
         """Create the namespace."""
-        metadata: Object = {"name": self.namespace, "labels": dict(labels)}
-        self.client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        self.client.apply(manifests.namespace(self.namespace, labels=dict(labels)))
 
     def cluster(self, *, agents: bool = True, **fields: Any) -> str:
         """Add a simulated cluster that no other situation uses, and return its name."""
@@ -87,31 +87,19 @@ class Scene:
         volumes: object = None,
     ) -> Object:
         """Create a Deployment."""
-        container: Object = {"name": "web", "image": image}
+        made = manifests.deployment(self.namespace, name, replicas, labels=labels)
+        made["metadata"]["annotations"] = dict(annotations or {})
+        pod = made["spec"]["template"]["spec"]
+        container = pod["containers"][0]
+        container["image"] = image
         wanted = {**({"cpu": cpu, "memory": "64Mi"} if cpu else {}), **(requests or {})}
-        if wanted:
-            limits = {key: value for key, value in wanted.items() if "/" in key}
-            container["resources"] = {"requests": wanted, **({"limits": limits} if limits else {})}
-        own = {"app": name}
-        spec: Object = {"containers": [container]}
-        if volumes:
-            spec["volumes"] = volumes
-        return self.client.create(
-            {
-                **DEPLOYMENT,
-                "metadata": {
-                    "name": name,
-                    "namespace": self.namespace,
-                    "labels": {**own, **(labels or {})},
-                    "annotations": dict(annotations or {}),
-                },
-                "spec": {
-                    "replicas": replicas,
-                    "selector": {"matchLabels": own},
-                    "template": {"metadata": {"labels": own}, "spec": spec},
-                },
-            }
+        limits = {key: value for key, value in wanted.items() if "/" in key}
+        container["resources"] = (
+            {"requests": wanted, **({"limits": limits} if limits else {})} if wanted else {}
         )
+        if volumes:
+            pod["volumes"] = volumes
+        return self.client.create(made)
 
     def policy(
         self,
@@ -123,20 +111,9 @@ class Scene:
         **spec: Any,
     ) -> Object:
         """Create or replace a PropagationPolicy, by default for the Deployment web."""
-        chosen = {**DEPLOYMENT, "name": "web"} if selector is None else dict(selector)
-        return self.client.apply(
-            {
-                "apiVersion": "policy.karmada.io/v1alpha1",
-                "kind": "PropagationPolicy",
-                "metadata": {"name": name, "namespace": self.namespace},
-                "spec": {
-                    "resourceSelectors": [chosen],
-                    "placement": dict(placement),
-                    **({} if scheduler is None else {"schedulerName": scheduler}),
-                    **spec,
-                },
-            }
-        )
+        chosen = {"name": "web"} if selector is None else selector
+        made = manifests.policy(self.namespace, name, placement, scheduler=scheduler, selector=chosen, **spec)
+        return self.client.apply(made)
 
     def web(self, placement: Mapping[str, Any], *, scheduler: str | None = MINE, **fields: Any) -> None:
         """Create the policy and the Deployment web."""

@@ -14,39 +14,29 @@ from tools.controlplane import ControlPlane, Object
 from tools.controlplane.ours import start_scheduler, start_web
 from tools.controlplane.processes import free_port
 from tools.controlplane.simulated import SimulatedMember
+from tools.manifests import AGGREGATED, CORDON, DUPLICATED, DYNAMIC, deployment, namespace, policy, spread
 
 SCHEDULER: Final = "my-scheduler"
 REGIONS: Final = ("ap-east", "ap-south", "eu-north", "eu-west", "us-east", "us-west")
 CORDONED: Final = "us-west-5"
-CORDON: Final = {"key": "cluster.karmada.io/unschedulable", "effect": "NoSchedule"}
-DYNAMIC: Final = {
-    "replicaSchedulingType": "Divided",
-    "replicaDivisionPreference": "Weighted",
-    "weightPreference": {"dynamicWeight": "AvailableReplicas"},
-}
-AGGREGATED: Final = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
 PROD: Final = {"labelSelector": {"matchLabels": {"tier": "prod"}}}
-
-
-def _spread(field: str, least: int, most: int) -> Mapping[str, Any]:
-    return {"spreadByField": field, "minGroups": least, "maxGroups": most}
 
 
 PLACEMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "shop": {
         "clusterAffinity": PROD,
-        "spreadConstraints": [_spread("region", 2, 2), _spread("cluster", 2, 4)],
+        "spreadConstraints": [spread("region", 2, 2), spread("cluster", 2, 4)],
         "replicaScheduling": DYNAMIC,
     },
     "search": {
         "clusterAffinity": PROD,
-        "spreadConstraints": [_spread("cluster", 1, 5)],
+        "spreadConstraints": [spread("cluster", 1, 5)],
         "replicaScheduling": DYNAMIC,
     },
     "batch": {"clusterAffinity": PROD, "replicaScheduling": AGGREGATED},
     "edge": {
         "clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "edge"}}},
-        "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
+        "replicaScheduling": DUPLICATED,
     },
     "pay": {
         "clusterAffinity": {"clusterNames": ["us-east-9", "us-west-5", "eu-west-7"]},
@@ -58,7 +48,7 @@ PLACEMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
                 "matchExpressions": [{"key": "region", "operator": "In", "values": ["ap-east"]}]
             }
         },
-        "spreadConstraints": [_spread("region", 2, 2), _spread("cluster", 2, 2)],
+        "spreadConstraints": [spread("region", 2, 2), spread("cluster", 2, 2)],
         "replicaScheduling": DYNAMIC,
     },
 }
@@ -98,51 +88,22 @@ def members(count: int = 30) -> list[SimulatedMember]:
 def workloads(count: int) -> Iterator[tuple[str, str, int, str]]:
     """Yield namespace, name, replicas and cpu of each workload."""
     chance = random.Random(7)
-    for namespace, share in _SHARES.items():
+    for space, share in _SHARES.items():
         for number in range(max(1, round(count * share))):
-            name = f"{namespace}-{('api', 'web', 'worker', 'cache')[number % 4]}-{number:03}"
-            yield namespace, name, chance.randrange(2, 30), chance.choice(("100m", "250m", "500m"))
+            name = f"{space}-{('api', 'web', 'worker', 'cache')[number % 4]}-{number:03}"
+            yield space, name, chance.randrange(2, 30), chance.choice(("100m", "250m", "500m"))
 
 
 def manifests(count: int) -> Iterator[tuple[Object, ...]]:
     """Yield the objects, in groups that have to exist before the next."""
-    yield tuple({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in PLACEMENTS)
+    yield tuple(map(namespace, PLACEMENTS))
     yield tuple(
-        {
-            "apiVersion": "policy.karmada.io/v1alpha1",
-            "kind": "PropagationPolicy",
-            "metadata": {"name": name, "namespace": name},
-            "spec": {
-                "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}],
-                "schedulerName": SCHEDULER,
-                "placement": dict(placement),
-            },
-        }
+        policy(name, name, placement, scheduler=SCHEDULER, selector={})
         for name, placement in PLACEMENTS.items()
     )
     yield tuple(
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": name, "namespace": namespace, "labels": {"app": name}},
-            "spec": {
-                "replicas": replicas,
-                "selector": {"matchLabels": {"app": name}},
-                "template": {
-                    "metadata": {"labels": {"app": name}},
-                    "spec": {
-                        "containers": [
-                            {
-                                "name": "main",
-                                "image": "nginx:1.29",
-                                "resources": {"requests": {"cpu": cpu, "memory": "128Mi"}},
-                            }
-                        ]
-                    },
-                },
-            },
-        }
-        for namespace, name, replicas, cpu in workloads(count)
+        deployment(space, name, replicas, cpu=cpu, memory="128Mi")
+        for space, name, replicas, cpu in workloads(count)
     )
 
 

@@ -11,10 +11,10 @@ from tools.fuzz_loop import compare
 from tools.fuzz_loop.compare import Comparison
 from tools.fuzz_loop.fleet import APPLIED, POLICY_LABEL, Key
 from tools.fuzz_loop.model import Model
-from tools.fuzz_loop.placements import tolerates
 from tools.fuzz_loop.policy_steps import is_odd
 from tools.fuzz_loop.state import State, state_of, without_plugins
 from tools.oracle.generator.rng import Random
+from tools.placements import tolerates
 
 KEY = Key("rb", "b1")
 BEGAN = dt.datetime(2026, 1, 2, 3, 4, 10, tzinfo=dt.UTC)

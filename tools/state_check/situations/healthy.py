@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from tests.e2e.workload import AGGREGATED, DUPLICATED, DYNAMIC, labelled, named
 from tools.controlplane import Object
+from tools.manifests import static
 from tools.state_check.model import Also, Expected, Situation
 from tools.state_check.scene import Scene
 from tools.state_check.situations.spread import spread
 
-STATIC: Object = {
-    "replicaSchedulingType": "Divided",
-    "replicaDivisionPreference": "Weighted",
-    "weightPreference": {
-        "staticWeightList": [
-            {"targetCluster": {"clusterNames": [name]}, "weight": weight}
-            for name, weight in (("sim-a1", 2), ("sim-b1", 1))
-        ]
-    },
-}
+STATIC: Object = static({("sim-a1",): 2, ("sim-b1",): 1})
 
 
 def _placed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.e2e.workload import DUPLICATED, DYNAMIC, named
+from tools import manifests
 from tools.controlplane import Object
 from tools.controlplane.karmada import CLUSTERS
 from tools.state_check.model import Situation
@@ -90,7 +91,7 @@ def _refused_by_admission(scene: Scene) -> None:
 
 def _denies(scene: Scene) -> bool:
     member = scene.karmada.members["real2"].client
-    member.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": scene.namespace}})
+    member.apply(manifests.namespace(scene.namespace))
     answer = member.send(
         "POST",
         f"/apis/apps/v1/namespaces/{scene.namespace}/deployments",
@@ -101,23 +102,15 @@ def _denies(scene: Scene) -> bool:
 
 
 def _foreign(scene: Scene, name: str) -> Object:
-    labels = {"app": "web"}  # the selector is immutable, so with another one it cannot be overwritten
-    container = {"name": "mine", "image": "nginx:1.29"}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": scene.namespace},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-        },
-    }
+    made = manifests.deployment(scene.namespace, name, 1)
+    own = {"app": "web"}  # the selector is immutable, so with another one it cannot be overwritten
+    made["spec"]["selector"]["matchLabels"] = made["spec"]["template"]["metadata"]["labels"] = own
+    return made
 
 
 def _exists_already(scene: Scene) -> None:
     member = scene.karmada.members["real2"].client
-    member.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": scene.namespace}})
+    member.apply(manifests.namespace(scene.namespace))
     member.create(_foreign(scene, "web"))
     scene.policy(named("real1", "real2", replicaScheduling=DUPLICATED), conflictResolution="Abort")
     scene.deployment(replicas=1)
