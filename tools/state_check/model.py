@@ -111,7 +111,7 @@ class Situation:
 
     Attributes:
         name: Unique; words with hyphens.
-        source: Where it was found, in neutral words.
+        source: Where it was found, in one neutral sentence.
         make: Creates it, and returns when it is stored.
         expected: What ``explain`` has to say.
         ask: The name that ``explain`` is given.
@@ -138,6 +138,33 @@ class Situation:
     alone: bool = False
     rights: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+
+
+REGISTERED: Final[list[Situation]] = []
+"""The situations of all modules that were imported."""
+
+_Make = Callable[["Scene"], None]
+
+
+def situation(
+    expected: Expected, *, name: str = "", source: str = "", **fields: Any
+) -> Callable[[_Make], _Make]:
+    """Register the function that creates a situation.
+
+    Args:
+        expected: What ``explain`` has to say.
+        name: By default that of the function.
+        source: By default the first line of the function's docstring.
+        fields: Further fields of ``Situation``.
+    """
+
+    def register(make: _Make) -> _Make:
+        words = source or (make.__doc__ or "").splitlines()[0]
+        title = name or make.__name__.replace("_", "-")
+        REGISTERED.append(Situation(title, words, make, expected, **fields))
+        return make
+
+    return register
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from tools.state_check.model import Situation
-from tools.state_check.situations import (
+from tools.state_check.model import REGISTERED, Situation
+from tools.state_check.situations import (  # noqa: F401 (each registers its own)
     apis,
     capacity,
     claims,
@@ -23,20 +23,4 @@ from tools.state_check.situations import (
     works,
 )
 
-SITUATIONS: Final[tuple[Situation, ...]] = (
-    *healthy.SITUATIONS,
-    *filters.SITUATIONS,
-    *apis.SITUATIONS,
-    *spread.SITUATIONS,
-    *capacity.SITUATIONS,
-    *claims.SITUATIONS,
-    *holds.SITUATIONS,
-    *moves.SITUATIONS,
-    *processes.SITUATIONS,
-    *works.SITUATIONS,
-    *health.SITUATIONS,
-    *plans.SITUATIONS,
-    *rights.SITUATIONS,
-    *schedulers.SITUATIONS,
-    *leases.SITUATIONS,
-)
+SITUATIONS: Final[tuple[Situation, ...]] = tuple(REGISTERED)

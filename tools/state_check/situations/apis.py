@@ -6,7 +6,7 @@ from tests.e2e.workload import DUPLICATED, named
 from tools.controlplane import Object
 from tools.controlplane.karmada import CLUSTERS
 from tools.controlplane.simulated import API_ENABLEMENTS
-from tools.state_check.model import Situation
+from tools.state_check.model import situation
 from tools.state_check.plane import STOCK
 from tools.state_check.scene import Scene
 from tools.state_check.situations.expectations import REFUSED, not_placed
@@ -45,19 +45,6 @@ def make_gadget(scene: Scene, *clusters: str, scheduler: str | None) -> None:
     scene.client.create({"apiVersion": GADGET, "kind": "Gadget", "metadata": metadata, "spec": {"size": 3}})
 
 
-def _missing_api(scene: Scene) -> None:
-    name = scene.cluster()
-    make_gadget(scene, name, scheduler="my-scheduler")
-    scene.wait_refused(NO_FIT, name="web-gadget")
-
-
-def _missing_api_arrived(scene: Scene) -> None:
-    name = scene.cluster()
-    make_gadget(scene, name, scheduler=None)
-    scene.wait_refused(NO_FIT, name="web-gadget")
-    _serve_gadgets(scene, name)
-
-
 def _serve_gadgets(scene: Scene, name: str) -> None:
     served = [
         {"groupVersion": group, "resources": [{"name": plural, "kind": kind} for plural, kind in kinds]}
@@ -66,7 +53,42 @@ def _serve_gadgets(scene: Scene, name: str) -> None:
     scene.client.patch(f"{CLUSTERS}/{name}/status", {"status": {"apiEnablements": served}})
 
 
-def _incomplete_apis(scene: Scene) -> None:
+@situation(
+    not_placed(
+        headline=REFUSED,
+        cause=r"^ApiMissing: .*example.com/v1",
+        remedy=r"install|serve|API|clusterNames",
+    ),
+    ask="gadget/web",
+)
+def api_missing(scene: Scene) -> None:
+    """A custom resource whose API no chosen cluster has."""
+    name = scene.cluster()
+    make_gadget(scene, name, scheduler="my-scheduler")
+    scene.wait_refused(NO_FIT, name="web-gadget")
+
+
+@situation(
+    not_placed(
+        headline=REFUSED,
+        cause=r"^NotRetried: ",
+        remedy="rebalancer|Rebalancer|label|cluster",
+        would_be='"replicas": 0|"name": ',
+        fields={"state.scheduler.name": STOCK},
+    ),
+    ask="gadget/web",
+)
+def api_arrived(scene: Scene) -> None:
+    """The missing API arrives, and karmada-scheduler is not notified of it."""
+    name = scene.cluster()
+    make_gadget(scene, name, scheduler=None)
+    scene.wait_refused(NO_FIT, name="web-gadget")
+    _serve_gadgets(scene, name)
+
+
+@situation(not_placed(headline=REFUSED, cause=r"^ApiListIncomplete: .*apps/v1", remedy=r"API|clusterNames"))
+def api_list_incomplete(scene: Scene) -> None:
+    """A cluster whose list of APIs is incomplete."""
     name = scene.cluster()
     path = f"{CLUSTERS}/{name}"
     before = scene.client.get(path)["status"]
@@ -78,37 +100,3 @@ def _incomplete_apis(scene: Scene) -> None:
     scene.client.patch(f"{path}/status", {"status": {"conditions": conditions, "apiEnablements": served}})
     scene.web(named(name, replicaScheduling=DUPLICATED))
     scene.wait_refused(NO_FIT)
-
-
-SITUATIONS = (
-    Situation(
-        "api-missing",
-        "a custom resource whose API no chosen cluster has",
-        _missing_api,
-        not_placed(
-            headline=REFUSED,
-            cause=r"^ApiMissing: .*example.com/v1",
-            remedy=r"install|serve|API|clusterNames",
-        ),
-        ask="gadget/web",
-    ),
-    Situation(
-        "api-arrived",
-        "the missing API arrives, and karmada-scheduler is not notified of it",
-        _missing_api_arrived,
-        not_placed(
-            headline=REFUSED,
-            cause=r"^NotRetried: ",
-            remedy="rebalancer|Rebalancer|label|cluster",
-            would_be='"replicas": 0|"name": ',
-            fields={"state.scheduler.name": STOCK},
-        ),
-        ask="gadget/web",
-    ),
-    Situation(
-        "api-list-incomplete",
-        "a cluster whose list of APIs is incomplete",
-        _incomplete_apis,
-        not_placed(headline=REFUSED, cause=r"^ApiListIncomplete: .*apps/v1", remedy=r"API|clusterNames"),
-    ),
-)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.e2e.workload import DUPLICATED, named, placed
 from tools.controlplane import Object
-from tools.state_check.model import Also, Expected, Situation
+from tools.state_check.model import Also, Expected, situation
 from tools.state_check.scene import DEPLOYMENT, Scene
 from tools.state_check.situations.expectations import not_claimed
 
@@ -26,14 +26,30 @@ def _wait_detected(scene: Scene) -> None:
     )
 
 
-def _name_mistyped(scene: Scene) -> None:
+@situation(
+    not_claimed(
+        headline=r"p-wep|wep",
+        cause=r"^NotClaimed: .*wep",
+        remedy=r"p-wep.*web|web instead of wep",
+        fields={"remedies.0.edits.0.object.name": "p-wep"},
+    ),
+    after={"sim-a1": 2},
+    also=(Also(["why-not", "deployment/web", "--placed"], 0, "NOT CLAIMED"),),
+)
+def policy_name_mistyped(scene: Scene) -> None:
+    """No policy selects the workload; the name in one selector is nearly right."""
     for name in ("api", "wep", "batch"):
         scene.policy(ON_A1, name=f"p-{name}", selector={**DEPLOYMENT, "name": name})
     scene.deployment(replicas=2)
     _wait_detected(scene)
 
 
-def _label_mistyped(scene: Scene) -> None:
+@situation(
+    not_claimed(headline=r"front", cause=r"^NotClaimed: .*frnot", remedy=r"front.*frnot|frnot.*front"),
+    after={"sim-a1": 2},
+)
+def policy_label_mistyped(scene: Scene) -> None:
+    """No policy selects the workload; a label value in one selector is nearly right."""
     selectors: dict[str, Any] = {"a-other": {"tier": "back"}, "front": {"tier": "frnot"}}
     for name, labels in selectors.items():
         selector = {**DEPLOYMENT, "labelSelector": {"matchLabels": labels}}
@@ -42,18 +58,43 @@ def _label_mistyped(scene: Scene) -> None:
     _wait_detected(scene)
 
 
-def _kind_of_another(scene: Scene) -> None:
+@situation(
+    not_claimed(
+        headline=r"StatefulSet|kind",
+        cause=r"^NotClaimed: .*StatefulSet",
+        remedy="^$|Deployment",
+    ),
+    after={"sim-a1": 2},
+)
+def policy_of_another_kind(scene: Scene) -> None:
+    """The only policy selects another kind of the same name."""
     scene.policy(ON_A1, selector={"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web"})
     scene.deployment(replicas=2)
     _wait_detected(scene)
 
 
-def _no_policy(scene: Scene) -> None:
+@situation(
+    not_claimed(headline=r"no policy", cause=r"^NotClaimed: ", remedy="^$|policy"),
+    applies=False,
+)
+def no_policy(scene: Scene) -> None:
+    """There is no policy for the workload."""
     scene.deployment(replicas=2)
     _wait_detected(scene)
 
 
-def _released(scene: Scene) -> None:
+@situation(
+    Expected(
+        "not claimed",
+        "all",
+        headline=r"sim-a1 2.*no policy|sim-a1 2.*deleted",
+        cause=r"^Released: ",
+        remedy="^$|policy",
+    ),
+    applies=False,
+)
+def policy_deleted(scene: Scene) -> None:
+    """The policy was deleted, and the placement stays."""
     scene.policy(ON_A1)
     scene.deployment(replicas=2)
     scene.wait_applied()
@@ -63,7 +104,19 @@ def _released(scene: Scene) -> None:
     scene.wait(lambda found: POLICY_ID not in found["metadata"].get("labels", {}), "released")
 
 
-def _claim_held(scene: Scene) -> None:
+@situation(
+    Expected("placed", "all", headline="sim-a1 3", cause=r"^ClaimHeld: .*urgent.*web|^ClaimHeld: .*web"),
+    also=(
+        Also(
+            ["why-not", "deployment/web", "sim-a2"],
+            0,
+            fields={"remedies.0.edits.0.object.name": "urgent"},
+            applies=True,
+        ),
+    ),
+)
+def claim_held(scene: Scene) -> None:
+    """A policy of higher priority does not take what another holds."""
     scene.policy(ON_A1)
     scene.deployment(replicas=2)
     scene.wait_applied()
@@ -73,7 +126,9 @@ def _claim_held(scene: Scene) -> None:
     scene.wait_applied()
 
 
-def _lazy(scene: Scene) -> None:
+@situation(Expected("placed", "all", headline="sim-a1 2", cause=r"^PolicyLazy: "))
+def policy_lazy(scene: Scene) -> None:
+    """The edit of a Lazy policy waits for the template."""
     scene.policy(ON_A1, activationPreference="Lazy")
     scene.deployment(replicas=2)
     scene.wait_applied()
@@ -81,7 +136,25 @@ def _lazy(scene: Scene) -> None:
     _wait_detected(scene)
 
 
-def _deleted(scene: Scene) -> None:
+@situation(Expected("placed", "all", headline="sim-a1 2", cause=r"^PolicyChosen: .*z-web"))
+def policies_in_order(scene: Scene) -> None:
+    """Two policies match, and the more specific selector wins."""
+    scene.policy(ON_A2, name="a-all", selector=DEPLOYMENT)
+    scene.policy(ON_A1, name="z-web")
+    _wait_detected(scene)
+    scene.deployment(replicas=2)
+    scene.wait_placed({"sim-a1": 2})
+    scene.wait_applied()
+    assert placed(scene.binding()) == {"sim-a1": 2}
+
+
+@situation(
+    Expected("being deleted", "all", headline=r"sim-a1 2", cause=r"^BeingDeleted: .*", remedy="^$|finalizer"),
+    ask="rb/web-deployment",
+    applies=False,
+)
+def being_deleted(scene: Scene) -> None:
+    """The workload is deleted, and a finalizer keeps the binding."""
     scene.policy(ON_A1)
     scene.deployment(replicas=2)
     scene.wait_applied()
@@ -92,7 +165,17 @@ def _deleted(scene: Scene) -> None:
     scene.wait(lambda found: found["metadata"].get("deletionTimestamp"), "being deleted")
 
 
-def _dependency(scene: Scene) -> None:
+@situation(
+    Expected(
+        "no placement",
+        "none",
+        headline=r"follows.*web-deployment",
+        cause=r"^NoPlacement: .*web-deployment",
+    ),
+    ask="configmap/settings",
+)
+def dependency(scene: Scene) -> None:
+    """A ConfigMap follows the workload that needs it."""
     name = {"name": "settings", "namespace": scene.namespace}
     scene.client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": name})
     scene.policy(ON_A1, propagateDeps=True)
@@ -103,116 +186,3 @@ def _dependency(scene: Scene) -> None:
     scene.karmada.wait_for(
         lambda: scene.client.find(scene.path("settings-configmap")), "the binding of the ConfigMap"
     )
-
-
-def _policy_order(scene: Scene) -> None:
-    scene.policy(ON_A2, name="a-all", selector=DEPLOYMENT)
-    scene.policy(ON_A1, name="z-web")
-    _wait_detected(scene)
-    scene.deployment(replicas=2)
-    scene.wait_placed({"sim-a1": 2})
-    scene.wait_applied()
-    assert placed(scene.binding()) == {"sim-a1": 2}
-
-
-SITUATIONS = (
-    Situation(
-        "policy-name-mistyped",
-        "no policy selects the workload; the name in one selector is nearly right",
-        _name_mistyped,
-        not_claimed(
-            headline=r"p-wep|wep",
-            cause=r"^NotClaimed: .*wep",
-            remedy=r"p-wep.*web|web instead of wep",
-            fields={"remedies.0.edits.0.object.name": "p-wep"},
-        ),
-        after={"sim-a1": 2},
-        also=(Also(["why-not", "deployment/web", "--placed"], 0, "NOT CLAIMED"),),
-    ),
-    Situation(
-        "policy-label-mistyped",
-        "no policy selects the workload; a label value in one selector is nearly right",
-        _label_mistyped,
-        not_claimed(headline=r"front", cause=r"^NotClaimed: .*frnot", remedy=r"front.*frnot|frnot.*front"),
-        after={"sim-a1": 2},
-    ),
-    Situation(
-        "policy-of-another-kind",
-        "the only policy selects another kind of the same name",
-        _kind_of_another,
-        not_claimed(
-            headline=r"StatefulSet|kind",
-            cause=r"^NotClaimed: .*StatefulSet",
-            remedy="^$|Deployment",
-        ),
-        after={"sim-a1": 2},
-    ),
-    Situation(
-        "no-policy",
-        "there is no policy for the workload",
-        _no_policy,
-        not_claimed(headline=r"no policy", cause=r"^NotClaimed: ", remedy="^$|policy"),
-        applies=False,
-    ),
-    Situation(
-        "policy-deleted",
-        "the policy was deleted, and the placement stays",
-        _released,
-        Expected(
-            "not claimed",
-            "all",
-            headline=r"sim-a1 2.*no policy|sim-a1 2.*deleted",
-            cause=r"^Released: ",
-            remedy="^$|policy",
-        ),
-        applies=False,
-    ),
-    Situation(
-        "claim-held",
-        "a policy of higher priority does not take what another holds",
-        _claim_held,
-        Expected("placed", "all", headline="sim-a1 3", cause=r"^ClaimHeld: .*urgent.*web|^ClaimHeld: .*web"),
-        also=(
-            Also(
-                ["why-not", "deployment/web", "sim-a2"],
-                0,
-                fields={"remedies.0.edits.0.object.name": "urgent"},
-                applies=True,
-            ),
-        ),
-    ),
-    Situation(
-        "policy-lazy",
-        "the edit of a Lazy policy waits for the template",
-        _lazy,
-        Expected("placed", "all", headline="sim-a1 2", cause=r"^PolicyLazy: "),
-    ),
-    Situation(
-        "policies-in-order",
-        "two policies match, and the more specific selector wins",
-        _policy_order,
-        Expected("placed", "all", headline="sim-a1 2", cause=r"^PolicyChosen: .*z-web"),
-    ),
-    Situation(
-        "being-deleted",
-        "the workload is deleted, and a finalizer keeps the binding",
-        _deleted,
-        Expected(
-            "being deleted", "all", headline=r"sim-a1 2", cause=r"^BeingDeleted: .*", remedy="^$|finalizer"
-        ),
-        ask="rb/web-deployment",
-        applies=False,
-    ),
-    Situation(
-        "dependency",
-        "a ConfigMap follows the workload that needs it",
-        _dependency,
-        Expected(
-            "no placement",
-            "none",
-            headline=r"follows.*web-deployment",
-            cause=r"^NoPlacement: .*web-deployment",
-        ),
-        ask="configmap/settings",
-    ),
-)

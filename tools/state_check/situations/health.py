@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.e2e.workload import AGGREGATED, DUPLICATED, named
 from tools.controlplane.karmada import CLUSTERS
-from tools.state_check.model import Expected, Situation
+from tools.state_check.model import Expected, situation
 from tools.state_check.plane import ABSENT_IMAGE
 from tools.state_check.scene import Scene
 from tools.state_check.situations.expectations import not_running
@@ -26,14 +26,35 @@ def _override(scene: Scene, cluster: str, **overriders: Any) -> None:
     )
 
 
-def _image_overridden(scene: Scene) -> None:
+@situation(
+    not_running(
+        headline=r"real3 2.*0 of 2 ready",
+        cause=r"^\w+: .*0 of 2 (are )?ready.*real3|real3.*0 of 2",
+        remedy="^$|.",
+        fields=table("real3", wanted=2, applied='"yes"', ready=0, health='"Unhealthy"'),
+    ),
+    applies=False,
+    page="not running",
+)
+def override_breaks_the_image(scene: Scene) -> None:
+    """An override names an image that cannot be pulled."""
     registry = {"component": "Registry", "operator": "replace", "value": ABSENT_IMAGE.rstrip("/")}
     _override(scene, "real3", imageOverrider=[registry])
     scene.web(named("real3", replicaScheduling=AGGREGATED), replicas=2)
     wait_reported(scene, "real3", applied=True, health="Unhealthy")
 
 
-def _image_overridden_on_one(scene: Scene) -> None:
+@situation(
+    not_running(
+        headline=r"real1 2.*real3 2.*0 of 2 ready.*real3|real3.*0 of 2 ready",
+        cause=r"^\w+: .*real3",
+        remedy="^$|.",
+        fields=table("real1", wanted=2, applied='"yes"', ready=2, health='"Healthy"'),
+    ),
+    applies=False,
+)
+def override_breaks_the_image_on_one(scene: Scene) -> None:
+    """An override breaks the image on one of two clusters."""
     registry = {"component": "Registry", "operator": "replace", "value": ABSENT_IMAGE.rstrip("/")}
     _override(scene, "real3", imageOverrider=[registry])
     scene.web(named("real1", "real3", replicaScheduling=DUPLICATED), replicas=2)
@@ -41,25 +62,64 @@ def _image_overridden_on_one(scene: Scene) -> None:
     wait_reported(scene, "real1", applied=True, health="Healthy")
 
 
-def _image_absent(scene: Scene) -> None:
+@situation(
+    not_running(
+        headline=r"real3 2.*0 of 2 ready",
+        cause=r"^\w+: .*0 of 2",
+        remedy="^$|.",
+    ),
+    applies=False,
+)
+def image_absent(scene: Scene) -> None:
+    """The workload itself names an image that cannot be pulled."""
     scene.web(named("real3", replicaScheduling=AGGREGATED), replicas=2, image=f"{ABSENT_IMAGE}web:1")
     wait_reported(scene, "real3", applied=True, health="Unhealthy")
 
 
-def _not_reported(scene: Scene) -> None:
+@situation(
+    Expected(
+        "placed",
+        "all",
+        headline=r"\w+ 2",
+        cause=r"^$|report",
+        fields={"state.rows.0.applied": "not reported"},
+    ),
+    applies=False,
+)
+def not_reported(scene: Scene) -> None:
+    """Placed a moment ago, and the member has not reported anything yet."""
     name = scene.cluster(agents=False)
     scene.web(named(name, replicaScheduling=AGGREGATED), replicas=2)
     scene.wait_placed({name: 2})
 
 
-def _cluster_not_ready(scene: Scene) -> None:
+@situation(
+    not_running(
+        headline=r"\w+ 2.*not ready",
+        cause=r"^(NoEviction|ClusterNotReady): .*not ready",
+        remedy="^$|.",
+        quiet="not ready",
+    ),
+    applies=False,
+    page="not running",
+)
+def cluster_not_ready(scene: Scene) -> None:
+    """The cluster is not ready, and its replicas stay."""
     name = scene.cluster()
     scene.web(named(name, replicaScheduling=AGGREGATED), replicas=2)
     scene.wait_applied()
     scene.set_ready(name, ready=False)
 
 
-def _member_killed(scene: Scene) -> None:
+@situation(
+    not_running(
+        headline=r"real4 2.*not ready", cause=r"^(NoEviction|ClusterNotReady): .*not ready", remedy="^$|."
+    ),
+    applies=False,
+    alone=True,
+)
+def member_killed(scene: Scene) -> None:
+    """The API server of the member is killed under running replicas."""
     scene.web(named("real4", replicaScheduling=AGGREGATED), replicas=2)
     scene.wait_applied()
     member = scene.karmada.members["real4"]
@@ -72,79 +132,3 @@ def _member_killed(scene: Scene) -> None:
         until=lambda keys: any(key.startswith("cluster.karmada.io/") for key in keys),
         timeout=90,
     )
-
-
-SITUATIONS = (
-    Situation(
-        "override-breaks-the-image",
-        "an override names an image that cannot be pulled",
-        _image_overridden,
-        not_running(
-            headline=r"real3 2.*0 of 2 ready",
-            cause=r"^\w+: .*0 of 2 (are )?ready.*real3|real3.*0 of 2",
-            remedy="^$|.",
-            fields=table("real3", wanted=2, applied='"yes"', ready=0, health='"Unhealthy"'),
-        ),
-        applies=False,
-        page="not running",
-    ),
-    Situation(
-        "override-breaks-the-image-on-one",
-        "an override breaks the image on one of two clusters",
-        _image_overridden_on_one,
-        not_running(
-            headline=r"real1 2.*real3 2.*0 of 2 ready.*real3|real3.*0 of 2 ready",
-            cause=r"^\w+: .*real3",
-            remedy="^$|.",
-            fields=table("real1", wanted=2, applied='"yes"', ready=2, health='"Healthy"'),
-        ),
-        applies=False,
-    ),
-    Situation(
-        "image-absent",
-        "the workload itself names an image that cannot be pulled",
-        _image_absent,
-        not_running(
-            headline=r"real3 2.*0 of 2 ready",
-            cause=r"^\w+: .*0 of 2",
-            remedy="^$|.",
-        ),
-        applies=False,
-    ),
-    Situation(
-        "not-reported",
-        "placed a moment ago, and the member has not reported anything yet",
-        _not_reported,
-        Expected(
-            "placed",
-            "all",
-            headline=r"\w+ 2",
-            cause=r"^$|report",
-            fields={"state.rows.0.applied": "not reported"},
-        ),
-        applies=False,
-    ),
-    Situation(
-        "cluster-not-ready",
-        "the cluster is not ready, and its replicas stay",
-        _cluster_not_ready,
-        not_running(
-            headline=r"\w+ 2.*not ready",
-            cause=r"^(NoEviction|ClusterNotReady): .*not ready",
-            remedy="^$|.",
-            quiet="not ready",
-        ),
-        applies=False,
-        page="not running",
-    ),
-    Situation(
-        "member-killed",
-        "the API server of the member is killed under running replicas",
-        _member_killed,
-        not_running(
-            headline=r"real4 2.*not ready", cause=r"^(NoEviction|ClusterNotReady): .*not ready", remedy="^$|."
-        ),
-        applies=False,
-        alone=True,
-    ),
-)

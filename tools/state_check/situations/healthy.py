@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.e2e.workload import AGGREGATED, DUPLICATED, DYNAMIC, labelled, named
 from tools.controlplane import Object
 from tools.manifests import static
-from tools.state_check.model import Also, Expected, Situation
+from tools.state_check.model import Also, Expected, situation
 from tools.state_check.scene import Scene
 from tools.state_check.situations.spread import spread
 
@@ -23,28 +23,92 @@ def _dynamic(scene: Scene) -> None:
     _placed(scene, named("real1", "real2", replicaScheduling=DYNAMIC))
 
 
-def _duplicated(scene: Scene) -> None:
+@situation(
+    Expected(
+        "placed",
+        "all",
+        headline=r"real1 \d.*real2 \d",
+        quiet="PLACED",
+        fields={
+            "state.wanted": 4,
+            "wouldBe.differs": False,
+            "state.rows.0.applied": "yes",
+            "state.rows.1.health": "Healthy",
+        },
+    ),
+    also=(
+        Also(["why-not", "deployment/web", "--placed"], 0, "  PLACED  "),
+        Also(["plan", "--cordon", "sim-c2"], 0),
+    ),
+    page="^placed$",
+)
+def healthy_dynamic(scene: Scene) -> None:
+    """Healthy: divided by available replicas on real members."""
+    _dynamic(scene)
+
+
+@situation(
+    Expected("placed", "all", headline=r"real1 \d.*real2 \d", fields={"provenance.record.agrees": True}),
+    flags=("--from={from my-scheduler}",),
+)
+def healthy_dynamic_and_the_process(scene: Scene) -> None:
+    """Healthy: divided by available replicas, and the process is asked."""
+    _dynamic(scene)
+
+
+@situation(Expected("placed", "all", headline=r"real1 2.*sim-a1 2"))
+def healthy_duplicated(scene: Scene) -> None:
+    """Healthy: on every cluster."""
     _placed(scene, named("sim-a1", "real1", replicaScheduling=DUPLICATED), replicas=2)
 
 
-def _aggregated(scene: Scene) -> None:
+@situation(
+    Expected("placed", "all", headline=r"sim-[ab]1 4", cause=r"^$|^AggregatedFewest|^TieByUid|^NameTie")
+)
+def healthy_aggregated(scene: Scene) -> None:
+    """Healthy: on as few clusters as possible."""
     _placed(scene, named("sim-a1", "sim-b1", replicaScheduling=AGGREGATED))
 
 
-def _static(scene: Scene) -> None:
+@situation(Expected("placed", "all", headline=r"sim-a1 4.*sim-b1 2"))
+def healthy_static(scene: Scene) -> None:
+    """Healthy: static weights 2 : 1."""
     _placed(scene, named("sim-a1", "sim-b1", replicaScheduling=STATIC), replicas=6)
 
 
-def _by_stock(scene: Scene) -> None:
-    _placed(scene, named("sim-a1", "sim-b1", replicaScheduling=DYNAMIC), scheduler=None)
-
-
-def _spread(scene: Scene) -> None:
+@situation(
+    Expected(
+        "placed",
+        "all",
+        headline=r"sim-\w+ \d.*sim-\w+ \d",
+        cause=r"^$|Tie|LessRoom|Region|MaxGroupsReached",
+    )
+)
+def healthy_spread(scene: Scene) -> None:
+    """Healthy: two regions of three."""
     constraints = [spread("region", 2, 2), spread("cluster", 2, 2)]
     _placed(scene, labelled("sim", replicaScheduling=DYNAMIC, spreadConstraints=constraints))
 
 
-def _config_map(scene: Scene) -> None:
+@situation(
+    Expected(
+        "placed",
+        "all",
+        headline=r"sim-a1 2.*sim-b1 2",
+        fields={"state.scheduler.name": "default-scheduler"},
+    )
+)
+def healthy_of_the_stock_scheduler(scene: Scene) -> None:
+    """Healthy: placed by karmada-scheduler."""
+    _placed(scene, named("sim-a1", "sim-b1", replicaScheduling=DYNAMIC), scheduler=None)
+
+
+@situation(
+    Expected("placed", "all", headline="sim-a1.*sim-b1"),
+    ask="configmap/web",
+)
+def healthy_config_map(scene: Scene) -> None:
+    """Healthy: an object without replicas."""
     metadata = {"name": "web", "namespace": scene.namespace}
     scene.notes["binding"] = "web-configmap"
     scene.policy(
@@ -55,95 +119,13 @@ def _config_map(scene: Scene) -> None:
     scene.wait_applied(name="web-configmap")
 
 
-def _scaled(scene: Scene) -> None:
+@situation(
+    Expected("placed", "all", headline=r"sim-a1 3.*sim-b1 3"),
+    page="^placed$",
+)
+def healthy_scaled(scene: Scene) -> None:
+    """Healthy: scaled from 2 to 6."""
     _placed(scene, named("sim-a1", "sim-b1", replicaScheduling=DYNAMIC), replicas=2)
     scene.scale(6)
     scene.wait(lambda found: found["spec"]["replicas"] == 6, "scaled")
     scene.wait_applied()
-
-
-SITUATIONS = (
-    Situation(
-        "healthy-dynamic",
-        "healthy: divided by available replicas on real members",
-        _dynamic,
-        Expected(
-            "placed",
-            "all",
-            headline=r"real1 \d.*real2 \d",
-            quiet="PLACED",
-            fields={
-                "state.wanted": 4,
-                "wouldBe.differs": False,
-                "state.rows.0.applied": "yes",
-                "state.rows.1.health": "Healthy",
-            },
-        ),
-        also=(
-            Also(["why-not", "deployment/web", "--placed"], 0, "  PLACED  "),
-            Also(["plan", "--cordon", "sim-c2"], 0),
-        ),
-        page="^placed$",
-    ),
-    Situation(
-        "healthy-dynamic-and-the-process",
-        "healthy: divided by available replicas, and the process is asked",
-        _dynamic,
-        Expected("placed", "all", headline=r"real1 \d.*real2 \d", fields={"provenance.record.agrees": True}),
-        flags=("--from={from my-scheduler}",),
-    ),
-    Situation(
-        "healthy-duplicated",
-        "healthy: on every cluster",
-        _duplicated,
-        Expected("placed", "all", headline=r"real1 2.*sim-a1 2"),
-    ),
-    Situation(
-        "healthy-aggregated",
-        "healthy: on as few clusters as possible",
-        _aggregated,
-        Expected("placed", "all", headline=r"sim-[ab]1 4", cause=r"^$|^AggregatedFewest|^TieByUid|^NameTie"),
-    ),
-    Situation(
-        "healthy-static",
-        "healthy: static weights 2 : 1",
-        _static,
-        Expected("placed", "all", headline=r"sim-a1 4.*sim-b1 2"),
-    ),
-    Situation(
-        "healthy-spread",
-        "healthy: two regions of three",
-        _spread,
-        Expected(
-            "placed",
-            "all",
-            headline=r"sim-\w+ \d.*sim-\w+ \d",
-            cause=r"^$|Tie|LessRoom|Region|MaxGroupsReached",
-        ),
-    ),
-    Situation(
-        "healthy-of-the-stock-scheduler",
-        "healthy: placed by karmada-scheduler",
-        _by_stock,
-        Expected(
-            "placed",
-            "all",
-            headline=r"sim-a1 2.*sim-b1 2",
-            fields={"state.scheduler.name": "default-scheduler"},
-        ),
-    ),
-    Situation(
-        "healthy-config-map",
-        "healthy: an object without replicas",
-        _config_map,
-        Expected("placed", "all", headline="sim-a1.*sim-b1"),
-        ask="configmap/web",
-    ),
-    Situation(
-        "healthy-scaled",
-        "healthy: scaled from 2 to 6",
-        _scaled,
-        Expected("placed", "all", headline=r"sim-a1 3.*sim-b1 3"),
-        page="^placed$",
-    ),
-)

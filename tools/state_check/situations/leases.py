@@ -8,7 +8,7 @@ import time
 
 from tests.e2e.workload import DYNAMIC, condition, named
 from tools.controlplane import Object
-from tools.state_check.model import Also, Expected, Situation
+from tools.state_check.model import Also, Expected, situation
 from tools.state_check.plane import STOCK
 from tools.state_check.scene import Scene
 from tools.state_check.situations.expectations import nobody_decides
@@ -50,41 +50,9 @@ def wait_expired(scene: Scene, lease: str) -> None:
     scene.karmada.wait_for(age, f"the Lease {lease} to run out", timeout=60)
 
 
-def _killed_before(scene: Scene) -> None:
-    name = _started(scene)
-    end(scene, name, at_once=True)
-    scene.web(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=name, replicas=3)
-    scene.wait_binding()
-    wait_expired(scene, name)
-
-
 def _placed_by(scene: Scene, name: str, *, replicas: int = 3) -> None:
     scene.web(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=name, replicas=replicas)
     scene.wait_applied()
-
-
-def _killed_then_scaled(scene: Scene) -> None:
-    name = _started(scene)
-    _placed_by(scene, name)
-    end(scene, name, at_once=True)
-    scene.scale(7)
-    scene.wait(lambda found: found["spec"]["replicas"] == 7, "scaled")
-    wait_expired(scene, name)
-
-
-def _stopped_then_scaled(scene: Scene) -> None:
-    name = _started(scene)
-    _placed_by(scene, name)
-    end(scene, name, at_once=False)
-    scene.scale(7)
-    scene.wait(lambda found: found["spec"]["replicas"] == 7, "scaled")
-
-
-def _killed_after_placing(scene: Scene) -> None:
-    name = _started(scene)
-    _placed_by(scene, name)
-    end(scene, name, at_once=True)
-    wait_expired(scene, name)
 
 
 def _paused(scene: Scene) -> str:
@@ -97,21 +65,6 @@ def _paused(scene: Scene) -> str:
     )
 
 
-def _undecided(scene: Scene) -> None:
-    name = _paused(scene)
-    os.kill(scene.plane.schedulers[name].process.pid, signal.SIGSTOP)
-    scene.web(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=name)
-    scene.wait_binding()
-
-
-def _not_decided_since(scene: Scene) -> None:
-    name = _paused(scene)
-    _placed_by(scene, name)
-    os.kill(scene.plane.schedulers[name].process.pid, signal.SIGSTOP)
-    scene.scale(7)
-    scene.wait(lambda found: found["spec"]["replicas"] == 7, "scaled")
-
-
 def _kill_stock(scene: Scene) -> None:
     process = next(
         (each for each in scene.karmada.processes if each.name == f"karmada-scheduler-{STOCK}"), None
@@ -122,7 +75,120 @@ def _kill_stock(scene: Scene) -> None:
     wait_expired(scene, "karmada-scheduler")
 
 
-def _stock_placed_then_killed(scene: Scene) -> None:
+@situation(
+    nobody_decides(
+        headline=EXPIRED,
+        cause=rf"^\w+: .*({EXPIRED})",
+        remedy=r"^$|start|scheduler",
+        would_be="sim-b1",
+    ),
+    also=(Also(["plan", "--cordon=sim-c1", "--fail-on=none"], 0, effect="^(unchanged|undecided)$"),),
+    applies=False,
+    page="nobody decides",
+)
+def scheduler_ended_before(scene: Scene) -> None:
+    """The scheduler was killed before the policy was created."""
+    name = _started(scene)
+    end(scene, name, at_once=True)
+    scene.web(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=name, replicas=3)
+    scene.wait_binding()
+    wait_expired(scene, name)
+
+
+@situation(
+    Expected("placed", "all", headline="sim-b1 3", cause="^$|.", fields={"state.scheduler.status": "down"}),
+    applies=False,
+)
+def scheduler_ended_after_placing(scene: Scene) -> None:
+    """The scheduler was killed, and the workload is placed as it should be."""
+    name = _started(scene)
+    _placed_by(scene, name)
+    end(scene, name, at_once=True)
+    wait_expired(scene, name)
+
+
+@situation(
+    Expected(
+        "nobody decides",
+        "part",
+        headline=rf"3 of 7.*sim-b1 3.*({EXPIRED})",
+        cause=rf"^\w+: .*({EXPIRED})",
+        remedy=r"^$|start|scheduler",
+        would_be='"replicas": 7',
+        fields={"state.wanted": 7},
+    ),
+    applies=False,
+)
+def scheduler_killed_then_scaled(scene: Scene) -> None:
+    """3 replicas are placed, the scheduler is killed, scaled to 7."""
+    name = _started(scene)
+    _placed_by(scene, name)
+    end(scene, name, at_once=True)
+    scene.scale(7)
+    scene.wait(lambda found: found["spec"]["replicas"] == 7, "scaled")
+    wait_expired(scene, name)
+
+
+@situation(
+    Expected(
+        "nobody decides",
+        "part",
+        headline=rf"3 of 7.*sim-b1 3.*({EXPIRED}|Lease)",
+        cause=rf"^\w+: .*({EXPIRED}|Lease)",
+        remedy=r"^$|start|scheduler",
+        would_be='"replicas": 7',
+    ),
+    applies=False,
+)
+def scheduler_stopped_then_scaled(scene: Scene) -> None:
+    """3 replicas are placed, the scheduler gives its Lease back and ends, scaled to 7."""
+    name = _started(scene)
+    _placed_by(scene, name)
+    end(scene, name, at_once=False)
+    scene.scale(7)
+    scene.wait(lambda found: found["spec"]["replicas"] == 7, "scaled")
+
+
+@situation(Expected("not decided yet", "none", headline="", cause=r"^$|.", would_be="sim-b1"))
+def not_decided_yet(scene: Scene) -> None:
+    """The scheduler leads and has not come to a new binding."""
+    name = _paused(scene)
+    os.kill(scene.plane.schedulers[name].process.pid, signal.SIGSTOP)
+    scene.web(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=name)
+    scene.wait_binding()
+
+
+@situation(
+    Expected(
+        "out of date",
+        "part",
+        headline=r"3 of 7.*sim-b1 3.*(changed|decision)",
+        cause=r"^$|.",
+        would_be='"replicas": 7',
+    )
+)
+def scaled_and_not_decided(scene: Scene) -> None:
+    """3 replicas are placed and scaled to 7, and the scheduler has not come to it."""
+    name = _paused(scene)
+    _placed_by(scene, name)
+    os.kill(scene.plane.schedulers[name].process.pid, signal.SIGSTOP)
+    scene.scale(7)
+    scene.wait(lambda found: found["spec"]["replicas"] == 7, "scaled")
+
+
+@situation(
+    Expected(
+        "nobody decides",
+        "part",
+        headline=rf"3 of 7.*sim-b1 3.*({EXPIRED})",
+        cause=rf"^\w+: .*({EXPIRED})",
+        remedy=r"^$|start|scheduler",
+    ),
+    applies=False,
+    alone=True,
+)
+def stock_scheduler_ended_then_scaled(scene: Scene) -> None:
+    """3 replicas are placed by the stock scheduler, it is killed, scaled to 7."""
     scene.web(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=None, replicas=3)
     scene.wait_applied()
     _kill_stock(scene)
@@ -130,109 +196,19 @@ def _stock_placed_then_killed(scene: Scene) -> None:
     scene.wait(lambda found: found["spec"]["replicas"] == 7, "scaled")
 
 
-def _stock_killed_before(scene: Scene) -> None:
+@situation(
+    nobody_decides(
+        headline=rf"(karmada-scheduler|default-scheduler).*({EXPIRED})|({EXPIRED})",
+        cause=rf"^\w+: .*({EXPIRED})",
+        remedy=r"^$|start|scheduler",
+        would_be="sim-b1",
+    ),
+    applies=False,
+    alone=True,
+)
+def stock_scheduler_ended_before(scene: Scene) -> None:
+    """The stock scheduler was killed before the policy was created."""
     _kill_stock(scene)
     scene.web(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=None, replicas=3)
     found = scene.wait_binding()
     assert not condition(found)
-
-
-SITUATIONS = (
-    Situation(
-        "scheduler-ended-before",
-        "the scheduler was killed before the policy was created",
-        _killed_before,
-        nobody_decides(
-            headline=EXPIRED,
-            cause=rf"^\w+: .*({EXPIRED})",
-            remedy=r"^$|start|scheduler",
-            would_be="sim-b1",
-        ),
-        also=(Also(["plan", "--cordon=sim-c1", "--fail-on=none"], 0, effect="^(unchanged|undecided)$"),),
-        applies=False,
-        page="nobody decides",
-    ),
-    Situation(
-        "scheduler-ended-after-placing",
-        "the scheduler was killed, and the workload is placed as it should be",
-        _killed_after_placing,
-        Expected(
-            "placed", "all", headline="sim-b1 3", cause="^$|.", fields={"state.scheduler.status": "down"}
-        ),
-        applies=False,
-    ),
-    Situation(
-        "scheduler-killed-then-scaled",
-        "3 replicas are placed, the scheduler is killed, scaled to 7",
-        _killed_then_scaled,
-        Expected(
-            "nobody decides",
-            "part",
-            headline=rf"3 of 7.*sim-b1 3.*({EXPIRED})",
-            cause=rf"^\w+: .*({EXPIRED})",
-            remedy=r"^$|start|scheduler",
-            would_be='"replicas": 7',
-            fields={"state.wanted": 7},
-        ),
-        applies=False,
-    ),
-    Situation(
-        "scheduler-stopped-then-scaled",
-        "3 replicas are placed, the scheduler gives its Lease back and ends, scaled to 7",
-        _stopped_then_scaled,
-        Expected(
-            "nobody decides",
-            "part",
-            headline=rf"3 of 7.*sim-b1 3.*({EXPIRED}|Lease)",
-            cause=rf"^\w+: .*({EXPIRED}|Lease)",
-            remedy=r"^$|start|scheduler",
-            would_be='"replicas": 7',
-        ),
-        applies=False,
-    ),
-    Situation(
-        "not-decided-yet",
-        "the scheduler leads and has not come to a new binding",
-        _undecided,
-        Expected("not decided yet", "none", headline="", cause=r"^$|.", would_be="sim-b1"),
-    ),
-    Situation(
-        "scaled-and-not-decided",
-        "3 replicas are placed and scaled to 7, and the scheduler has not come to it",
-        _not_decided_since,
-        Expected(
-            "out of date",
-            "part",
-            headline=r"3 of 7.*sim-b1 3.*(changed|decision)",
-            cause=r"^$|.",
-            would_be='"replicas": 7',
-        ),
-    ),
-    Situation(
-        "stock-scheduler-ended-then-scaled",
-        "3 replicas are placed by the stock scheduler, it is killed, scaled to 7",
-        _stock_placed_then_killed,
-        Expected(
-            "nobody decides",
-            "part",
-            headline=rf"3 of 7.*sim-b1 3.*({EXPIRED})",
-            cause=rf"^\w+: .*({EXPIRED})",
-            remedy=r"^$|start|scheduler",
-        ),
-        applies=False,
-        alone=True,
-    ),
-    Situation(
-        "stock-scheduler-ended-before",
-        "the stock scheduler was killed before the policy was created",
-        _stock_killed_before,
-        nobody_decides(
-            headline=rf"(karmada-scheduler|default-scheduler).*({EXPIRED})|({EXPIRED})",
-            cause=rf"^\w+: .*({EXPIRED})",
-            remedy=r"^$|start|scheduler",
-            would_be="sim-b1",
-        ),
-        applies=False,
-        alone=True,
-    ),
-)

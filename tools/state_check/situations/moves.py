@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.e2e.workload import AGGREGATED, condition, is_settled, named, placed
-from tools.state_check.model import Expected, Situation
+from tools.state_check.model import Expected, situation
 from tools.state_check.plane import GUARDED
 from tools.state_check.scene import Scene
 from tools.state_check.situations.spread import spread
@@ -32,7 +32,50 @@ def _budget(scene: Scene) -> None:
     scene.notes |= {"old": old, "new": new}
 
 
-def _kept(scene: Scene) -> None:
+@situation(
+    Expected(
+        "held",
+        "all",
+        headline=r"\w+ 2.*budget",
+        cause=r"^HeldAtGuard: .*budget",
+        remedy=r"^$|budget",
+    ),
+    flags=FROM_MINE,
+    applies=False,
+    page="held",
+)
+def guard_budget(scene: Scene) -> None:
+    """A move is held by the budget of one move per hour."""
+    _budget(scene)
+
+
+@situation(
+    Expected(
+        "held",
+        "all",
+        headline=r"\w+ 2.*budget",
+        cause=r"^HeldAtGuard: .*budget",
+        remedy=r"^$|budget",
+    ),
+    applies=False,
+)
+def guard_budget_without_the_process(scene: Scene) -> None:
+    """A move is held by the budget, and only the control plane is read."""
+    _budget(scene)
+
+
+@situation(
+    Expected(
+        "held",
+        "part",
+        headline=r"2 of 5.*\w+ 2.*(kept|keep|stays)",
+        cause=r"^KeptAtGuard: ",
+        remedy=r"label|tier",
+    ),
+    flags=FROM_MINE,
+)
+def guard_keeps(scene: Scene) -> None:
+    """No cluster fits any more, and the guard keeps 2 of 5 replicas."""
     name = scene.cluster(labels={"tier": scene.namespace})
     affinity = {"labelSelector": {"matchLabels": {"tier": scene.namespace}}}
     scene.web({"clusterAffinity": affinity, "replicaScheduling": AGGREGATED}, scheduler=GUARDED, replicas=2)
@@ -43,8 +86,22 @@ def _kept(scene: Scene) -> None:
     scene.wait(lambda found: condition(found).get("status") == "False", "kept")
 
 
-def _return_waits(scene: Scene) -> None:
-    """It left its first term when the cluster was tainted, the taint is gone, and FailBack waits an hour."""
+@situation(
+    Expected(
+        "placed",
+        "all",
+        headline=r"\w+ 2",
+        cause=r"^(TermBehind|FailBack\w*): .*(returns|FailBack)",
+        remedy="^$|.",
+    ),
+    flags=FROM_MINE,
+    applies=False,
+)
+def return_waits(scene: Scene) -> None:
+    """The first term is well again, and FailBack waits an hour before the return.
+
+    It left its first term when the cluster was tainted, the taint is gone, and FailBack waits an hour.
+    """
     home, away = scene.cluster(), scene.cluster()
     terms = [
         {"affinityName": "primary", "clusterNames": [home]},
@@ -78,8 +135,22 @@ def _return_waits(scene: Scene) -> None:
     scene.notes |= {"home": home, "away": away}
 
 
-def _moving(scene: Scene) -> None:
-    """The taint manager evicts; the new copy is not reported yet."""
+@situation(
+    Expected(
+        "moving",
+        "all",
+        headline=r"\w+ 3.*still runs on \w+",
+        cause=r"^\w+: .*(still|until|evict)",
+        remedy="^$|.",
+    ),
+    applies=False,
+    page="moving",
+)
+def moving(scene: Scene) -> None:
+    """The taint manager evicts, and the new copy is not healthy yet.
+
+    The taint manager evicts; the new copy is not reported yet.
+    """
     old, new = scene.cluster(), scene.cluster(agents=False)
     one = named(old, new, replicaScheduling=AGGREGATED, spreadConstraints=[spread("cluster", 1, 1)])
     scene.taint(new, {"key": "test/later", "effect": "NoSchedule"})
@@ -102,76 +173,3 @@ def _moving(scene: Scene) -> None:
         "on its way",
     )
     scene.notes |= {"old": old, "new": new}
-
-
-SITUATIONS = (
-    Situation(
-        "guard-budget",
-        "a move is held by the budget of one move per hour",
-        _budget,
-        Expected(
-            "held",
-            "all",
-            headline=r"\w+ 2.*budget",
-            cause=r"^HeldAtGuard: .*budget",
-            remedy=r"^$|budget",
-        ),
-        flags=FROM_MINE,
-        applies=False,
-        page="held",
-    ),
-    Situation(
-        "guard-budget-without-the-process",
-        "a move is held by the budget, and only the control plane is read",
-        _budget,
-        Expected(
-            "held",
-            "all",
-            headline=r"\w+ 2.*budget",
-            cause=r"^HeldAtGuard: .*budget",
-            remedy=r"^$|budget",
-        ),
-        applies=False,
-    ),
-    Situation(
-        "guard-keeps",
-        "no cluster fits any more, and the guard keeps 2 of 5 replicas",
-        _kept,
-        Expected(
-            "held",
-            "part",
-            headline=r"2 of 5.*\w+ 2.*(kept|keep|stays)",
-            cause=r"^KeptAtGuard: ",
-            remedy=r"label|tier",
-        ),
-        flags=FROM_MINE,
-    ),
-    Situation(
-        "return-waits",
-        "the first term is well again, and FailBack waits an hour before the return",
-        _return_waits,
-        Expected(
-            "placed",
-            "all",
-            headline=r"\w+ 2",
-            cause=r"^(TermBehind|FailBack\w*): .*(returns|FailBack)",
-            remedy="^$|.",
-        ),
-        flags=FROM_MINE,
-        applies=False,
-    ),
-    Situation(
-        "moving",
-        "the taint manager evicts, and the new copy is not healthy yet",
-        _moving,
-        Expected(
-            "moving",
-            "all",
-            headline=r"\w+ 3.*still runs on \w+",
-            cause=r"^\w+: .*(still|until|evict)",
-            remedy="^$|.",
-        ),
-        applies=False,
-        page="moving",
-    ),
-)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.e2e.workload import DYNAMIC, named
 from tools.controlplane import Object
-from tools.state_check.model import Also, Expected, Situation
+from tools.state_check.model import Also, Expected, situation
 from tools.state_check.plane import MINE
 from tools.state_check.scene import DEPLOYMENT, Scene
 from tools.state_check.situations.holds import quota
@@ -18,20 +18,10 @@ def _healthy(scene: Scene) -> None:
     scene.wait_applied()
 
 
-def _with_a_quota(scene: Scene) -> None:
-    quota(scene, cpu="3")
-    _healthy(scene)
-
-
 def _on_a_cluster_of_its_own(scene: Scene) -> None:
     name = scene.cluster()
     scene.web(named(name, "sim-c2", replicaScheduling=DYNAMIC))
     scene.wait_applied()
-
-
-def _suspended(scene: Scene) -> None:
-    _on_a_cluster_of_its_own(scene)
-    scene.patch_binding({"suspension": {"scheduling": True}})
 
 
 def _policy(scene: Scene, *clusters: str, name: str = "web", **spec: Any) -> Object:
@@ -51,80 +41,89 @@ def _policy(scene: Scene, *clusters: str, name: str = "web", **spec: Any) -> Obj
 PLACED = Expected("placed", "all", headline=r"\w+ \d")
 PLAN = ("plan", "-f", "{file}", "--fail-on=warnings")
 
-SITUATIONS = (
-    Situation(
-        "plan-of-a-mistyped-cluster",
-        "an edited policy names a cluster that does not exist",
-        _healthy,
-        PLACED,
-        also=(
-            Also(
-                PLAN,
-                1,
-                fields={"warnings": re.compile("ClusterUnknown.*sim-a9.*sim-a[12]", re.DOTALL)},
-                says="sim-a9",
-                file=lambda scene: _policy(scene, "real1", "sim-a9"),
-            ),
-        ),
-    ),
-    Situation(
-        "plan-of-a-mistyped-selector",
-        "an edited policy selects a workload that does not exist, and releases the one that it had",
-        _healthy,
-        PLACED,
-        also=(
-            Also(
-                PLAN,
-                1,
-                says=r"web\b.*->.*wbe.*released.*{namespace}/web-deployment",
-                file=lambda scene: _policy(scene, "real1", "real2", name="wbe"),
-            ),
-        ),
-    ),
-    Situation(
-        "plan-of-a-deletion",
-        "a cluster with a healthy binding is to be deleted",
-        _on_a_cluster_of_its_own,
-        PLACED,
-        also=(
-            Also(
-                ["plan", "--without={cluster}", "--fail-on=blocked"],
-                0,
-                r"{cluster} is gone",
-                effect="moved",
-                never="Terminating",
-            ),
-        ),
-    ),
-    Situation(
-        "plan-of-a-deletion-that-does-not-end",
-        "a cluster with a suspended binding is to be deleted",
-        _suspended,
-        Expected("held", "all", headline="suspen", cause="^Suspended: ", remedy="resume"),
-        applies=False,
-        also=(
-            Also(
-                ["plan", "--without={cluster}", "--fail-on=blocked"],
-                1,
-                r"{cluster} stays Terminating",
-                says=r"{namespace}/web-deployment",
-                never="{cluster} is gone",
-            ),
-        ),
-    ),
-    Situation(
-        "plan-of-a-scale-beyond-a-quota",
-        "a workload is to be scaled beyond its quota",
-        _with_a_quota,
-        PLACED,
-        also=(
-            Also(
-                ["plan", "--scale={namespace}/web=10", "--fail-on=none"],
-                0,
-                says="quota",
-                effect="held",
-                never=r"Plan: [1-9]\d* moved",
-            ),
+
+@situation(
+    PLACED,
+    also=(
+        Also(
+            PLAN,
+            1,
+            fields={"warnings": re.compile("ClusterUnknown.*sim-a9.*sim-a[12]", re.DOTALL)},
+            says="sim-a9",
+            file=lambda scene: _policy(scene, "real1", "sim-a9"),
         ),
     ),
 )
+def plan_of_a_mistyped_cluster(scene: Scene) -> None:
+    """An edited policy names a cluster that does not exist."""
+    _healthy(scene)
+
+
+@situation(
+    PLACED,
+    also=(
+        Also(
+            PLAN,
+            1,
+            says=r"web\b.*->.*wbe.*released.*{namespace}/web-deployment",
+            file=lambda scene: _policy(scene, "real1", "real2", name="wbe"),
+        ),
+    ),
+)
+def plan_of_a_mistyped_selector(scene: Scene) -> None:
+    """An edited policy selects a workload that does not exist, and releases the one that it had."""
+    _healthy(scene)
+
+
+@situation(
+    PLACED,
+    also=(
+        Also(
+            ["plan", "--without={cluster}", "--fail-on=blocked"],
+            0,
+            r"{cluster} is gone",
+            effect="moved",
+            never="Terminating",
+        ),
+    ),
+)
+def plan_of_a_deletion(scene: Scene) -> None:
+    """A cluster with a healthy binding is to be deleted."""
+    _on_a_cluster_of_its_own(scene)
+
+
+@situation(
+    Expected("held", "all", headline="suspen", cause="^Suspended: ", remedy="resume"),
+    applies=False,
+    also=(
+        Also(
+            ["plan", "--without={cluster}", "--fail-on=blocked"],
+            1,
+            r"{cluster} stays Terminating",
+            says=r"{namespace}/web-deployment",
+            never="{cluster} is gone",
+        ),
+    ),
+)
+def plan_of_a_deletion_that_does_not_end(scene: Scene) -> None:
+    """A cluster with a suspended binding is to be deleted."""
+    _on_a_cluster_of_its_own(scene)
+    scene.patch_binding({"suspension": {"scheduling": True}})
+
+
+@situation(
+    PLACED,
+    also=(
+        Also(
+            ["plan", "--scale={namespace}/web=10", "--fail-on=none"],
+            0,
+            says="quota",
+            effect="held",
+            never=r"Plan: [1-9]\d* moved",
+        ),
+    ),
+)
+def plan_of_a_scale_beyond_a_quota(scene: Scene) -> None:
+    """A workload is to be scaled beyond its quota."""
+    quota(scene, cpu="3")
+    _healthy(scene)

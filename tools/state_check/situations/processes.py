@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from tests.e2e.workload import DYNAMIC, condition, named
-from tools.state_check.model import Expected, Situation
+from tools.state_check.model import Expected, situation
 from tools.state_check.plane import GATED, PLUGGED
 from tools.state_check.scene import Scene
 from tools.state_check.situations.expectations import REFUSED, not_placed
@@ -56,105 +56,119 @@ def _peers_apart(scene: Scene) -> None:
     scene.wait_refused("NoClusterFit")
 
 
-SITUATIONS = (
-    Situation(
-        "plugin-of-the-process-refuses",
-        "a plugin of the running process refuses all clusters, and the command has no code of it",
-        _filtered,
-        not_placed(
-            headline=r"contract",
-            cause=r"contract|Contracts",
-            remedy="",
-            quiet="contract",
-            fields={"provenance.record.agrees": re.compile("true|null")},
-            problem=r"^$|--plugin-dir",
-        ),
-        flags=(FROM,),
-        applies=False,
-        page="not placed",
+@situation(
+    not_placed(
+        headline=r"contract",
+        cause=r"contract|Contracts",
+        remedy="",
+        quiet="contract",
+        fields={"provenance.record.agrees": re.compile("true|null")},
+        problem=r"^$|--plugin-dir",
     ),
-    Situation(
-        "plugin-of-the-process-refuses-and-only-objects-are-read",
-        "a plugin of the running process refuses all clusters, and only the control plane is read",
-        _filtered,
-        not_placed(
-            headline=r"contract",
-            cause=r"contract|Contracts|StaleCondition",
-            remedy="^$|.",
-            problem="^$|.",
-        ),
-        applies=False,
-    ),
-    Situation(
-        "plugin-here-refuses",
-        "a plugin that reads the workload refuses all clusters, and the command has its code",
-        _filtered,
-        not_placed(headline=r"contract", cause=r"^PluginRefused: .*contract", remedy="^$|plugin"),
-        flags=WITH_CODE,
-        applies=False,
-    ),
-    Situation(
-        "plugin-here-lets-through",
-        "a plugin that reads the workload is healthy, and the command has its code",
-        _let_through,
-        Expected("placed", "all", headline="sim-a1 4"),
-        flags=WITH_CODE,
-    ),
-    Situation(
-        "plugin-of-the-process-lets-through",
-        "a binding is healthy, and a plugin of its scheduler reads the workload",
-        _let_through,
-        Expected(
-            "placed",
-            "all",
-            headline="sim-a1 4",
-            cause=r"^$|^PluginCodeMissing: .*--plugin-dir",
-            fields={"provenance.record.agrees": re.compile("true|null")},
-        ),
-        flags=(FROM,),
-    ),
-    Situation(
-        "plugin-keeps-back",
-        "a plugin keeps the binding out of the queue",
-        _kept_back,
-        Expected(
-            "held",
-            "none",
-            headline=r"contract is not signed",
-            cause=r"^Gated: .*contract is not signed",
-            remedy="",
-        ),
-        flags=(FROM, *WITH_CODE),
-        applies=False,
-    ),
-    Situation(
-        "plugin-keeps-back-without-code",
-        "a plugin keeps the binding out of the queue, and the command has no code of it",
-        _kept_back,
-        Expected(
-            "held",
-            "none",
-            headline=r"contract is not signed|Contracts|PreEnqueue|gate",
-            cause=r"^Gated: ",
-            remedy="",
-            problem="^$|--plugin-dir",
-        ),
-        flags=(FROM,),
-        applies=False,
-    ),
-    Situation(
-        "peer-there",
-        "workload anti-affinity keeps it away from a peer, and the command is not given the gate",
-        _peers_apart,
-        not_placed(headline=REFUSED, cause=r"affinity|NoClusterFit|WorkloadAffinity", remedy="^$|."),
-        applies=False,
-    ),
-    Situation(
-        "peer-there-and-the-process",
-        "workload anti-affinity keeps it away from a peer, and the process is asked",
-        _peers_apart,
-        not_placed(headline=REFUSED, cause=r"^GroupAntiAffinity: ", remedy="."),
-        flags=("--from={from north-scheduler}",),
-        applies=False,
-    ),
+    flags=(FROM,),
+    applies=False,
+    page="not placed",
 )
+def plugin_of_the_process_refuses(scene: Scene) -> None:
+    """A plugin of the running process refuses all clusters, and the command has no code of it."""
+    _filtered(scene)
+
+
+@situation(
+    not_placed(
+        headline=r"contract",
+        cause=r"contract|Contracts|StaleCondition",
+        remedy="^$|.",
+        problem="^$|.",
+    ),
+    applies=False,
+)
+def plugin_of_the_process_refuses_and_only_objects_are_read(scene: Scene) -> None:
+    """A plugin of the running process refuses all clusters, and only the control plane is read."""
+    _filtered(scene)
+
+
+@situation(
+    not_placed(headline=r"contract", cause=r"^PluginRefused: .*contract", remedy="^$|plugin"),
+    flags=WITH_CODE,
+    applies=False,
+)
+def plugin_here_refuses(scene: Scene) -> None:
+    """A plugin that reads the workload refuses all clusters, and the command has its code."""
+    _filtered(scene)
+
+
+@situation(
+    Expected("placed", "all", headline="sim-a1 4"),
+    flags=WITH_CODE,
+)
+def plugin_here_lets_through(scene: Scene) -> None:
+    """A plugin that reads the workload is healthy, and the command has its code."""
+    _let_through(scene)
+
+
+@situation(
+    Expected(
+        "placed",
+        "all",
+        headline="sim-a1 4",
+        cause=r"^$|^PluginCodeMissing: .*--plugin-dir",
+        fields={"provenance.record.agrees": re.compile("true|null")},
+    ),
+    flags=(FROM,),
+)
+def plugin_of_the_process_lets_through(scene: Scene) -> None:
+    """A binding is healthy, and a plugin of its scheduler reads the workload."""
+    _let_through(scene)
+
+
+@situation(
+    Expected(
+        "held",
+        "none",
+        headline=r"contract is not signed",
+        cause=r"^Gated: .*contract is not signed",
+        remedy="",
+    ),
+    flags=(FROM, *WITH_CODE),
+    applies=False,
+)
+def plugin_keeps_back(scene: Scene) -> None:
+    """A plugin keeps the binding out of the queue."""
+    _kept_back(scene)
+
+
+@situation(
+    Expected(
+        "held",
+        "none",
+        headline=r"contract is not signed|Contracts|PreEnqueue|gate",
+        cause=r"^Gated: ",
+        remedy="",
+        problem="^$|--plugin-dir",
+    ),
+    flags=(FROM,),
+    applies=False,
+)
+def plugin_keeps_back_without_code(scene: Scene) -> None:
+    """A plugin keeps the binding out of the queue, and the command has no code of it."""
+    _kept_back(scene)
+
+
+@situation(
+    not_placed(headline=REFUSED, cause=r"affinity|NoClusterFit|WorkloadAffinity", remedy="^$|."),
+    applies=False,
+)
+def peer_there(scene: Scene) -> None:
+    """Workload anti-affinity keeps it away from a peer, and the command is not given the gate."""
+    _peers_apart(scene)
+
+
+@situation(
+    not_placed(headline=REFUSED, cause=r"^GroupAntiAffinity: ", remedy="."),
+    flags=("--from={from north-scheduler}",),
+    applies=False,
+)
+def peer_there_and_the_process(scene: Scene) -> None:
+    """Workload anti-affinity keeps it away from a peer, and the process is asked."""
+    _peers_apart(scene)

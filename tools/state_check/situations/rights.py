@@ -7,7 +7,7 @@ import re
 from tests import manifests
 from tests.e2e.workload import DYNAMIC, condition, named
 from tools.controlplane.karmada import CLUSTERS
-from tools.state_check.model import Expected, Situation
+from tools.state_check.model import Expected, situation
 from tools.state_check.plane import MINE
 from tools.state_check.scene import Scene
 from tools.state_check.situations.expectations import REFUSED, no_answer, not_placed
@@ -23,12 +23,71 @@ def _broken(scene: Scene) -> None:
     scene.wait_refused("NoClusterFit")
 
 
-def _nothing(_: Scene) -> None:
+def _forbidden(what: str, right: str, *, user: str = "") -> str:
+    return rf'{what}.*cannot (list|get) resource "{right}"'
+
+
+def _without(right: str, *, broken: bool, problem: str) -> None:
+    if broken:
+        expected = Expected(
+            "not placed", "none", headline=r"no cluster|0/\d+ clusters", cause="^ClusterUnknown: ", remedy="sim-a",
+            problem=problem,
+        )  # fmt: skip
+    else:
+        expected = Expected("placed", "all", headline="sim-a1 4", cause="^$|.", problem=problem)
+    word = "broken" if broken else "healthy"
+    named = situation(
+        expected,
+        name=f"without-the-right-to-read-{right}-{word}",
+        source=f"A user who may not read {right} asks about a {word} binding.",
+        rights=(right,),
+        applies=False,
+    )
+    named(_broken if broken else _healthy)
+
+
+@situation(
+    no_answer(headline="", cause="", problem=r'cannot (list|get) resource "resourcebindings"'),
+    rights=("bindings",),
+    ask="rb/web-deployment",
+)
+def without_the_right_to_read_bindings(scene: Scene) -> None:
+    """A user who may not read bindings asks."""
+    _healthy(scene)
+
+
+@situation(
+    Expected(
+        "placed",
+        "all",
+        headline="sim-a1 4",
+        cause="^$|.",
+        problem=r'cannot (list|get) resource "clusters"',
+        status=2,
+    ),
+    rights=("clusters",),
+)
+def without_the_right_to_read_clusters(scene: Scene) -> None:
+    """A user who may not read clusters asks."""
+    _healthy(scene)
+
+
+@situation(no_answer(headline="", cause="", problem=r"web.*does not exist|no .*web"))
+def no_such_workload(scene: Scene) -> None:
+    """There is no such workload."""
     return
 
 
-def _unreadable(scene: Scene) -> None:
-    """A label selector with an operator that does not exist passes the API server of a binding."""
+@situation(
+    not_placed(headline=REFUSED, cause="^AffinityMismatch: ", remedy="^$|."),
+    ask="rb/job",
+    applies=False,
+)
+def binding_that_cannot_be_used(scene: Scene) -> None:
+    """A binding has a label selector with an operator that does not exist.
+
+    A label selector with an operator that does not exist passes the API server of a binding.
+    """
     wrong = {"key": "kind", "operator": "Near", "values": ["sim"]}
     affinity = {"labelSelector": {"matchExpressions": [wrong]}}
     scene.notes["binding"] = "job"
@@ -46,8 +105,22 @@ def _unreadable(scene: Scene) -> None:
     scene.wait(lambda found: condition(found).get("status") == "False", "refused", name="job")
 
 
-def _cluster_gone(scene: Scene) -> None:
-    """It is placed, its scheduling is suspended, and its cluster is removed by force."""
+@situation(
+    Expected(
+        "held",
+        "all",
+        headline=r"{cluster}|does not exist|suspen",
+        cause=r"^\w+: .*(does not exist|suspen)",
+        remedy="resume",
+        fields={"state.rows": re.compile("does not exist")},
+    ),
+    applies=False,
+)
+def cluster_gone(scene: Scene) -> None:
+    """A binding is placed on a cluster that no longer exists.
+
+    It is placed, its scheduling is suspended, and its cluster is removed by force.
+    """
     name = scene.cluster()
     scene.web(named(name, "sim-c2", replicaScheduling=DYNAMIC))
     scene.wait_applied()
@@ -58,8 +131,12 @@ def _cluster_gone(scene: Scene) -> None:
     scene.karmada.wait_for(lambda: scene.client.find(path) is None, f"{name} to be gone")
 
 
-def _cluster_terminating(scene: Scene) -> None:
-    """It is placed, its scheduling is suspended, and its cluster is deleted: the cluster waits for it."""
+@situation(Expected("held", "all", headline=r"suspen", cause=r"^Suspended: ", remedy="resume"))
+def cluster_terminating(scene: Scene) -> None:
+    """A cluster is being deleted, and a suspended binding keeps it.
+
+    It is placed, its scheduling is suspended, and its cluster is deleted: the cluster waits for it.
+    """
     name = scene.cluster()
     scene.web(named(name, "sim-c2", replicaScheduling=DYNAMIC))
     scene.wait_applied()
@@ -70,90 +147,14 @@ def _cluster_terminating(scene: Scene) -> None:
     )
 
 
-def _forbidden(what: str, right: str, *, user: str = "") -> str:
-    return rf'{what}.*cannot (list|get) resource "{right}"'
+_without("policies", broken=False, problem='cannot (list|get) resource "(cluster)?propagationpolicies"')
 
+_without("leases", broken=False, problem='cannot (list|get) resource "leases"')
 
-def _without(right: str, *, broken: bool, problem: str) -> Situation:
-    if broken:
-        expected = Expected(
-            "not placed", "none", headline=r"no cluster|0/\d+ clusters", cause="^ClusterUnknown: ", remedy="sim-a",
-            problem=problem,
-        )  # fmt: skip
-    else:
-        expected = Expected("placed", "all", headline="sim-a1 4", cause="^$|.", problem=problem)
-    word = "broken" if broken else "healthy"
-    return Situation(
-        f"without-the-right-to-read-{right}-{word}",
-        f"a user who may not read {right} asks about a {word} binding",
-        _broken if broken else _healthy,
-        expected,
-        rights=(right,),
-        applies=False,
-    )
+_without("leases", broken=True, problem='cannot (list|get) resource "leases"')
 
+_without("events", broken=False, problem='^$|cannot (list|get) resource "events"')
 
-SITUATIONS = (
-    Situation(
-        "without-the-right-to-read-bindings",
-        "a user who may not read bindings asks",
-        _healthy,
-        no_answer(headline="", cause="", problem=r'cannot (list|get) resource "resourcebindings"'),
-        rights=("bindings",),
-        ask="rb/web-deployment",
-    ),
-    Situation(
-        "without-the-right-to-read-clusters",
-        "a user who may not read clusters asks",
-        _healthy,
-        Expected(
-            "placed",
-            "all",
-            headline="sim-a1 4",
-            cause="^$|.",
-            problem=r'cannot (list|get) resource "clusters"',
-            status=2,
-        ),
-        rights=("clusters",),
-    ),
-    _without("policies", broken=False, problem='cannot (list|get) resource "(cluster)?propagationpolicies"'),
-    _without("leases", broken=False, problem='cannot (list|get) resource "leases"'),
-    _without("leases", broken=True, problem='cannot (list|get) resource "leases"'),
-    _without("events", broken=False, problem='^$|cannot (list|get) resource "events"'),
-    _without("works", broken=False, problem='^$|cannot (list|get) resource "works"'),
-    _without("workloads", broken=False, problem='^$|cannot (list|get) resource "deployments"'),
-    Situation(
-        "no-such-workload",
-        "there is no such workload",
-        _nothing,
-        no_answer(headline="", cause="", problem=r"web.*does not exist|no .*web"),
-    ),
-    Situation(
-        "binding-that-cannot-be-used",
-        "a binding has a label selector with an operator that does not exist",
-        _unreadable,
-        not_placed(headline=REFUSED, cause="^AffinityMismatch: ", remedy="^$|."),
-        ask="rb/job",
-        applies=False,
-    ),
-    Situation(
-        "cluster-gone",
-        "a binding is placed on a cluster that no longer exists",
-        _cluster_gone,
-        Expected(
-            "held",
-            "all",
-            headline=r"{cluster}|does not exist|suspen",
-            cause=r"^\w+: .*(does not exist|suspen)",
-            remedy="resume",
-            fields={"state.rows": re.compile("does not exist")},
-        ),
-        applies=False,
-    ),
-    Situation(
-        "cluster-terminating",
-        "a cluster is being deleted, and a suspended binding keeps it",
-        _cluster_terminating,
-        Expected("held", "all", headline=r"suspen", cause=r"^Suspended: ", remedy="resume"),
-    ),
-)
+_without("works", broken=False, problem='^$|cannot (list|get) resource "works"')
+
+_without("workloads", broken=False, problem='^$|cannot (list|get) resource "deployments"')

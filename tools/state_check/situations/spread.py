@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.e2e.workload import DYNAMIC, condition, named
 from tools.controlplane import Object
-from tools.state_check.model import Situation
+from tools.state_check.model import situation
 from tools.state_check.scene import Scene
 from tools.state_check.situations.expectations import REFUSED, not_placed
 
@@ -16,83 +16,65 @@ def spread(field: str, least: int, most: int | None) -> Object:
     return {"spreadByField": field, "minGroups": least, **({} if most is None else {"maxGroups": most})}
 
 
-def _two_wanted_one_tainted(scene: Scene) -> None:
+@situation(
+    not_placed(
+        headline=r"minGroups|feasible|available",
+        cause=r"^MinGroupsUnmet: .*1.*2",
+        remedy=r"tolera|minGroups",
+        fields={"condition.agrees": True},
+    )
+)
+def spread_one_refused(scene: Scene) -> None:
+    """Two clusters wanted, one of them tainted."""
     name = scene.cluster(taints=[{"key": "team", "value": "blue", "effect": "NoSchedule"}])
     placement = named("sim-a1", name, replicaScheduling=DYNAMIC, spreadConstraints=[spread("cluster", 2, 2)])
     scene.web(placement)
     scene.wait(lambda found: condition(found).get("status") == "False", "refused")
 
 
-def _nine_groups(scene: Scene) -> None:
+@situation(
+    not_placed(
+        headline=r"group|region|feasible",
+        cause=r"^Min(Regions|Groups)Unmet: ",
+        remedy=r"minGroups \d",
+    )
+)
+def spread_nine_groups(scene: Scene) -> None:
+    """Nine regions wanted, fewer are feasible."""
     constraints = [spread("region", 9, 9), spread("cluster", 9, 20)]
     scene.web({"clusterAffinity": {"labelSelector": {"matchExpressions": [{"key": "kind", "operator": "In", "values": ["real", "sim"]}]}}, "replicaScheduling": DYNAMIC, "spreadConstraints": constraints}, replicas=18)  # fmt: skip
     scene.wait(lambda found: condition(found).get("status") == "False", "refused")
 
 
-def _one_region(scene: Scene) -> None:
+@situation(
+    not_placed(
+        headline=r"group|region|feasible",
+        cause=r"^MinRegionsUnmet: ",
+        remedy=r"minGroups 1|clusterNames",
+        never=r"spec\.region",
+    )
+)
+def spread_one_region(scene: Scene) -> None:
+    """Two regions wanted, both clusters are in one."""
     constraints = [spread("region", 2, 2), spread("cluster", 2, 2)]
     scene.web(named("sim-b1", "sim-b2", replicaScheduling=DYNAMIC, spreadConstraints=constraints))
     scene.wait(lambda found: condition(found).get("status") == "False", "refused")
 
 
-def _no_region(scene: Scene) -> None:
+@situation(not_placed(headline=REFUSED, cause=r"^RegionMissing: ", remedy=r"region|clusterNames"))
+def spread_region_not_set(scene: Scene) -> None:
+    """A spread constraint by region, and a cluster without one."""
     name = scene.cluster(region="", zone="")
     constraints = [spread("region", 1, 1), spread("cluster", 1, 1)]
     scene.web(named(name, replicaScheduling=DYNAMIC, spreadConstraints=constraints))
     scene.wait_refused("NoClusterFit")
 
 
-def _no_maximum(scene: Scene) -> None:
+@situation(not_placed(headline=r"0 clusters|maxGroups", cause=r"^MaxGroupsZero: ", remedy=r"maxGroups"))
+def spread_without_maximum(scene: Scene) -> None:
+    """MaxGroups is not set."""
     # The webhook sets what a policy leaves out, so the constraint is as written by a client of the API.
     scene.web(
         named("sim-a1", "sim-b1", replicaScheduling=DYNAMIC, spreadConstraints=[spread("cluster", 1, None)])
     )
     scene.wait(lambda found: condition(found).get("status") == "False", "refused")
-
-
-SITUATIONS = (
-    Situation(
-        "spread-one-refused",
-        "two clusters wanted, one of them tainted",
-        _two_wanted_one_tainted,
-        not_placed(
-            headline=r"minGroups|feasible|available",
-            cause=r"^MinGroupsUnmet: .*1.*2",
-            remedy=r"tolera|minGroups",
-            fields={"condition.agrees": True},
-        ),
-    ),
-    Situation(
-        "spread-nine-groups",
-        "nine regions wanted, fewer are feasible",
-        _nine_groups,
-        not_placed(
-            headline=r"group|region|feasible",
-            cause=r"^Min(Regions|Groups)Unmet: ",
-            remedy=r"minGroups \d",
-        ),
-    ),
-    Situation(
-        "spread-one-region",
-        "two regions wanted, both clusters are in one",
-        _one_region,
-        not_placed(
-            headline=r"group|region|feasible",
-            cause=r"^MinRegionsUnmet: ",
-            remedy=r"minGroups 1|clusterNames",
-            never=r"spec\.region",
-        ),
-    ),
-    Situation(
-        "spread-region-not-set",
-        "a spread constraint by region, and a cluster without one",
-        _no_region,
-        not_placed(headline=REFUSED, cause=r"^RegionMissing: ", remedy=r"region|clusterNames"),
-    ),
-    Situation(
-        "spread-without-maximum",
-        "maxGroups is not set",
-        _no_maximum,
-        not_placed(headline=r"0 clusters|maxGroups", cause=r"^MaxGroupsZero: ", remedy=r"maxGroups"),
-    ),
-)
