@@ -1,4 +1,4 @@
-"""Random placements that Karmada's webhooks would accept: all strategies, affinities, constraints.
+"""Random placements for living control planes: all strategies, affinities, constraints.
 
 Odd values are the business of tools/oracle; here the placements change on a living binding, so names repeat
 (clusters, labels, affinity terms) and most changes move replicas.
@@ -35,6 +35,18 @@ def placement(choices: Random, clusters: Sequence[str]) -> Object:
         made["spreadConstraints"] = constraints(choices)
     if choices.chance(0.9):
         made["replicaScheduling"] = strategy(choices, clusters)
+    return made
+
+
+def for_policy(choices: Random, clusters: Sequence[str]) -> Object:
+    """Draw a placement that the webhook of policies accepts: one that overflows divides by capacity."""
+    made = placement(choices, clusters)
+    strategy = made.get("replicaScheduling", {})
+    by_capacity = strategy.get(
+        "replicaDivisionPreference"
+    ) == "Aggregated" or "dynamicWeight" in strategy.get("weightPreference", {})
+    for item in made.get("clusterAffinities") or () if not by_capacity else ():
+        item.pop("overflowAffinities", None)
     return made
 
 

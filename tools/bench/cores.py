@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import gc
-import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
-
-import orjson
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
@@ -29,6 +26,7 @@ from karmada_scheduler.metrics.plugins import AlgorithmObserver
 from karmada_scheduler.process import gc_tuning
 from karmada_scheduler.testing import framework
 from tools.bench.fleet import Manifest
+from tools.oracle.program import Oracle
 
 Targets = list[tuple[str, int]]
 
@@ -64,16 +62,13 @@ class Go:
     """``oracle cost``: genericScheduler.Schedule over the scheduler's own cache; a context manager."""
 
     def __init__(self, program: Path) -> None:
-        self._process = subprocess.Popen(
-            [program, "cost"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=1 << 20
-        )
+        self._oracle = Oracle(program, "cost", patience_seconds=600.0)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.communicate()
+        self._oracle.close()
 
     def load(self, clusters: Sequence[Manifest]) -> None:
         """Start with a new fleet."""
@@ -88,18 +83,9 @@ class Go:
         ]
         return Bill(answer["cpuNanos"] / 1e9, answer["wallNanos"] / 1e9, results)
 
-    def _request(self, work: Mapping[str, Any]) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(orjson.dumps(work) + b"\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"the oracle ended with status {self._process.wait()}")
-        answer: dict[str, Any] = orjson.loads(line)
-        if "error" in answer:
-            raise ValueError(answer["error"])
-        return answer
+    def _request(self, work: dict[str, Any]) -> dict[str, Any]:
+        self._oracle.send(work)
+        return self._oracle.receive()
 
 
 class Ours:

@@ -16,7 +16,7 @@ from tools.controlplane import ApiError, Client, Object, SimulatedMember
 from tools.controlplane.karmada import CLUSTERS
 from tools.manifests import deployment, namespace, policy
 from tools.oracle.generator.rng import Random
-from tools.placements import LABELS, TAINTS, placement
+from tools.placements import LABELS, TAINTS, for_policy
 
 NAMESPACE: Final = "chaos"
 _OURS: Final = 0.8
@@ -60,7 +60,7 @@ class Workload:
             labels = {key: values[number % len(values)] for key, values in LABELS.items()}
             self._client.patch(f"{CLUSTERS}/{name}", {"metadata": {"labels": labels}})
         drawn = [
-            (name, placement(self._random, self._clusters), self._random.randint(1, 9))
+            (name, for_policy(self._random, self._clusters), self._random.randint(1, 9))
             for name in self._names
         ]
         with ThreadPoolExecutor(4) as pool:
@@ -119,7 +119,7 @@ class Workload:
         return [step for _ in range(25) for step in self._scale()]
 
     def _change_placement(self) -> list[tuple[str, Callable[[], Any]]]:
-        name, drawn = self._random.choice(self._names), placement(self._random, self._clusters)
+        name, drawn = self._random.choice(self._names), for_policy(self._random, self._clusters)
         return [(name, lambda: self._client.apply(self._policy(name, drawn)))]
 
     def _recreate(self) -> list[tuple[str, Callable[[], Any]]]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +12,8 @@ from typing import Any, Final
 
 import requests
 
-from tools.controlplane import golang
+from tools.controlplane import programs
 from tools.controlplane.api import local_session
-from tools.controlplane.binaries import cache_folder
 
 SOURCE: Final = Path(__file__).parent / "apiserver"
 
@@ -26,34 +22,9 @@ def build() -> Path:
     """Return the program, built once per version of its sources.
 
     Raises:
-        GoError: There is no Go, or it cannot compile the program.
+        BuildError: There is no Go, or it cannot compile the program.
     """
-    sources = sorted([*SOURCE.glob("*.go"), SOURCE / "go.mod"])
-    key = hashlib.sha256(b"\0".join(each.name.encode() + each.read_bytes() for each in sources)).hexdigest()
-    folder = cache_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    program = folder / f"fast-apiserver-{key[:16]}"
-    with (folder / "fast-apiserver.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not program.exists():
-            _compile(folder, program)
-    return program
-
-
-def _compile(folder: Path, program: Path) -> None:
-    go = golang.find(
-        wanted=golang.wanted_version(SOURCE / "go.mod"),
-        cache=folder,
-        say=lambda text: print(text, file=sys.stderr),
-    )
-    unfinished = program.with_suffix(".unfinished")
-    command = [str(go.executable), "build", "-o", str(unfinished), "."]
-    done = subprocess.run(
-        command, cwd=SOURCE, env=go.environment(), capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise golang.GoError(f"`{' '.join(command)}` in {SOURCE} failed:\n{done.stderr}")
-    unfinished.rename(program)
+    return programs.ensure("fast-apiserver", SOURCE, sorted([*SOURCE.glob("*.go"), SOURCE / "go.mod"]))
 
 
 class FastApiServer:

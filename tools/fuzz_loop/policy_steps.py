@@ -5,7 +5,6 @@ from __future__ import annotations
 from tools import placements
 from tools.controlplane import Object
 from tools.manifests import deployment, policy
-from tools.oracle.generator.rng import Random
 
 from . import fleet
 from .binding_steps import next_second, poked, replaced
@@ -36,7 +35,7 @@ def place(model: Model) -> Step | None:
     if not model.deployed & model.claimed:
         return None
     name = model.choices.pick(sorted(model.deployed & model.claimed))
-    placement = _placement(model.choices)
+    placement = placements.for_policy(model.choices, fleet.CLUSTERS)
     policies = Policies(name)
 
     def act(plane: Plane) -> None:
@@ -104,7 +103,10 @@ def unclaim(model: Model) -> Step | None:
     key = binding_of(name)
     if name not in model.claimed:
         model.claimed.add(name)
-        manifest, policies = policy(fleet.NAMESPACE, name, _placement(model.choices)), Policies(name)
+        manifest, policies = (
+            policy(fleet.NAMESPACE, name, placements.for_policy(model.choices, fleet.CLUSTERS)),
+            Policies(name),
+        )
         expected = name in model.deployed
         return Step(
             "policy created", name, manifest,
@@ -187,15 +189,3 @@ class Policies:
 
 def _is_claimed(bindings: Bindings, key: Key) -> bool:
     return bool(bindings[key]["metadata"].get("labels", {}).get(fleet.POLICY_LABEL))
-
-
-def _placement(choices: Random) -> Object:
-    """Draw a placement that the webhook of policies accepts."""
-    made = placements.placement(choices, fleet.CLUSTERS)
-    strategy = made.get("replicaScheduling", {})
-    by_capacity = strategy.get(
-        "replicaDivisionPreference"
-    ) == "Aggregated" or "dynamicWeight" in strategy.get("weightPreference", {})
-    for item in made.get("clusterAffinities") or () if not by_capacity else ():
-        item.pop("overflowAffinities", None)
-    return made

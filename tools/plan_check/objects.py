@@ -163,7 +163,9 @@ def _placement(number: int, *, is_edited: bool) -> Manifest:
     tier = {"labelSelector": {"matchLabels": {"tier": "gold"}}}
     most = 4 if is_edited else 2
     constraints = [spread("region", 1, 2), spread("cluster", 1, most)]
-    weights = {(f"m{each:02}",): each + 1 + is_edited for each in range(number % 5, number % 5 + 4)}
+    weights: dict[tuple[str, ...], int] = {
+        (f"m{each:02}",): each + 1 + is_edited for each in range(number % 5, number % 5 + 4)
+    }
     match number % 5:
         case 0:
             return {"clusterAffinity": tier if is_edited else in_regions}
