@@ -6,11 +6,9 @@ is complete: saved as tools/oracle/tests/cases/<what it shows>.yaml, it is repla
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import sys
-import time
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from typing import Any
 import yaml
 
 from karmada_scheduler.api.manifest import ManifestError
+from tools.check_frame import Progress, add_cases, parser
 from tools.oracle.compare_scenario import SILENT, Tally, compare_scenario
 from tools.oracle.generator.scenarios import scenarios
 from tools.oracle.program import Oracle, ensure
@@ -28,7 +27,6 @@ from tools.oracle.shrink import shrink
 
 _CHUNK_SCENARIOS = 40
 _SHRUNK = 3
-_REPORT_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -44,42 +42,31 @@ class _Share:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tools.oracle.fuzz", description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--cases", type=int, default=10_000, help="bindings to decide about, at least (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=1, help="equal seeds give equal cases (default: %(default)s)"
-    )
-    parser.add_argument(
+    made = parser("make fuzz", __doc__)
+    add_cases(made, 10_000)
+    made.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="worker processes (default: %(default)s)"
     )
-    parser.add_argument(
+    made.add_argument(
         "--stop-after", type=int, default=50, help="differences after which to stop (default: %(default)s)"
     )
-    parser.add_argument("--features", action="store_true", help="print how often each feature was met")
-    options = parser.parse_args(arguments)
+    made.add_argument("--features", action="store_true", help="print how often each feature was met")
+    options = made.parse_args(arguments)
     program = ensure()
-    start = time.monotonic()
+    progress = Progress()
     tally = Tally()
     shares = [
         _Share(program, options.seed, options.cases, number, options.jobs, options.stop_after)
         for number in range(options.jobs)
     ]
-    reported = start
     for part in _parts(shares):
         tally.add(part)
-        now = time.monotonic()
-        if now - reported >= _REPORT_SECONDS:
-            reported = now
-            print(
-                f"{tally.cases} cases, {len(tally.found)} different, {tally.cases / (now - start):.0f}/s",
-                flush=True,
-            )
+        if progress.is_due():
+            rate = tally.cases / progress.seconds
+            print(f"{tally.cases} cases, {len(tally.found)} different, {rate:.0f}/s", flush=True)
         if len(tally.found) >= options.stop_after:
             break
-    seconds = time.monotonic() - start
-    _report(tally, seconds, show_features=options.features)
+    _report(tally, progress.seconds, show_features=options.features)
     if tally.found:
         _explain(tally, program)
     return 1 if tally.found else 0

@@ -82,8 +82,6 @@ class Trend:
         name: Its name.
         first: The first sample.
         last: The last sample.
-        lowest: Of the window.
-        highest: Of the window.
         slope: Per 1,000 events.
         error: The standard error of the slope, for independent noise.
         noise: The standard deviation around the line.
@@ -94,8 +92,6 @@ class Trend:
     name: str
     first: float
     last: float
-    lowest: float
-    highest: float
     slope: float
     error: float
     noise: float
@@ -259,8 +255,6 @@ def trend(name: str, events: Sequence[float], values: Sequence[float], bound: in
         name,
         values[0],
         values[-1],
-        min(values),
-        max(values),
         slope * 1000,
         noise / math.sqrt(spread) * 1000,
         noise,

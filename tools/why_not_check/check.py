@@ -182,13 +182,6 @@ class Checker:
         wanted = int(answer["goal"]["replicas"])
         return bool(clusters[question.cluster] >= wanted) if _has_replicas(spec) else wanted <= 1
 
-    def simulate(self, clusters: Manifests, bindings: Manifests) -> list[dict[str, Any]]:
-        """Return what ``simulate`` prints about bindings."""
-        self._write(clusters, bindings)
-        _, out = _run(["simulate", *self._files(), "-o", "json"])
-        results: list[dict[str, Any]] = json.loads(out)
-        return results
-
     def _write(self, clusters: Manifests, bindings: Manifests) -> None:
         for path, items in ((self._clusters, clusters), (self._bindings, bindings)):
             path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))

@@ -53,12 +53,10 @@ class Smallest:
     Attributes:
         size: The number of edits of each; 0 if there is none of up to the depth.
         sets: All sets of this size.
-        tried: How many sets were tried.
     """
 
     size: int
     sets: tuple[Edits, ...]
-    tried: int
 
 
 def smallest(objects: ObjectSet, goal: Goal, cluster: str, *, depth: int, most_tried: int) -> Smallest:
@@ -90,9 +88,9 @@ def smallest(objects: ObjectSet, goal: Goal, cluster: str, *, depth: int, most_t
         tried += len(following)
         found = [edits for edits in following if (now := objects.outcome(edits)) and goal.holds(now)]
         if found:
-            return Smallest(size, tuple(found), tried)
+            return Smallest(size, tuple(found))
         level = list(following)
-    return Smallest(0, (), tried)
+    return Smallest(0, ())
 
 
 def _catalogue(objects: ObjectSet, outcome: ScheduledObjects, goal: Goal, names: list[str]) -> set[Edit]:
