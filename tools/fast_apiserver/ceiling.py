@@ -21,9 +21,9 @@ from karmada_advisor.cli.table import table
 from tools.bench import scenarios
 from tools.bench.plane import machine
 from tools.bench.plane_meters import cpu_seconds
-from tools.bench.scenarios import RECORDS
+from tools.bench.scenarios import OURS, RECORDS
 from tools.fast_apiserver import server as fast_apiserver
-from tools.fast_apiserver.schedulers import NAME, OURS, UPSTREAM, running, wait_until
+from tools.fast_apiserver.schedulers import NAME, UPSTREAM, running, wait_until
 from tools.fast_apiserver.server import FastApiServer
 
 NAMESPACE: Final = "bench"

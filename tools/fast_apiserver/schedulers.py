@@ -13,17 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tools.bench.plane_meters import cpu_seconds, peak_mib
+from tools.bench.plane_meters import cpu_seconds, peak_mib, resident_mib
 from tools.bench.plane_run import NO_LIMIT
-from tools.bench.scenarios import FRESH_FIRST, RECORDS, fresh_first
+from tools.bench.scenarios import FRESH_FIRST, LIFTED, RECORDS, fresh_first
 from tools.controlplane import binaries, karmada
 from tools.controlplane.api import local_session
 from tools.controlplane.processes import free_port
 from tools.fast_apiserver.server import FastApiServer
 
-OURS: Final = "ours"
-
-UPSTREAM: Final = "karmada-scheduler, lifted"
+UPSTREAM: Final = LIFTED
 NAME: Final = "bench"
 
 
@@ -54,8 +52,7 @@ class Running:
     @property
     def resident(self) -> float:
         """Resident memory in MiB."""
-        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
-        return pages * 4096 / 2**20
+        return resident_mib(self.pid)
 
     def samples(self, prefix: str) -> dict[str, float]:
         """Return the samples of metrics whose names begin so, by the text in front of the value."""

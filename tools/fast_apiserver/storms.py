@@ -27,10 +27,10 @@ from karmada_advisor.cli.table import table
 from tools.bench import scenarios
 from tools.bench.plane import machine
 from tools.bench.plane_meters import percentile
-from tools.bench.scenarios import FRESH_FIRST
+from tools.bench.scenarios import FRESH_FIRST, OURS
 from tools.fast_apiserver import server as fast_apiserver
 from tools.fast_apiserver.ceiling import NAMESPACE, fleet, requests_of
-from tools.fast_apiserver.schedulers import NAME, OURS, UPSTREAM, Running, running, wait_until
+from tools.fast_apiserver.schedulers import NAME, UPSTREAM, Running, running, wait_until
 from tools.fast_apiserver.server import FastApiServer
 
 LOST: Final = "m0"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from karmada_scheduler.client.lists import LIST_PAGE
+from tools.bench.scenarios import OURS
 from tools.fast_apiserver import server as fast_apiserver
 from tools.fast_apiserver import storms
 from tools.fast_apiserver.ceiling import measure
-from tools.fast_apiserver.schedulers import OURS, UPSTREAM
+from tools.fast_apiserver.schedulers import UPSTREAM
 
 pytestmark = pytest.mark.e2e
 
