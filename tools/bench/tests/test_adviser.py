@@ -9,7 +9,10 @@ import pytest
 from tools.bench import adviser
 
 
-def test_a_fleet_is_written_once_and_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fleet_is_written_once_and_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adviser, "_QUESTIONS", 2)
     for only, figure in (
         ("explain", "ms CPU"),
         ("why-not", " answered"),
