@@ -185,25 +185,19 @@ class Application:
             after_list=self._environment.after_list,
         )
         self._event_handlers.on_unlisted_cluster(partial(relister.relist_after, kinds=[CLUSTER]))
-        identity = self._identity
         self._watch = self._environment.watch(
             WATCHED,
-            self._event_handlers.on_event,
-            identity=identity,
+            self._event_handlers,
+            relister,
+            WatchRequests(connection.watch, clock=self._clock),
+            identity=self._identity,
             login=connection.credentials,
-            requests=WatchRequests(connection.watch, clock=self._clock),
-            before_start=relister.wait_until_served,
             after_start=self._host.take_signals,
-            observe=self._event_handlers.observe,
-            is_known=self._event_handlers.is_known,
-            start_version=relister.list_and_start_version,
-            must_relist=relister.must_relist,
             clock=self._clock,
         )
-        relister.on_replaced = self._watch.restart
         for resource in WATCHED:
             self._metrics.api_server.expose_watch_age(resource.kind, partial(self._watch.age, resource.kind))
-        leadership = await self._make_leadership(identity)
+        leadership = await self._make_leadership()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._host.supervisor.beat(), name="heartbeat")
             await relister.wait_until_served()
@@ -215,7 +209,7 @@ class Application:
             )
             self._is_filled = True
             tasks.create_task(self._watch.run(), name="watch")
-            tasks.create_task(relister.run(), name="relist")
+            tasks.create_task(relister.run(self._watch.restart), name="relist")
             tasks.create_task(self._event_handlers.run(), name="cluster reconcile")
             tasks.create_task(self._plugins.run_plugins(), name="plugins")
             tasks.create_task(
@@ -232,7 +226,7 @@ class Application:
         self._workloads.follow()
         self._event_handlers.requeuer.on_plugins_changed()
 
-    async def _make_leadership(self, identity: str) -> Leadership:
+    async def _make_leadership(self) -> Leadership:
         elections, supervisor = self._options.leader_election, self._host.supervisor
         if elections.enabled:
             # The supervisor's event loop renews the Lease, on a connection of its own.
@@ -240,7 +234,7 @@ class Application:
             self._host.elector = Elector(
                 connection,
                 elections,
-                identity=identity,
+                identity=self._identity,
                 clock=self._environment.boot_clock,
                 now=self._environment.now,
                 random=self._environment.random,

@@ -56,11 +56,7 @@ class _Comparison(NamedTuple):
 
 
 class Relister:
-    """Compares the caches with lists.
-
-    Attributes:
-        on_replaced: Called with a kind whose cache was replaced while it was watched; its watch has to be restarted.
-    """
+    """Compares the caches with lists."""
 
     def __init__(
         self,
@@ -98,7 +94,6 @@ class Relister:
         self._requested_kinds: set[str] = set()
         self._compared_by_content: set[str] = set()
         """The kinds of whose objects the same version may have two contents, because etcd may have been restored."""
-        self.on_replaced: Callable[[str], None] = lambda _: None
 
     async def wait_until_served(self) -> None:
         """Wait until the API server serves every kind; the kind that is missing is logged.
@@ -194,20 +189,24 @@ class Relister:
             if not await self._client.is_served(resource):
                 raise ApiError(f"{resource.plural}.{resource.group}/{resource.version} is not served")
 
-    async def run(self) -> None:
-        """Compare every kind each period, and after ``relist_soon``, until cancelled; errors are logged."""
+    async def run(self, on_replaced: Callable[[str], None]) -> None:
+        """Compare every kind each period, and after ``relist_soon``, until cancelled; errors are logged.
+
+        Args:
+            on_replaced: Called with a kind whose cache was replaced while it was watched; restarts its watch.
+        """
         requests = 0
         while True:
             if await self._is_requested_within(self._period):
                 kinds, self._requested_kinds = self._requested_kinds, set()
                 self._requested.clear()
-                if failed := await self._compare_all(kinds):
+                if failed := await self._compare_all(kinds, on_replaced):
                     self.relist_soon(failed)
                 await self._sleep(_REQUEST_PAUSES[min(requests, len(_REQUEST_PAUSES) - 1)])
                 requests += 1
             else:
                 requests = 0
-                await self._compare_all(self._resources)
+                await self._compare_all(self._resources, on_replaced)
 
     async def _is_requested_within(self, seconds: float) -> bool:
         pause = asyncio.ensure_future(self._sleep(seconds))
@@ -219,7 +218,7 @@ class Relister:
             pause.cancel()
             request.cancel()
 
-    async def _compare_all(self, kinds: Container[str]) -> list[str]:
+    async def _compare_all(self, kinds: Container[str], on_replaced: Callable[[str], None]) -> list[str]:
         """Compare some kinds; return those that could not be compared."""
         failed = []
         for kind, resource in self._resources.items():
@@ -229,7 +228,7 @@ class Relister:
                 comparison = await self._compare(resource)
                 if comparison.replaced:
                     self._list_versions[kind] = comparison.version
-                    self.on_replaced(kind)
+                    on_replaced(kind)
             except ApiError as error:
                 failed.append(kind)
                 log.warning("Cannot compare the cache with a list", extra={"kind": kind, "error": error})

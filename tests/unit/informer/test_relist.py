@@ -143,7 +143,6 @@ class RelisterHarness:
             clock=lambda: self.now,
             after_list=lambda: self.released.append(len(self.handlers.taken)),
         )
-        self.relister.on_replaced = self.replaced.append
         self.period = asyncio.Event()
         self.period.set()
 
@@ -155,7 +154,7 @@ class RelisterHarness:
             await self.period.wait()
 
     async def run_until(self, reached: Callable[[], bool]) -> None:
-        running = asyncio.create_task(self.relister.run())
+        running = asyncio.create_task(self.relister.run(self.replaced.append))
         async with asyncio.timeout(5):
             while not reached():
                 await asyncio.sleep(0)
@@ -305,7 +304,7 @@ async def test_older_objects_in_a_newer_list_enqueue_all_bindings() -> None:
 async def test_a_requested_comparison_runs_at_once_and_further_ones_wait_longer() -> None:
     harness = RelisterHarness()
     harness.period.clear()
-    running = asyncio.create_task(harness.relister.run())
+    running = asyncio.create_task(harness.relister.run(harness.replaced.append))
     for count in range(1, 4):
         harness.relister.relist_soon()
         async with asyncio.timeout(5):
