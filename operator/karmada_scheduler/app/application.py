@@ -27,8 +27,6 @@ from karmada_scheduler.config.options import Options
 from karmada_scheduler.estimator.estimation import Estimation
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
-from karmada_scheduler.informer.kopf_watch import EventSource
-from karmada_scheduler.informer.object_kinds import CLUSTER
 from karmada_scheduler.informer.relist import Relister
 from karmada_scheduler.plugin_loader.handle import HandleBackend
 from karmada_scheduler.plugin_loader.manager import PluginManager
@@ -55,8 +53,13 @@ class Application:
         self._clock = environment.clock
         self._metrics = host.metrics
         bindings, clusters, waiting = BindingCache(), ClusterCache(), WaitingBindings()
+        self._workloads = Workloads(bindings)
         self._handle_backend = HandleBackend(
-            bindings=bindings, clusters=clusters, waiting=waiting, now=self._seconds_of_day
+            bindings=bindings,
+            clusters=clusters,
+            waiting=waiting,
+            now=self._seconds_of_day,
+            stored_workload=self._workloads.stored_for_profile,
         )
         self._plugins = PluginManager(
             options,
@@ -129,12 +132,8 @@ class Application:
         bindings.add_listener(self._unplaced.changed)
         self._guarded = GuardedBindings(self._plugins.profiles.names)
         bindings.add_listener(self._guarded.changed)
-        self._workloads = Workloads(bindings, self._plugins)
-        self._handle_backend.stored_workload = self._workloads.stored_for_profile
         self._leader: Leader | None = None
-        self._is_filled = False
-        self._watch: EventSource | None = None
-        host.ready = self._not_ready_reason
+        host.readiness.plugins_loaded()
 
     def _seconds_of_day(self) -> float:
         return self._environment.now().timestamp()
@@ -180,12 +179,12 @@ class Application:
             client,
             self._event_handlers,
             WATCHED,
+            self._wiring.list_requests,
             period=self._options.resync_seconds,
             clock=self._clock,
             after_list=self._environment.after_list,
         )
-        self._event_handlers.on_unlisted_cluster(partial(relister.relist_after, kinds=[CLUSTER]))
-        self._watch = self._environment.watch(
+        watch = self._environment.watch(
             WATCHED,
             self._event_handlers,
             relister,
@@ -196,7 +195,7 @@ class Application:
             clock=self._clock,
         )
         for resource in WATCHED:
-            self._metrics.api_server.expose_watch_age(resource.kind, partial(self._watch.age, resource.kind))
+            self._metrics.api_server.expose_watch_age(resource.kind, partial(watch.age, resource.kind))
         leadership = await self._make_leadership()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._host.supervisor.beat(), name="heartbeat")
@@ -205,11 +204,15 @@ class Application:
             with self._environment.initial_list():
                 await relister.initial_list()
             self._workloads.connect(
-                connection, self._event_handlers.requeuer, metrics=self._metrics, clock=self._clock
+                connection,
+                self._plugins.profiles,
+                self._event_handlers.requeuer,
+                metrics=self._metrics,
+                clock=self._clock,
             )
-            self._is_filled = True
-            tasks.create_task(self._watch.run(), name="watch")
-            tasks.create_task(relister.run(self._watch.restart), name="relist")
+            self._host.readiness.caches_filled(watch)
+            tasks.create_task(watch.run(), name="watch")
+            tasks.create_task(relister.run(watch.restart), name="relist")
             tasks.create_task(self._event_handlers.run(), name="cluster reconcile")
             tasks.create_task(self._plugins.run_plugins(), name="plugins")
             tasks.create_task(
@@ -231,14 +234,16 @@ class Application:
         if elections.enabled:
             # The supervisor's event loop renews the Lease, on a connection of its own.
             connection = await supervisor.run(self._api_server.connect())
-            self._host.elector = Elector(
-                connection,
-                elections,
-                identity=self._identity,
-                clock=self._environment.boot_clock,
-                now=self._environment.now,
-                random=self._environment.random,
-                scheduler_names=sorted(self._plugins.profiles.names),
+            self._host.take_part(
+                Elector(
+                    connection,
+                    elections,
+                    identity=self._identity,
+                    clock=self._environment.boot_clock,
+                    now=self._environment.now,
+                    random=self._environment.random,
+                    scheduler_names=sorted(self._plugins.profiles.names),
+                )
             )
         return Leadership(
             self._host.elector, supervisor=supervisor, metrics=self._metrics, end=self._environment.end
@@ -261,8 +266,7 @@ class Application:
         )
         async with leadership.hold():
             self._leader = leader
-            self._handle_backend.activate = self._state.gate.activate
-            self._handle_backend.record = leader.record
+            self._handle_backend.lead(self._state.gate.activate, leader.record)
             self._metrics.scheduling.expose_unplaced(
                 self._unplaced.report, unclaimed=self._unplaced.unclaimed
             )
@@ -278,7 +282,7 @@ class Application:
     @property
     def is_filled(self) -> bool:
         """Whether the caches have everything that the initial lists had."""
-        return self._is_filled
+        return self._host.readiness.is_filled
 
     def pending(self) -> dict[str, int]:
         """Return how much of each kind of work is not done yet; all are 0 at rest."""
@@ -292,10 +296,3 @@ class Application:
             if self._estimation is not None
             else 0,
         }
-
-    def _not_ready_reason(self) -> str | None:
-        if not self._is_filled:
-            return "the caches are not filled yet"
-        assert self._watch is not None  # set before the caches are filled
-        elector = self._host.elector
-        return self._watch.problem or (elector.problem if elector is not None else None)
