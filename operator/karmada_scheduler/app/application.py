@@ -82,7 +82,7 @@ class Application:
         assumed: AssumedPlacements | None = None
         if options.feature_gates.enabled("SchedulingOvercommitProtection"):
             assumed = AssumedPlacements(clock=self._clock, ttl=options.assumption_ttl)
-            self._metrics.scheduling.expose_assumed(assumed.__len__)
+            self._metrics.scheduling.assumed.set_function(assumed.__len__)
         self._state = SchedulerState(
             queue, bindings=bindings, clusters=clusters, waiting=waiting, assumed=assumed
         )
@@ -195,7 +195,9 @@ class Application:
             clock=self._clock,
         )
         for resource in WATCHED:
-            self._metrics.api_server.expose_watch_age(resource.kind, partial(watch.age, resource.kind))
+            self._metrics.api_server.watch_age.labels(resource.kind).set_function(
+                partial(watch.age, resource.kind)
+            )
         leadership = await self._make_leadership()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._host.supervisor.beat(), name="heartbeat")
@@ -271,7 +273,7 @@ class Application:
                 self._unplaced.report, unclaimed=self._unplaced.unclaimed
             )
             self._metrics.plugins.expose_guarded(self._guarded.counts)
-            self._metrics.plugins.expose_failback_waiting(lambda: self._wiring.reconsiderations.waiting)
+            self._metrics.plugins.failback_waiting.set_function(lambda: self._wiring.reconsiderations.waiting)
             await leader.run()
 
     @property
@@ -292,7 +294,7 @@ class Application:
             "attempts": leader.scheduler.pending_attempts if leader is not None else 0,
             "waiting at Permit": len(state.waiting),
             "pending assumed placements": state.assumed.pending if state.assumed is not None else 0,
-            "unresponsive estimators": len(self._estimation.accurate.requests.unresponsive)
+            "unresponsive estimators": len(self._estimation.accurate.unresponsive)
             if self._estimation is not None
             else 0,
         }

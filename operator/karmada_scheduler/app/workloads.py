@@ -44,8 +44,8 @@ class Workloads:
             clock=clock,
         )
         self._bindings.add_listener(informer.on_binding_change)
-        metrics.api_server.expose_cache_size("Workload", informer.__len__)
-        metrics.api_server.expose_unavailable_workloads(lambda: len(informer.unavailable()))
+        metrics.api_server.cached.labels("Workload").set_function(informer.__len__)
+        metrics.api_server.unavailable_workloads.set_function(lambda: len(informer.unavailable()))
         self.follow()
 
     def follow(self) -> None:

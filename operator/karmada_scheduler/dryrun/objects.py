@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.dryrun.frameworks import Frameworks
-from karmada_scheduler.dryrun.state import SimulatedBindings, SimulatedHandle
+from karmada_scheduler.dryrun.state import SimulatedBindings
 from karmada_scheduler.dryrun.workloads import Workloads
+from karmada_scheduler.framework.handle import DetachedHandle
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.framework.workload import UndeclaredWorkloadError
 
@@ -36,9 +37,16 @@ class ShownObjects:
         self.snapshot = snapshot
         self.bindings.replace(bindings)
 
-    def handle_for(self, profile: str) -> SimulatedHandle:
+    def handle_for(self, profile: str) -> DetachedHandle:
         """Return the handle of the plugins of a profile."""
-        return SimulatedHandle(profile, lambda: self.snapshot, self.bindings, self._clock, self._workload_for)
+        return DetachedHandle(
+            profile,
+            lambda: self.snapshot,
+            self.bindings,
+            self._clock,
+            self._workload_for,
+            self.bindings.at_permit,
+        )
 
     def show_workloads_to(self, frameworks: Frameworks) -> None:
         """Show the workloads of bindings to the plugins that need them; before, as these are built, there are none."""

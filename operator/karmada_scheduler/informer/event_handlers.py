@@ -124,7 +124,7 @@ class EventHandlers:
             on_policy=handlers.policy_changed,
         )
         for kind in self._kinds:
-            metrics.api_server.expose_cache_size(kind, partial(self._cached, kind))
+            metrics.api_server.cached.labels(kind).set_function(partial(self._cached, kind))
             # An alert on their increase misses counters whose first value is not 0.
             metrics.api_server.malformed.labels(kind)
             metrics.api_server.repairs.labels(kind, "older")
