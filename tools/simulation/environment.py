@@ -24,7 +24,7 @@ from karmada_scheduler.extenders.transport import NewExtenderTransport
 from karmada_scheduler.framework.runtime.timeouts import SHORTEST_SECONDS, PluginTimeoutError
 from karmada_scheduler.process.process_exit import TerminationSignals
 from karmada_scheduler.process.supervisor import Supervisor
-from tools.simulation.kopf_watch import SimulatedWatch
+from tools.simulation.event_source import SimulatedWatch
 from tools.simulation.loop import EventLoop
 
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.core import schedule
-from karmada_scheduler.informer import kopf_settings, kopf_watch
+from karmada_scheduler.informer import reflector
 from karmada_scheduler.informer.cluster_lists import ClusterLists
 from karmada_scheduler.informer.event_handlers import EventHandlers
 from karmada_scheduler.informer.relist import Relister
@@ -212,14 +212,7 @@ def _key_is_dropped_while_in_process() -> Patches:
 
 
 def _silent_watch_is_kept() -> Patches:
-    original = kopf_settings.watch_settings
-
-    def settings(*args: Any, **rest: Any) -> Any:
-        found = original(*args, **rest)
-        found.watching.inactivity_timeout = 1e9
-        return found
-
-    yield kopf_watch, "watch_settings", settings
+    yield reflector, "IDLE_SECONDS", 1e9
 
 
 def _lost_lease_is_ignored() -> Patches:

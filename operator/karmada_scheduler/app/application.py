@@ -27,8 +27,6 @@ from karmada_scheduler.config.options import Options
 from karmada_scheduler.estimator.estimation import Estimation
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
-from karmada_scheduler.informer.kopf_watch import EventSource
-from karmada_scheduler.informer.object_kinds import CLUSTER
 from karmada_scheduler.informer.relist import Relister
 from karmada_scheduler.plugin_loader.handle import HandleBackend
 from karmada_scheduler.plugin_loader.manager import PluginManager
@@ -55,8 +53,13 @@ class Application:
         self._clock = environment.clock
         self._metrics = host.metrics
         bindings, clusters, waiting = BindingCache(), ClusterCache(), WaitingBindings()
+        self._workloads = Workloads(bindings)
         self._handle_backend = HandleBackend(
-            bindings=bindings, clusters=clusters, waiting=waiting, now=self._seconds_of_day
+            bindings=bindings,
+            clusters=clusters,
+            waiting=waiting,
+            now=self._seconds_of_day,
+            stored_workload=self._workloads.stored_for_profile,
         )
         self._plugins = PluginManager(
             options,
@@ -79,7 +82,7 @@ class Application:
         assumed: AssumedPlacements | None = None
         if options.feature_gates.enabled("SchedulingOvercommitProtection"):
             assumed = AssumedPlacements(clock=self._clock, ttl=options.assumption_ttl)
-            self._metrics.scheduling.expose_assumed(assumed.__len__)
+            self._metrics.scheduling.assumed.set_function(assumed.__len__)
         self._state = SchedulerState(
             queue, bindings=bindings, clusters=clusters, waiting=waiting, assumed=assumed
         )
@@ -129,12 +132,8 @@ class Application:
         bindings.add_listener(self._unplaced.changed)
         self._guarded = GuardedBindings(self._plugins.profiles.names)
         bindings.add_listener(self._guarded.changed)
-        self._workloads = Workloads(bindings, self._plugins)
-        self._handle_backend.stored_workload = self._workloads.stored_for_profile
         self._leader: Leader | None = None
-        self._is_filled = False
-        self._watch: EventSource | None = None
-        host.ready = self._not_ready_reason
+        host.readiness.plugins_loaded()
 
     def _seconds_of_day(self) -> float:
         return self._environment.now().timestamp()
@@ -180,30 +179,26 @@ class Application:
             client,
             self._event_handlers,
             WATCHED,
+            self._wiring.list_requests,
             period=self._options.resync_seconds,
             clock=self._clock,
             after_list=self._environment.after_list,
         )
-        self._event_handlers.on_unlisted_cluster(partial(relister.relist_after, kinds=[CLUSTER]))
-        identity = self._identity
-        self._watch = self._environment.watch(
+        watch = self._environment.watch(
             WATCHED,
-            self._event_handlers.on_event,
-            identity=identity,
+            self._event_handlers,
+            relister,
+            WatchRequests(connection.watch, clock=self._clock),
+            identity=self._identity,
             login=connection.credentials,
-            requests=WatchRequests(connection.watch, clock=self._clock),
-            before_start=relister.wait_until_served,
             after_start=self._host.take_signals,
-            observe=self._event_handlers.observe,
-            is_known=self._event_handlers.is_known,
-            start_version=relister.list_and_start_version,
-            must_relist=relister.must_relist,
             clock=self._clock,
         )
-        relister.on_replaced = self._watch.restart
         for resource in WATCHED:
-            self._metrics.api_server.expose_watch_age(resource.kind, partial(self._watch.age, resource.kind))
-        leadership = await self._make_leadership(identity)
+            self._metrics.api_server.watch_age.labels(resource.kind).set_function(
+                partial(watch.age, resource.kind)
+            )
+        leadership = await self._make_leadership()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._host.supervisor.beat(), name="heartbeat")
             await relister.wait_until_served()
@@ -211,11 +206,15 @@ class Application:
             with self._environment.initial_list():
                 await relister.initial_list()
             self._workloads.connect(
-                connection, self._event_handlers.requeuer, metrics=self._metrics, clock=self._clock
+                connection,
+                self._plugins.profiles,
+                self._event_handlers.requeuer,
+                metrics=self._metrics,
+                clock=self._clock,
             )
-            self._is_filled = True
-            tasks.create_task(self._watch.run(), name="watch")
-            tasks.create_task(relister.run(), name="relist")
+            self._host.readiness.caches_filled(watch)
+            tasks.create_task(watch.run(), name="watch")
+            tasks.create_task(relister.run(watch.restart), name="relist")
             tasks.create_task(self._event_handlers.run(), name="cluster reconcile")
             tasks.create_task(self._plugins.run_plugins(), name="plugins")
             tasks.create_task(
@@ -232,19 +231,21 @@ class Application:
         self._workloads.follow()
         self._event_handlers.requeuer.on_plugins_changed()
 
-    async def _make_leadership(self, identity: str) -> Leadership:
+    async def _make_leadership(self) -> Leadership:
         elections, supervisor = self._options.leader_election, self._host.supervisor
         if elections.enabled:
             # The supervisor's event loop renews the Lease, on a connection of its own.
             connection = await supervisor.run(self._api_server.connect())
-            self._host.elector = Elector(
-                connection,
-                elections,
-                identity=identity,
-                clock=self._environment.boot_clock,
-                now=self._environment.now,
-                random=self._environment.random,
-                scheduler_names=sorted(self._plugins.profiles.names),
+            self._host.take_part(
+                Elector(
+                    connection,
+                    elections,
+                    identity=self._identity,
+                    clock=self._environment.boot_clock,
+                    now=self._environment.now,
+                    random=self._environment.random,
+                    scheduler_names=sorted(self._plugins.profiles.names),
+                )
             )
         return Leadership(
             self._host.elector, supervisor=supervisor, metrics=self._metrics, end=self._environment.end
@@ -267,13 +268,12 @@ class Application:
         )
         async with leadership.hold():
             self._leader = leader
-            self._handle_backend.activate = self._state.gate.activate
-            self._handle_backend.record = leader.record
+            self._handle_backend.lead(self._state.gate.activate, leader.record)
             self._metrics.scheduling.expose_unplaced(
                 self._unplaced.report, unclaimed=self._unplaced.unclaimed
             )
             self._metrics.plugins.expose_guarded(self._guarded.counts)
-            self._metrics.plugins.expose_failback_waiting(lambda: self._wiring.reconsiderations.waiting)
+            self._metrics.plugins.failback_waiting.set_function(lambda: self._wiring.reconsiderations.waiting)
             await leader.run()
 
     @property
@@ -284,7 +284,7 @@ class Application:
     @property
     def is_filled(self) -> bool:
         """Whether the caches have everything that the initial lists had."""
-        return self._is_filled
+        return self._host.readiness.is_filled
 
     def pending(self) -> dict[str, int]:
         """Return how much of each kind of work is not done yet; all are 0 at rest."""
@@ -294,14 +294,7 @@ class Application:
             "attempts": leader.scheduler.pending_attempts if leader is not None else 0,
             "waiting at Permit": len(state.waiting),
             "pending assumed placements": state.assumed.pending if state.assumed is not None else 0,
-            "unresponsive estimators": len(self._estimation.accurate.requests.unresponsive)
+            "unresponsive estimators": len(self._estimation.accurate.unresponsive)
             if self._estimation is not None
             else 0,
         }
-
-    def _not_ready_reason(self) -> str | None:
-        if not self._is_filled:
-            return "the caches are not filled yet"
-        assert self._watch is not None  # set before the caches are filled
-        elector = self._host.elector
-        return self._watch.problem or (elector.problem if elector is not None else None)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from karmada_scheduler.app.environment import Environment
+from karmada_scheduler.app.readiness import Readiness
 from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.metrics.metrics import CONTENT_TYPE, Metrics
@@ -19,8 +19,8 @@ class Host:
         environment: Its environment.
         metrics: The metrics that it exposes.
         supervisor: The thread that renews the Lease and answers probes.
-        elector: Holds the Lease; None without leader election, and before the process takes part in it.
-        ready: Returns the reason why ``/readyz`` fails, None if it succeeds.
+        elector: Holds the Lease; None without leader election, and before ``take_part``.
+        readiness: The phase of the start, for ``/readyz``.
         stop: Is set when the process has to stop.
     """
 
@@ -31,13 +31,13 @@ class Host:
             clock=environment.clock, end=environment.end, on_stall=self._release_lease
         )
         self.elector: Elector | None = None
-        self.ready: Callable[[], str | None] = lambda: "plugins are being loaded"
+        self.readiness = Readiness()
         self.stop = asyncio.Event()
         self._server = environment.server(
             health_address=options.health_address,
             metrics_address=options.metrics_address,
             health=lambda: self.supervisor.problem,
-            ready=lambda: self.supervisor.problem or self.ready(),
+            ready=self._not_ready_reason,
             exposition=self.metrics.exposition,
             content_type=CONTENT_TYPE,
         )
@@ -47,6 +47,10 @@ class Host:
         self.take_signals()
         self.supervisor.start()
         await self.supervisor.run(self._server.start())
+
+    def take_part(self, elector: Elector) -> None:
+        """Take part in the election of the leader from now on."""
+        self.elector = elector
 
     def stop_on_signals(self) -> None:
         """Set ``stop`` at a signal from now on. Before, a signal ends the process at once, as nothing has to be stopped."""
@@ -72,6 +76,14 @@ class Host:
             await self.supervisor.run(self._server.stop())
             self.supervisor.close()
         self.environment.signals.restore()
+
+    def _not_ready_reason(self) -> str | None:
+        elector = self.elector
+        return (
+            self.supervisor.problem
+            or self.readiness.problem
+            or (elector.problem if elector is not None else None)
+        )
 
     async def _release_lease(self) -> None:
         """Let a standby lead at once, because this process is about to end."""

@@ -26,6 +26,7 @@ from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.framework.cycle import no_workload
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.informer.event_handlers import EventHandlers
+from karmada_scheduler.informer.list_requests import ListRequests
 from karmada_scheduler.informer.listeners import (
     BindingListener,
     ClusterListener,
@@ -33,6 +34,7 @@ from karmada_scheduler.informer.listeners import (
     PermitListener,
     only_assigned,
 )
+from karmada_scheduler.informer.object_kinds import CLUSTER
 from karmada_scheduler.informer.workloads import NotSynced
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.records.recorder import Recorder
@@ -50,6 +52,7 @@ class Wiring:
         state: The caches and queues.
         profiles: The plugins by scheduler name.
         reconsiderations: The bindings that Reconsider plugins may want decided again.
+        list_requests: Lists that event handlers need before their time.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Wiring:
             metrics=metrics.plugins,
             clock=clock,
         )
+        self.list_requests: Final = ListRequests()
         self._metrics = metrics
         self._clock = clock
 
@@ -108,6 +112,7 @@ class Wiring:
                 versions=[state.own_writes.observe],
                 enqueued=on_enqueued,
             ),
+            on_unlisted_cluster=lambda seconds: self.list_requests.after(seconds, [CLUSTER]),
         )
 
     def new_scheduler(

@@ -9,42 +9,50 @@ from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.client.metadata import MetadataClient
+from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.workload import UndeclaredWorkloadError
 from karmada_scheduler.informer.requeue import Requeuer
 from karmada_scheduler.informer.workloads import NotSynced, WorkloadInformer
 from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.plugin_loader.manager import PluginManager
 
 
 class Workloads:
     """The workload informer of the process, from the time when there is a connection."""
 
-    def __init__(self, bindings: BindingCache, plugins: PluginManager) -> None:
+    def __init__(self, bindings: BindingCache) -> None:
         """Know no workload until ``connect``."""
         self._bindings = bindings
-        self._plugins = plugins
         self._informer: WorkloadInformer | None = None
+        self._profiles: Profiles | None = None
 
     def connect(
-        self, connection: Connection, requeuer: Requeuer, *, metrics: Metrics, clock: Callable[[], float]
+        self,
+        connection: Connection,
+        profiles: Profiles,
+        requeuer: Requeuer,
+        *,
+        metrics: Metrics,
+        clock: Callable[[], float],
     ) -> None:
-        """Watch what the plugins need; a change of a workload requeues its bindings."""
+        """Watch what the plugins of the profiles need; a change of a workload requeues its bindings."""
+        self._profiles = profiles
         informer = self._informer = WorkloadInformer(
             MetadataClient(connection),
-            is_needed=self._plugins.profiles.needs_workload,
+            is_needed=profiles.needs_workload,
             on_change=requeuer.on_workload_changed,
             on_synced=requeuer.add_key,
             clock=clock,
         )
         self._bindings.add_listener(informer.on_binding_change)
-        metrics.api_server.expose_cache_size("Workload", informer.__len__)
-        metrics.api_server.expose_unavailable_workloads(lambda: len(informer.unavailable()))
+        metrics.api_server.cached.labels("Workload").set_function(informer.__len__)
+        metrics.api_server.unavailable_workloads.set_function(lambda: len(informer.unavailable()))
         self.follow()
 
     def follow(self) -> None:
         """Watch the metadata of the workloads of all bindings if a plugin needs it; called when plugins change."""
         assert self._informer is not None  # connected before plugins change
-        self._informer.follow_all(self._bindings if self._plugins.profiles.need_workloads else ())
+        assert self._profiles is not None
+        self._informer.follow_all(self._bindings if self._profiles.need_workloads else ())
 
     def look_up(self, binding: Binding) -> WorkloadAnswer | NotSynced:
         """Return the workload of a binding for a decision."""
@@ -61,7 +69,7 @@ class Workloads:
         Raises:
             UndeclaredWorkloadError: No plugin of the profile declares that it needs workloads.
         """
-        if not self._plugins.profiles.declares_workload(profile):
+        if self._profiles is not None and not self._profiles.declares_workload(profile):
             raise UndeclaredWorkloadError
         return self.stored(key)
 

@@ -139,10 +139,27 @@ class Connection:
             content = b"" if body is None else json_body.encode(body)
         except ValueError as error:
             raise ApiError(f"{method} {path}: the body cannot be written as JSON: {error}") from error
+        request = _Request(method, target, headers, content, timeout)
+        deadline = self._clock() + timeout
         try:
-            identity, response = await self._send_with_renewal(
-                _Request(method, target, headers, content, timeout)
-            )
+            identity = self._login.ready()
+            if identity is None:
+                async with asyncio.timeout(timeout):
+                    identity = await self._login.current()
+            failure: OSError | None = None
+            try:
+                response = await self._send(identity, request)
+            except TimeoutError:
+                raise
+            except OSError as error:
+                failure = error
+            if failure is not None or response.status == 401:
+                async with asyncio.timeout(max(0.0, deadline - self._clock())):
+                    other = await self._renewed_credentials(identity, failure)
+                    if other is not None:
+                        identity, response = other, await self._send(other, request)
+                    elif failure is not None:
+                        raise failure
         except OSError as error:  # a TimeoutError is one
             raise self._unreachable(method, error, before) from error
         except ValueError as error:
@@ -151,29 +168,6 @@ class Connection:
         if 200 <= response.status < 300:
             return await decoded(response, f"{method} {path}")
         raise self._refusal(response, f"{method} {path}", identity)
-
-    async def _send_with_renewal(self, request: _Request) -> tuple[Identity, Response]:
-        started = self._clock()
-        identity = self._login.ready()
-        if identity is None:
-            async with asyncio.timeout(request.timeout):
-                identity = await self._login.current()
-        failure: OSError | None = None
-        try:
-            response = await self._send(identity, request)
-            if response.status != 401:
-                return identity, response
-        except TimeoutError:
-            raise
-        except OSError as error:
-            failure = error
-        async with asyncio.timeout(max(0.0, started + request.timeout - self._clock())):
-            other = await self._renewed_credentials(identity, failure)
-            if other is not None:
-                return other, await self._send(other, request)
-        if failure is not None:
-            raise failure
-        return identity, response
 
     def _send(self, identity: Identity, request: _Request) -> Coroutine[Any, Any, Response]:
         method, target, headers, body, timeout = request

@@ -90,11 +90,19 @@ class HttpConnections:
             while True:
                 connection = self._take() or await self._open()
                 was_used = connection.was_used
+                self._busy.add(connection)
                 try:
-                    return await self._exchange(connection, data)
-                except ConnectionLostError as error:
-                    if not (was_used and error.no_response and method == "GET"):
+                    response = await connection.send(data)
+                except BaseException as error:
+                    connection.close()  # a late response must not be taken for that of the next request
+                    lost = isinstance(error, ConnectionLostError) and error.no_response
+                    if not (lost and was_used and method == "GET"):
                         raise
+                else:
+                    self._release(connection)
+                    return response
+                finally:
+                    self._busy.discard(connection)
 
     def retire(self) -> None:
         """Close each connection when its request has ended; new requests use other connections."""
@@ -107,21 +115,13 @@ class HttpConnections:
         for connection in (*self._idle, *self._busy):
             connection.close()
 
-    async def _exchange(self, connection: PersistentConnection, data: bytes) -> Response:
-        self._busy.add(connection)
-        try:
-            response = await connection.send(data)
-        except BaseException:
-            connection.close()  # a late response must not be taken for that of the next request
-            raise
-        finally:
-            self._busy.discard(connection)
+    def _release(self, connection: PersistentConnection) -> None:
+        """Keep a connection whose request has ended for the next one, or close it."""
         if connection.is_reusable and not self._is_retired:
             connection.idle_since = self._clock()
             self._idle.append(connection)
         else:
             connection.close()
-        return response
 
     def _take(self) -> PersistentConnection | None:
         now = self._clock()

@@ -1,8 +1,7 @@
 """Requests to watch a kind, with pauses after failures.
 
-kopf's own requests have three problems: ``json.loads`` ends a watch at an object with more than 1,000 levels; a refused
-request is repeated with the same credentials for ever; and there is no pause when a proxy answers instead of the API
-server. docs/decisions/0018-api-server-input.md has more.
+An object with more than 1,000 levels ends no watch, a refused request is repeated with other credentials, and there is a
+pause when a proxy answers instead of the API server: docs/decisions/0018-api-server-input.md.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class WatchRequests:
         """Yield the events of one request; ends when the next one may be sent.
 
         A line that cannot be read is logged and skipped, unless it has the name of its object. An ERROR event always
-        has the code 410, whatever the reason was, so that kopf starts again with a list.
+        has the code 410, whatever the reason was, so that the watch starts again with a list.
 
         Args:
             target: Path and query.

@@ -52,7 +52,7 @@ def without_tasks(binding: Binding, clusters: Collection[str]) -> Binding:
     return replace(binding, spec=replace(binding.spec, graceful_eviction_tasks=tasks))
 
 
-def taken_back(before: Decision, decision: Decision) -> Decision:
+def with_cancelled_evictions(before: Decision, decision: Decision) -> Decision:
     """Return a repeated decision that cancels eviction tasks, or the one before if it puts nothing on their clusters.
 
     Args:

@@ -28,7 +28,7 @@ def with_term(binding: Binding, name: str) -> Binding:
     return replace(binding, status=replace(binding.status, scheduler_observing_affinity_name=name))
 
 
-def outside(decision: Decision, binding: Binding, terms: range) -> Decision:
+def within_proposed_terms(decision: Decision, binding: Binding, terms: range) -> Decision:
     """Return a proposed decision, or an error if a repetition on its own result ended in a term that was not proposed."""
     placement = binding.spec.placement
     if decision.error is not None or placement is None or not terms:

@@ -31,9 +31,9 @@ from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.classify import ScheduleType, classify, placement_changed
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.decision_inputs import DecisionInputs
-from karmada_scheduler.core.guard import guarded, taken_back, without_tasks
+from karmada_scheduler.core.guard import guarded, with_cancelled_evictions, without_tasks
 from karmada_scheduler.core.ordering.cache import OrderingCaches
-from karmada_scheduler.core.reconsider import outside, proposed_terms, reconsidered
+from karmada_scheduler.core.reconsider import proposed_terms, reconsidered, within_proposed_terms
 from karmada_scheduler.core.schedule_terms import UNFINISHED, schedule_terms
 from karmada_scheduler.framework.cycle import InFlight, Peers, no_workload
 from karmada_scheduler.framework.diagnosis import SchedulingError
@@ -146,7 +146,7 @@ class SchedulingAlgorithm:
         again = await schedule_terms(free, inputs)
         if until_stable:
             again = await _until_stable(free, again, inputs)
-        return taken_back(decision, again)
+        return with_cancelled_evictions(decision, again)
 
     def _caches_of(self, framework: Framework) -> OrderingCaches:
         caches = self._caches.get(framework)
@@ -165,7 +165,7 @@ async def _try_proposal(
     else:
         decision = await schedule_terms(binding, inputs, terms or None)
     if decision.error is None and until_stable:
-        decision = outside(await _until_stable(binding, decision, inputs), binding, terms)
+        decision = within_proposed_terms(await _until_stable(binding, decision, inputs), binding, terms)
     if decision.error is None:
         decision = guarded(binding, decision, inputs.framework, proposed.proposal)
     return reconsidered(binding, decision, inputs.framework, proposed)

@@ -76,15 +76,14 @@ class DryRun:
         local = (GeneralEstimator(gates),)
         self.estimators: Final = Estimators(local, session)
         self.peers: Final = objects.bindings if gates.enabled("WorkloadAffinity") else None
-        stored = objects.stored_workloads
-        stored.framework_of, stored.declaring = frameworks.of, frameworks.declaring
+        objects.show_workloads_to(frameworks)
         self.algorithm: Final = SchedulingAlgorithm(
             gates,
             local,
             empty_workload_propagation=empty_workload_propagation,
             peers=self.peers,
             stored=objects.bindings.get,
-            stored_workload=stored.of,
+            stored_workload=objects.stored_workload,
         )
 
     @property

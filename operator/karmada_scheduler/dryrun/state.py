@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
@@ -13,8 +13,6 @@ from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.guard_additions import task_manifests
 from karmada_scheduler.framework.binding_points import BindContext
-from karmada_scheduler.framework.handle import WaitingBinding
-from karmada_scheduler.framework.snapshot import Snapshot
 
 
 class WaitingDecision:
@@ -82,9 +80,17 @@ class SimulatedBindings:
     def __iter__(self) -> Iterator[Binding]:
         return iter(self._bindings.values())
 
+    def values(self) -> Iterable[Binding]:
+        """Return all bindings."""
+        return self._bindings.values()
+
     def get(self, key: BindingKey) -> Binding | None:
         """Return a binding, None if the files do not have it."""
         return self._bindings.get(key)
+
+    def at_permit(self) -> Iterable[WaitingDecision]:
+        """Return the bindings that wait at Permit."""
+        return self.waiting.values()
 
     def place(self, binding: Binding, decision: Decision) -> None:
         """Store a decision as the scheduler would write it: clusters, applied placement, affinity term."""
@@ -126,44 +132,3 @@ def as_written(binding: Binding, decision: Decision) -> Binding:
 
 def _with_targets(binding: Binding, targets: tuple[TargetCluster, ...]) -> Binding:
     return replace(binding, spec=replace(binding.spec, clusters=targets))
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedHandle:
-    """The handle of plugins in a simulation; implements ``framework.handle.Handle``."""
-
-    profile: str
-    snapshot_source: Callable[[], Snapshot]
-    known: SimulatedBindings
-    clock: Callable[[], float]
-    stored_workload: Callable[[str, BindingKey], Workload | None]
-
-    def now(self) -> float:
-        """Return the time of the injected clock."""
-        return self.clock()
-
-    def snapshot(self) -> Snapshot:
-        """Return the clusters of the files."""
-        return self.snapshot_source()
-
-    def bindings(self) -> Iterable[Binding]:
-        """Return the bindings of the files, with the decisions so far."""
-        return iter(self.known)
-
-    def binding(self, key: BindingKey) -> Binding | None:
-        """Return a binding, None if the files do not have it."""
-        return self.known.get(key)
-
-    def workload(self, key: BindingKey) -> Workload | None:
-        """Return the workload of a binding, from the files."""
-        return self.stored_workload(self.profile, key)
-
-    def activate(self, key: BindingKey) -> None:
-        """Do nothing: each binding is decided once."""
-
-    def waiting(self) -> Sequence[WaitingBinding]:
-        """Return the bindings that wait at Permit."""
-        return tuple(self.known.waiting.values())
-
-    def record_event(self, binding: Binding, *, warning: bool, reason: str, text: str) -> None:
-        """Drop the Event."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
-from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
-from karmada_scheduler.framework.runtime.framework import Framework
-from karmada_scheduler.framework.workload import UndeclaredWorkloadError
 
 ReadWorkloads = Callable[[], tuple[Iterable[Workload], str]]
 """Returns workloads, and why others could not be read; "" if all were."""
@@ -54,42 +52,6 @@ class Workloads:
                 problem=f"{shown} has the uid {found.uid}, the binding names {resource.uid}: it was created again"
             )
         return WorkloadAnswer(found)
-
-
-class StoredWorkloads:
-    """The workloads of other bindings, as plugins get them from ``Handle.workload`` and ``PeerContext.workload``.
-
-    Attributes:
-        framework_of: Returns the plugins of a binding's profile; set when the plugins are built.
-        declaring: Whether a profile declares that it needs workloads, by name; set when the plugins are built.
-    """
-
-    def __init__(self, workloads: Workloads, binding_of: Callable[[BindingKey], Binding | None]) -> None:
-        """``binding_of`` returns a binding by its key, None if the files do not have it."""
-        self.framework_of: Callable[[Binding], Framework | None] = lambda _: None
-        self.declaring: Mapping[str, bool] = {}
-        self._workloads = workloads
-        self._binding_of = binding_of
-
-    def of(self, key: BindingKey) -> Workload | None:
-        """Return the workload of a binding whose profile needs it; None if the files do not have it."""
-        binding = self._binding_of(key)
-        if binding is None or binding.spec.placement is None:
-            return None
-        framework = self.framework_of(binding)
-        if framework is None or not framework.needs_workload:
-            return None
-        return self._workloads.of(binding).workload
-
-    def for_profile(self, profile: str, key: BindingKey) -> Workload | None:
-        """Return the workload of a binding for the plugins of a profile.
-
-        Raises:
-            UndeclaredWorkloadError: The profile does not declare that it needs workloads.
-        """
-        if not self.declaring.get(profile, True):
-            raise UndeclaredWorkloadError
-        return self.of(key)
 
 
 def _identity(workload: Workload) -> tuple[str, str, str, str]:

@@ -85,13 +85,24 @@ class SharedRequests:
         answer_ttl: float,
         observer: RequestObserver,
         clock: Callable[[], float],
-        pause: Callable[[float], Awaitable[None]],
-        silent: SilentEstimators,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        silent: SilentEstimators | None = None,
     ) -> None:
-        """Take the arguments of ``AccurateEstimator``."""
+        """Send no request yet.
+
+        Args:
+            transport: The connections.
+            timeout: Seconds that a decision waits for all its estimates together.
+            policy: ``UPSTREAM`` or ``PARTIAL``.
+            answer_ttl: Seconds from a request within which decisions share it.
+            observer: Counts requests.
+            clock: Monotonic, in seconds.
+            pause: Sleeps between probes of unresponsive estimators.
+            silent: The estimators that owe responses and send none; new by default.
+        """
         self.timeout = timeout
         self.policy = policy
-        self.silent: Final = silent
+        self.silent: Final = silent or SilentEstimators(clock)
         self._transport = transport
         self._answer_ttl = answer_ttl
         self._observer = observer

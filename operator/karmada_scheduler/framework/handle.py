@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -92,15 +92,24 @@ class Handle(Protocol):
         ...
 
 
+class KnownBindings(Protocol):
+    """Bindings by key, as a mapping has them."""
+
+    def get(self, key: BindingKey, /) -> Binding | None: ...
+
+    def values(self) -> Iterable[Binding]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class DetachedHandle:
-    """The handle of plugins without a scheduler, for tests and ``simulate``."""
+    """The handle of plugins without a scheduler: of commands, and of dry runs, which give their objects."""
 
     profile: str = DEFAULT_SCHEDULER_NAME
     snapshot_source: Callable[[], Snapshot] = Snapshot
-    known: Mapping[BindingKey, Binding] = field(default_factory=dict)
+    known: KnownBindings = field(default_factory=dict[BindingKey, Binding])
     clock: Callable[[], float] = lambda: 0.0
     stored_workload: Callable[[str, BindingKey], Workload | None] = lambda _profile, _key: None
+    at_permit: Callable[[], Iterable[WaitingBinding]] = tuple
 
     def now(self) -> float:
         """Return the time of the injected clock."""
@@ -126,8 +135,8 @@ class DetachedHandle:
         """Do nothing, because there is no queue."""
 
     def waiting(self) -> Sequence[WaitingBinding]:
-        """Return an empty sequence."""
-        return ()
+        """Return the given bindings that wait at Permit."""
+        return tuple(self.at_permit())
 
     def record_event(self, binding: Binding, *, warning: bool, reason: str, text: str) -> None:
         """Do nothing, because there is no API server."""

@@ -25,14 +25,15 @@ the clusters count as complete again."""
 
 
 class ClusterLists:
-    """Confirms complete lists of clusters, and marks the cache as incomplete.
-
-    Attributes:
-        request_list: Called when a list of clusters is needed, with the seconds after which it is.
-    """
+    """Confirms complete lists of clusters, and marks the cache as incomplete."""
 
     def __init__(
-        self, clusters: ClusterCache, *, clock: Callable[[], float], are_in_use: Callable[[], bool]
+        self,
+        clusters: ClusterCache,
+        *,
+        clock: Callable[[], float],
+        are_in_use: Callable[[], bool],
+        request_list: Callable[[float], None],
     ) -> None:
         """Compare lists with a cache.
 
@@ -40,8 +41,9 @@ class ClusterLists:
             clusters: The cache.
             clock: In seconds.
             are_in_use: Returns whether any binding has clusters, so that some must exist.
+            request_list: Called when a list of clusters is needed, with the seconds after which it is.
         """
-        self.request_list: Callable[[float], None] = lambda _: None
+        self._request_list = request_list
         self._clusters = clusters
         self._are_in_use = are_in_use
         self._clock = clock
@@ -60,7 +62,7 @@ class ClusterLists:
                 "A list has no Clusters although some are known, waiting for another list to agree",
                 extra={"count": len(self._clusters)},
             )
-            self.request_list(CONFIRM_SECONDS)
+            self._request_list(CONFIRM_SECONDS)
         if now - self._empty_since < CONFIRM_SECONDS:
             return False
         self._empty_since = None
@@ -90,7 +92,7 @@ class ClusterLists:
         for target in targets:
             if self._clusters.refuse(target.name, 0, "no list and no event has had it"):
                 log.warning("A binding has an unknown Cluster, listing again", extra={"object": target.name})
-                self.request_list(0.0)
+                self._request_list(0.0)
 
     def absent(self, name: str, version: int) -> None:
         """Record that the API server has no cluster of this name at a version."""

@@ -63,6 +63,7 @@ class EventHandlers:
         clock: Callable[[], float],
         manifests: ManifestCache | None = None,
         listeners: Listeners = _NO_LISTENERS,
+        on_unlisted_cluster: Callable[[float], None] = lambda _: None,
     ) -> None:
         """Feed these caches and this queue; the cache of policies is made here.
 
@@ -75,6 +76,9 @@ class EventHandlers:
             clock: In seconds.
             manifests: Stores objects as they were sent, for extenders; None without extenders.
             listeners: Called after a cache has changed.
+            on_unlisted_cluster: Called when a list of clusters is needed, with the seconds after which it is: when a
+                binding has a cluster that no list and no event has had, and when a list without clusters has to be
+                confirmed.
         """
         self._manifests = manifests
         self._listeners = listeners
@@ -99,7 +103,10 @@ class EventHandlers:
             clock=clock,
         )
         self._cluster_lists = ClusterLists(
-            clusters, clock=clock, are_in_use=lambda: any(each.spec.clusters for each in bindings)
+            clusters,
+            clock=clock,
+            are_in_use=lambda: any(each.spec.clusters for each in bindings),
+            request_list=on_unlisted_cluster,
         )
         handlers = ChangeHandlers(
             requeuer=self.requeuer,
@@ -117,7 +124,7 @@ class EventHandlers:
             on_policy=handlers.policy_changed,
         )
         for kind in self._kinds:
-            metrics.api_server.expose_cache_size(kind, partial(self._cached, kind))
+            metrics.api_server.cached.labels(kind).set_function(partial(self._cached, kind))
             # An alert on their increase misses counters whose first value is not 0.
             metrics.api_server.malformed.labels(kind)
             metrics.api_server.repairs.labels(kind, "older")
@@ -180,14 +187,6 @@ class EventHandlers:
         """Return the names of the clusters that a list of this version lacks, although the cache or a binding has them."""
         names = {*self._clusters.missing_from((), version), *self.unknown_targets()}
         return sorted(name for name in names if not diff.lists(name))
-
-    def on_unlisted_cluster(self, request_list: Callable[[float], None]) -> None:
-        """Set what is called when a list of clusters is needed, with the seconds after which it is.
-
-        That is when a binding has a cluster that no list and no event has had, and when a list without clusters has to be
-        confirmed.
-        """
-        self._cluster_lists.request_list = request_list
 
     def cluster_absent(self, name: str, version: int) -> None:
         """Record that the API server has no cluster of this name at a version."""

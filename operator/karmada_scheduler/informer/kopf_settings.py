@@ -1,16 +1,15 @@
-"""The settings of a kopf operator that only watches: it keeps nothing in memory and writes nothing to objects."""
+"""The settings of a kopf operator that only calls handlers: it keeps nothing in memory and writes nothing to objects."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import kopf
 from kopf._core.reactor import inventory as kopf_inventory
 
-from karmada_scheduler.client.watch_requests import WatchRequests
-from karmada_scheduler.client.watch_streams import WatchStreams
+from karmada_scheduler.client.watch_requests import Event
 
 _DISCOVERY_BACKOFFS: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Seconds between attempts of discovery. After the last one kopf ends, and is started again with new credentials."""
@@ -18,36 +17,17 @@ _DISCOVERY_BACKOFFS: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 @dataclass
 class WatchSettings(kopf.OperatorSettings):
-    """kopf's settings, and the functions that ``kopf_patches`` calls instead of kopf's own.
+    """kopf's settings, and the source of the events of a kind.
 
     kopf passes its settings to all its tasks, so they identify our operator.
-
-    Attributes:
-        requests: Sends the requests to watch.
-        start_version: Returns the resourceVersion at which the watch of a kind starts.
-        should_deliver: Returns whether an event of a kind is to be delivered.
-        streams: Supervises the connections of the watches.
-        accepted: Called when the API server has accepted the watch of a connection.
     """
 
-    requests: WatchRequests = field(kw_only=True)
-    start_version: Callable[[str], Awaitable[str]] = field(kw_only=True)
-    should_deliver: Callable[[str, kopf.RawEvent], bool] = field(kw_only=True)
-    streams: WatchStreams = field(kw_only=True)
-    accepted: Callable[[], None] = lambda: None
+    events: Callable[[str], AsyncGenerator[Event, None]] = field(kw_only=True)
 
 
-def watch_settings(
-    requests: WatchRequests,
-    *,
-    start_version: Callable[[str], Awaitable[str]],
-    should_deliver: Callable[[str, kopf.RawEvent], bool],
-    streams: WatchStreams,
-) -> WatchSettings:
-    """Return settings that switch off everything but the watch."""
-    settings = WatchSettings(
-        requests=requests, start_version=start_version, should_deliver=should_deliver, streams=streams
-    )
+def watch_settings(events: Callable[[str], AsyncGenerator[Event, None]]) -> WatchSettings:
+    """Return settings that switch off everything but handlers of these events."""
+    settings = WatchSettings(events=events)
     settings.scanning.disabled = True
     settings.posting.enabled = False
     settings.persistence.diffbase_storage = _NoDiffBase()

@@ -1,14 +1,12 @@
-"""The event source: kopf watches, and calls one function with every event.
+"""The event source: kopf runs the handlers of all kinds.
 
-Handlers are ``on.event`` alone and return nothing, so kopf writes nothing to Karmada's objects: no finalizer, no
+ResourceEventHandlers are ``on.event`` alone and return nothing, so kopf writes nothing to Karmada's objects: no finalizer, no
 annotation, no status. Around kopf:
 
 - ``relist`` waits for discovery before kopf starts, since kopf never finds an aggregated API that comes up later;
-- ``kopf_patches`` replaces its lists, drops events that change nothing, and supervises its connections;
-- ``client.watch_requests`` sends and reads its watches and repeats them without end. kopf itself would end after a
-  minute of errors, or at a line that ``json`` cannot read;
-- ``kopf_settings`` keeps its memory of objects empty;
-- ``KopfWatch.run`` starts it again whenever it ends.
+- ``reflector`` lists and watches, without end, and ``kopf_watcher`` hands its events to kopf;
+- ``kopf_settings`` keeps kopf's memory of objects empty;
+- ``KopfWatch.run`` starts kopf again whenever it ends.
 
 kopf's own runner cancels every task of the event loop at exit, so its root tasks are run here instead.
 docs/decisions/0003-kopf.md has the measurements behind this.
@@ -30,14 +28,14 @@ import kopf
 from karmada_scheduler.client.connection import Credentials
 from karmada_scheduler.client.karmada import Resource
 from karmada_scheduler.client.watch_requests import WatchRequests
-from karmada_scheduler.client.watch_streams import SILENT_SECONDS, WatchStreams
-from karmada_scheduler.informer import kopf_patches  # noqa: F401 (importing it patches kopf)
-from karmada_scheduler.informer.kopf_settings import NoMemories, WatchSettings, watch_settings
+from karmada_scheduler.informer import kopf_watcher  # noqa: F401 (importing it replaces kopf's watcher)
+from karmada_scheduler.informer.kopf_settings import NoMemories, watch_settings
+from karmada_scheduler.informer.reflector import KnownVersions, Lists, Reflector
 
 log = logging.getLogger(__name__)
 
-Sink = Callable[[str, str, Mapping[str, Any]], None]
-"""Takes the kind, the event's type and the object's manifest."""
+SILENT_SECONDS: Final = 300.0
+"""How long a watch may deliver nothing. After 70 seconds without an event or a bookmark it is connected again."""
 
 _RESTART_SECONDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 _LOGIN_LIFE: Final = timedelta(minutes=5)
@@ -72,62 +70,60 @@ class EventSource(Protocol):
     async def run(self) -> None: ...
 
 
+class ResourceEventHandlers(KnownVersions, Protocol):
+    """The handlers of events; see ``EventHandlers``."""
+
+    def on_event(self, kind: str, event: str, manifest: Mapping[str, Any], /) -> None:
+        """Handle one event, by the object's kind, the event's type and the object; must be quick."""
+
+
+class ServedLists(Lists, Protocol):
+    """The lists of all kinds, and whether they are served; see ``Relister``."""
+
+    async def wait_until_served(self) -> None:
+        """Return when the API server serves every kind; awaited before each start of kopf."""
+
+
 class KopfWatch:
-    """Watches kinds and hands every event to a sink, in the order of each object's changes."""
+    """Watches kinds and hands every event to the handlers, in the order of each object's changes."""
 
     def __init__(
         self,
         resources: Sequence[Resource],
-        sink: Sink,
+        handlers: ResourceEventHandlers,
+        lists: ServedLists,
+        requests: WatchRequests,
         *,
         identity: str,
         login: Callable[[], Awaitable[Credentials]],
-        requests: WatchRequests,
-        before_start: Callable[[], Awaitable[None]],
         after_start: Callable[[], None],
-        start_version: Callable[[str], Awaitable[str]],
-        must_relist: Callable[[str, str], Awaitable[bool]],
         clock: Callable[[], float],
-        observe: Callable[[str, Mapping[str, Any]], None] = lambda *_: None,
-        is_known: Callable[[str, Mapping[str, Any]], bool] = lambda *_: False,
         silent_after: float = SILENT_SECONDS,
     ) -> None:
         """Prepare the watches; ``run`` starts them.
 
         Args:
             resources: The kinds.
-            sink: Called on the event loop for every event; must be quick and must not raise.
+            handlers: Called on the event loop for every event.
+            lists: Their objects up to the version of a list are with the handlers.
+            requests: Sends the requests to watch.
             identity: kopf's name for this process. Without it, kopf looks the user up, who may be in no database.
             login: Returns valid credentials, with which kopf does discovery.
-            requests: Sends the requests to watch.
-            before_start: Returns when every kind is served; awaited before every start.
             after_start: Called after every start; kopf has then replaced the process's signal handlers.
-            start_version: Returns the resourceVersion at which the watch of a kind starts, before each watch that does
-                not continue another one. The caller has listed the objects up to that version.
-            must_relist: Returns whether the watch of a kind cannot continue at a version; awaited before each watch.
-                If so, the watch starts from scratch.
             clock: In seconds, never running backwards.
-            observe: Called with the kind and the manifest of each changed object, before ``is_known``; must be quick.
-            is_known: Returns whether the change of an object is known, by kind and manifest; if so, it is dropped.
-                Must be quick.
             silent_after: Seconds without an event or an accepted watch of a kind until that is a ``problem``.
         """
-        self._streams = WatchStreams(
-            [resource.kind for resource in resources],
-            clock=clock,
-            must_relist=must_relist,
-            silent_after=silent_after,
-        )
         self._resources = resources
-        self._sink = sink
+        self._handlers = handlers
+        self._lists = lists
         self._identity = identity
         self._login = login
-        self._requests = requests
-        self._before_start = before_start
         self._after_start = after_start
-        self._start_version = start_version
-        self._observe = observe
-        self._is_known = is_known
+        self._silent_after = silent_after
+        self._reflectors = {
+            resource.kind: Reflector(resource, lists, handlers, requests, clock=clock)
+            for resource in resources
+        }
         self._running = False
 
     @property
@@ -135,23 +131,22 @@ class KopfWatch:
         """Why events may be missing, None without a known reason. May be read from any thread."""
         if not self._running:
             return "kopf is not running"
-        silent = self._streams.silent()
-        if not silent:
-            return None
-        kinds = ", ".join(f"{kind} ({age:.0f}s)" for kind, age in sorted(silent.items()))
-        return f"no event, bookmark or accepted watch of {kinds}"
+        ages = {kind: reflector.age for kind, reflector in self._reflectors.items()}
+        silent = [f"{kind} ({age:.0f}s)" for kind, age in sorted(ages.items()) if age > self._silent_after]
+        return f"no event, bookmark or accepted watch of {', '.join(silent)}" if silent else None
 
     def age(self, kind: str) -> float:
         """Return the seconds since the watch of a kind last delivered an event or a bookmark, or was accepted."""
-        return self._streams.ages()[kind]
+        return self._reflectors[kind].age
 
     def restart(self, kind: str) -> None:
         """Restart the watch of a kind from scratch, as after a gap."""
-        self._streams.restart(kind)
+        self._reflectors[kind].restart()
 
     async def run(self) -> None:
         """Watch until cancelled. When kopf ends, the reason is logged and kopf is started again."""
-        self._streams.start()
+        for reflector in self._reflectors.values():
+            reflector.reset_age()
         reminding = asyncio.create_task(self._log_problems(), name="watch reminder")
         try:
             await self._run_forever()
@@ -169,7 +164,7 @@ class KopfWatch:
         restarts = 0
         loop = asyncio.get_running_loop()
         while True:
-            await self._before_start()
+            await self._lists.wait_until_served()
             started = loop.time()
             try:
                 await self._run_once()
@@ -182,7 +177,7 @@ class KopfWatch:
     async def _run_once(self) -> None:
         tasks = await kopf.spawn_tasks(
             registry=self._registry(),
-            settings=self._settings(),
+            settings=watch_settings(lambda kind: self._reflectors[kind].events()),
             memories=NoMemories(),
             clusterwide=True,
             standalone=True,
@@ -202,14 +197,6 @@ class KopfWatch:
             if task.cancelled():  # by kopf itself, not by ours
                 raise RuntimeError(f"kopf cancelled its task {task.get_name()!r}")
             task.result()
-
-    def _settings(self) -> WatchSettings:
-        return watch_settings(
-            self._requests,
-            start_version=self._start_version,
-            should_deliver=self._should_deliver,
-            streams=self._streams,
-        )
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
@@ -235,23 +222,13 @@ class KopfWatch:
             )(self._handler(resource.kind))
         return registry
 
-    def _should_deliver(self, kind: str, event: kopf.RawEvent) -> bool:
-        # Two of a binding's three events are caused by our own writes.
-        if event["type"] != "MODIFIED":
-            return True
-        try:
-            self._observe(kind, event["object"])
-            return not self._is_known(kind, event["object"])
-        except Exception:
-            # An exception here would end the watch of the kind. The sink logs the problem of the object.
-            log.exception("Cannot determine whether a change is known", extra={"kind": kind})
-            return True
-
     def _handler(self, kind: str) -> Callable[..., Awaitable[None]]:
-        sink = self._sink
+        on_event = self._handlers.on_event
 
         async def deliver(*, event: kopf.RawEvent, **_: Any) -> None:
-            sink(kind, cast("str", event["type"]), event["object"])  # None only for listed objects
+            on_event(
+                kind, cast("str", event["type"]), event["object"]
+            )  # None only for objects that kopf lists
 
         return deliver
 

@@ -17,7 +17,7 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Container, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, cast
@@ -25,6 +25,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.karmada import KarmadaClient, Resource
 from karmada_scheduler.informer.event_handlers import EventHandlers
+from karmada_scheduler.informer.list_requests import ListRequests
 from karmada_scheduler.informer.object_kinds import CLUSTER
 from karmada_scheduler.informer.relist_diff import RelistDiff
 
@@ -41,7 +42,7 @@ _REMIND_SECONDS: Final = 60.0
 """The same failure is logged again after this time."""
 
 _REQUEST_PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
-"""Seconds between a comparison that ``relist_soon`` requested and the next one."""
+"""Seconds between a requested comparison and the next one."""
 
 
 class _OlderListError(Exception):
@@ -56,17 +57,14 @@ class _Comparison(NamedTuple):
 
 
 class Relister:
-    """Compares the caches with lists.
-
-    Attributes:
-        on_replaced: Called with a kind whose cache was replaced while it was watched; its watch has to be restarted.
-    """
+    """Compares the caches with lists."""
 
     def __init__(
         self,
         client: KarmadaClient,
         handlers: EventHandlers,
         resources: Sequence[Resource],
+        requests: ListRequests,
         *,
         period: float,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -79,6 +77,7 @@ class Relister:
             client: Lists objects.
             handlers: Own the caches.
             resources: The kinds, in the order in which they are listed.
+            requests: Comparisons that are requested between two periods.
             period: Seconds between two comparisons.
             sleep: Waits for seconds.
             clock: Seconds on a scale that does not run backwards.
@@ -94,11 +93,9 @@ class Relister:
         self._list_versions: dict[str, str] = {}
         self._newest_list: dict[str, int] = {}
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._requested = asyncio.Event()
-        self._requested_kinds: set[str] = set()
+        self._requests = requests
         self._compared_by_content: set[str] = set()
         """The kinds of whose objects the same version may have two contents, because etcd may have been restored."""
-        self.on_replaced: Callable[[str], None] = lambda _: None
 
     async def wait_until_served(self) -> None:
         """Wait until the API server serves every kind; the kind that is missing is logged.
@@ -159,18 +156,10 @@ class Relister:
     async def _newest_version(self, resource: Resource) -> int:
         return _number(await self._client.newest_version(resource))
 
-    def relist_soon(self, kinds: Iterable[str] = ()) -> None:
-        """Compare some kinds soon, by default all, because an object was older than in the cache."""
-        kinds = set(kinds)
-        if not kinds:
-            kinds = set(self._resources)
-            self._compared_by_content |= kinds
-        self._requested_kinds |= kinds
-        self._requested.set()
-
-    def relist_after(self, seconds: float, kinds: Collection[str]) -> None:
-        """Compare some kinds after some seconds."""
-        asyncio.get_running_loop().call_later(seconds, self.relist_soon, kinds)
+    def relist_soon(self) -> None:
+        """Compare all kinds soon, and by content, because an object was older than in the cache."""
+        self._compared_by_content |= set(self._resources)
+        self._requests.soon(self._resources)
 
     async def _list(self, resource: Resource) -> _Comparison:
         return await self._retry(f"Listing {resource.plural}", partial(self._compare, resource))
@@ -194,32 +183,24 @@ class Relister:
             if not await self._client.is_served(resource):
                 raise ApiError(f"{resource.plural}.{resource.group}/{resource.version} is not served")
 
-    async def run(self) -> None:
-        """Compare every kind each period, and after ``relist_soon``, until cancelled; errors are logged."""
+    async def run(self, on_replaced: Callable[[str], None]) -> None:
+        """Compare every kind each period, and those that are requested, until cancelled; errors are logged.
+
+        Args:
+            on_replaced: Called with a kind whose cache was replaced while it was watched; restarts its watch.
+        """
         requests = 0
         while True:
-            if await self._is_requested_within(self._period):
-                kinds, self._requested_kinds = self._requested_kinds, set()
-                self._requested.clear()
-                if failed := await self._compare_all(kinds):
-                    self.relist_soon(failed)
+            if kinds := await self._requests.take(self._period, self._sleep):
+                if failed := await self._compare_all(kinds, on_replaced):
+                    self._requests.soon(failed)
                 await self._sleep(_REQUEST_PAUSES[min(requests, len(_REQUEST_PAUSES) - 1)])
                 requests += 1
             else:
                 requests = 0
-                await self._compare_all(self._resources)
+                await self._compare_all(self._resources, on_replaced)
 
-    async def _is_requested_within(self, seconds: float) -> bool:
-        pause = asyncio.ensure_future(self._sleep(seconds))
-        request = asyncio.create_task(self._requested.wait())
-        try:
-            await asyncio.wait({pause, request}, return_when=asyncio.FIRST_COMPLETED)
-            return request.done()
-        finally:
-            pause.cancel()
-            request.cancel()
-
-    async def _compare_all(self, kinds: Container[str]) -> list[str]:
+    async def _compare_all(self, kinds: Container[str], on_replaced: Callable[[str], None]) -> list[str]:
         """Compare some kinds; return those that could not be compared."""
         failed = []
         for kind, resource in self._resources.items():
@@ -229,7 +210,7 @@ class Relister:
                 comparison = await self._compare(resource)
                 if comparison.replaced:
                     self._list_versions[kind] = comparison.version
-                    self.on_replaced(kind)
+                    on_replaced(kind)
             except ApiError as error:
                 failed.append(kind)
                 log.warning("Cannot compare the cache with a list", extra={"kind": kind, "error": error})
@@ -295,7 +276,7 @@ class Relister:
             text = "A list lacks a Cluster that cannot be read, it counts as present"
             log.warning(text, extra={"object": name, "error": error})
             diff.keep(name)
-            self.relist_soon([CLUSTER])
+            self._requests.soon([CLUSTER])
         else:
             if found is not None:
                 diff.add_page([found], as_of=version)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from prometheus_client import Counter
@@ -43,25 +42,13 @@ class ApiServerMetrics:
         self.leader: Final = families.gauge(
             "master_status", "1 while this process holds the lease", "name", subsystem="leader_election"
         )
-        self._cached = families.gauge("cached_objects", "Objects in the cache", "kind")
-        self._watch_age = families.gauge(
+        self.cached: Final = families.gauge("cached_objects", "Objects in the cache", "kind")
+        self.watch_age: Final = families.gauge(
             "watch_age_seconds",
             "Time since the last event or bookmark of a watch, or since the API server accepted it",
             "kind",
         )
-        self._unavailable_workloads = families.gauge(
+        self.unavailable_workloads: Final = families.gauge(
             "unavailable_workload_kinds",
             "Kinds of workloads whose metadata plugins need, and that cannot be watched or were not listed yet",
         )
-
-    def expose_cache_size(self, kind: str, count: Callable[[], int]) -> None:
-        """Expose the number of cached objects of a kind."""
-        self._cached.labels(kind).set_function(count)
-
-    def expose_watch_age(self, kind: str, age: Callable[[], float]) -> None:
-        """Expose the seconds since the watch of a kind last delivered something."""
-        self._watch_age.labels(kind).set_function(age)
-
-    def expose_unavailable_workloads(self, count: Callable[[], int]) -> None:
-        """Expose the number of kinds of workloads whose metadata plugins need and do not get."""
-        self._unavailable_workloads.set_function(count)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
-from karmada_scheduler.metrics.families import Families
+from karmada_scheduler.metrics.families import Families, expose_each
 
 
 class EstimatorMetrics:
@@ -40,8 +39,7 @@ class EstimatorMetrics:
 
     def expose_states(self, states: Callable[[], dict[str, int]]) -> None:
         """Expose the number of clusters by the state of the connection to their estimator."""
-        for name in states():
-            self._states.labels(name).set_function(partial(_entry, states, name))
+        expose_each(self._states, states)
 
 
 class EstimatingObserver:
@@ -63,7 +61,3 @@ class EstimatingObserver:
     def request_shared(self, method: str, /) -> None:
         """Count a request that was answered from another one."""
         self._metrics.shared.labels(method).inc()
-
-
-def _entry(sizes: Callable[[], dict[str, int]], name: str) -> int:
-    return sizes()[name]

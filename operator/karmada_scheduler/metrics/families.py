@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, Generic, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
@@ -42,6 +44,16 @@ class Labelled(Generic[_Metric]):
         if child is None:
             child = self._children[values] = self._family.labels(*values)
         return child
+
+
+def expose_each(gauge: Gauge, counts: Callable[[], Mapping[str, int]]) -> None:
+    """Expose each entry of a mapping, which always has the same keys, as the value of the gauge with its key as label."""
+
+    def entry(name: str) -> float:
+        return counts()[name]
+
+    for name in counts():
+        gauge.labels(name).set_function(partial(entry, name))
 
 
 class Families:

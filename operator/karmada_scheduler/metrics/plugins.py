@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Final
 
-from karmada_scheduler.metrics.families import Families, exponential
+from karmada_scheduler.metrics.families import Families, exponential, expose_each
 from karmada_scheduler.metrics.histogram import FastHistogram, HistogramCollector, ResultCode
 
 
@@ -88,7 +87,7 @@ class PluginMetrics:
             "plugin",
             "result",
         )
-        self._failback_waiting: Final = families.gauge(
+        self.failback_waiting: Final = families.gauge(
             "failback_waiting",
             "Bindings for which a proposal of a Reconsider plugin succeeds and is not written yet",
         )
@@ -101,16 +100,7 @@ class PluginMetrics:
 
     def expose_guarded(self, counts: Callable[[], Mapping[str, int]]) -> None:
         """Expose the bindings that Guard plugins keep or move gracefully, by state; there are no samples before."""
-        for state in counts():
-            self._guarded.labels(state).set_function(partial(_count_of, counts, state))
-
-    def expose_failback_waiting(self, count: Callable[[], int]) -> None:
-        """Expose the number of bindings that wait for a proposal to be written; it is 0 before."""
-        self._failback_waiting.set_function(count)
-
-
-def _count_of(counts: Callable[[], Mapping[str, int]], state: str) -> float:
-    return counts()[state]
+        expose_each(self._guarded, counts)
 
 
 class AlgorithmObserver:

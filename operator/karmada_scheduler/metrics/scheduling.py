@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Final
 
 from prometheus_client import Gauge, Histogram
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from karmada_scheduler.metrics.families import SECONDS, SUBSYSTEM, Families
+from karmada_scheduler.metrics.families import SECONDS, SUBSYSTEM, Families, expose_each
 
 
 class SchedulingMetrics:
@@ -49,17 +48,13 @@ class SchedulingMetrics:
         self.in_flight: Final = families.gauge(
             "writes_in_flight", "Bindings whose result or status is being written"
         )
-        self._assumed = families.gauge("assumed_placements", "Bindings with an assumed placement")
+        self.assumed: Final = families.gauge("assumed_placements", "Bindings with an assumed placement")
         self._unclaimed = families.gauge(
             "unclaimed_bindings",
             "Bindings with our schedulerName that are not scheduled because no policy claims them; on the leader",
         )
         self._unplaced = _UnplacedCollector()
         families.registry.register(self._unplaced)
-
-    def expose_assumed(self, count: Callable[[], int]) -> None:
-        """Expose the number of bindings with an assumed placement."""
-        self._assumed.set_function(count)
 
     def expose_unplaced(
         self, report: Callable[[], Mapping[str, tuple[int, float]]], *, unclaimed: Callable[[], int]
@@ -82,8 +77,7 @@ class SchedulingMetrics:
             ["queue"],
             registry=self._registry,
         )
-        for name in sizes():
-            pending.labels(name).set_function(partial(_entry, sizes, name))
+        expose_each(pending, sizes)
 
 
 class _UnplacedCollector(Collector):
@@ -121,7 +115,3 @@ class _UnplacedCollector(Collector):
                 labels=self._labelnames,
             ),
         )
-
-
-def _entry(sizes: Callable[[], dict[str, int]], name: str) -> int:
-    return sizes()[name]

@@ -20,7 +20,7 @@ Record = Callable[[Binding, bool, str, str], None]
 
 
 class HandleBackend:
-    """The shared part of the handles of all profiles. The application sets ``activate`` and ``record`` while it leads."""
+    """The shared part of the handles of all profiles."""
 
     def __init__(
         self,
@@ -29,15 +29,28 @@ class HandleBackend:
         clusters: ClusterCache,
         waiting: WaitingBindings,
         now: Callable[[], float],
+        stored_workload: Callable[[str, BindingKey], Workload | None] = lambda _profile, _key: None,
     ) -> None:
-        """Start with ``activate``, ``record`` and ``stored_workload`` that do nothing."""
+        """Take what handles show; ``activate`` and ``record`` do nothing before ``lead``.
+
+        Args:
+            bindings: All bindings.
+            clusters: All clusters.
+            waiting: The bindings that wait at Permit.
+            now: Returns the seconds since 1970.
+            stored_workload: Returns the workload of a binding for the plugins of a profile, by its scheduler name.
+        """
         self.bindings: Final = bindings
         self.clusters: Final = clusters
         self.waiting: Final = waiting
         self.now: Final = now
+        self.stored_workload: Final = stored_workload
         self.activate: Callable[[BindingKey], None] = _do_not_activate
         self.record: Record = _do_not_record
-        self.stored_workload: Callable[[str, BindingKey], Workload | None] = _no_workload
+
+    def lead(self, activate: Callable[[BindingKey], None], record: Record) -> None:
+        """Let plugins activate bindings and record Events from now on: this process leads."""
+        self.activate, self.record = activate, record
 
 
 class PluginHandle:
@@ -84,11 +97,6 @@ class PluginHandle:
     def record_event(self, binding: Binding, *, warning: bool, reason: str, text: str) -> None:
         """Record an Event on a binding and on its template; dropped while this process does not lead."""
         self._backend.record(binding, warning, reason, text)
-
-
-def _no_workload(profile: str, key: BindingKey) -> Workload | None:  # noqa: ARG001
-    """Return None, before the caches are filled."""
-    return None
 
 
 def _do_not_activate(key: BindingKey) -> None:

@@ -16,7 +16,7 @@ from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationErro
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.pb import estimator_pb2 as pb
 from karmada_scheduler.estimator.session import EstimationSession, keep_slot
-from karmada_scheduler.estimator.shared_requests import PARTIAL, UPSTREAM, FailurePolicy, SharedRequests
+from karmada_scheduler.estimator.shared_requests import PARTIAL, UPSTREAM, FailurePolicy
 from karmada_scheduler.estimator.silence import SilentEstimators
 from karmada_scheduler.estimator.transport import ConnectionState, EstimatorCallError
 from karmada_scheduler.estimator.wire import MAX_AVAILABLE_REPLICAS
@@ -133,10 +133,6 @@ class EstimatorHarness:
             while not until():
                 await asyncio.sleep(0)
 
-    @property
-    def requests(self) -> SharedRequests:
-        return self.estimator.requests
-
     def session(self, slot: Slot | None = None) -> EstimationSession:
         return self.estimator.session(
             binding("web").replicas(3).build(), keep_slot if slot is None else slot.released
@@ -239,7 +235,7 @@ class TestUpstreamPolicy:
             with pytest.raises(EstimationError, match=r"no answer within 0\.05s"):
                 await harness.replicas()
         assert harness.transport.called == ["m1", "m2"] * 2
-        assert harness.requests.unresponsive == frozenset()
+        assert harness.estimator.unresponsive == frozenset()
 
     async def test_later_passes_of_a_decision_do_not_wait_again(self, make_harness: MakeHarness) -> None:
         harness = make_harness(FakeTransport(m1=9, m2=None), UPSTREAM)
@@ -288,8 +284,8 @@ class TestPartialPolicy:
     ) -> None:
         harness = make_harness(FakeTransport(m1=9, m2=None))
         assert await harness.replicas() == [9, NO_OPINION]
-        assert harness.requests.unresponsive == {"m2"}
-        harness.requests.timeout = 600  # a wait for it from now on would not end
+        assert harness.estimator.unresponsive == {"m2"}
+        harness.estimator.timeout = 600  # a wait for it from now on would not end
         session = harness.session()
         assert await session.max_available_replicas(harness.clusters, LARGE, {}) == [9, NO_OPINION]
         assert "m2" in session.fallbacks
@@ -301,7 +297,7 @@ class TestPartialPolicy:
         harness = make_harness(FakeTransport(m1=9, m2=None))
         await harness.replicas()
         harness.transport.change("m2", 3)
-        await harness.probe(lambda: not harness.requests.unresponsive)
+        await harness.probe(lambda: not harness.estimator.unresponsive)
         assert await harness.replicas() == [9, 3]
 
     async def test_probes_become_rarer_and_replace_the_connection(self, make_harness: MakeHarness) -> None:
@@ -316,7 +312,7 @@ class TestPartialPolicy:
         harness = make_harness(FakeTransport(m1=None))
         await harness.replicas()
         harness.transport.states["m1"] = ConnectionState.ABSENT
-        await harness.probe(lambda: not harness.requests.unresponsive)
+        await harness.probe(lambda: not harness.estimator.unresponsive)
         assert harness.transport.called == ["m1"]
 
     async def test_a_lost_connection_is_not_waited_for(self, make_harness: MakeHarness) -> None:
@@ -448,7 +444,7 @@ class TestAMissedDeadline:
         first = asyncio.create_task(harness.replicas())
         while harness.transport.called != ["m1", "m2"]:
             await asyncio.sleep(0)
-        harness.requests.timeout = 600
+        harness.estimator.timeout = 600
         second = harness.session()
         later = asyncio.create_task(second.max_available_replicas(harness.clusters, LARGE, {}))
         assert list(await asyncio.gather(first, later)) == [[9, NO_OPINION], [9, NO_OPINION]]
@@ -462,7 +458,7 @@ class TestAMissedDeadline:
         first = asyncio.create_task(harness.replicas())
         while harness.transport.called != ["m1", "m2"]:
             await asyncio.sleep(0)
-        harness.requests.timeout = 600
+        harness.estimator.timeout = 600
         later = asyncio.create_task(harness.replicas(LARGE))
         with pytest.raises(EstimationError):
             await first

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.api.workload import WorkloadAnswer
+from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.app.wiring import Wiring
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
 from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
@@ -45,6 +45,7 @@ class SchedulerHarness:
         estimators: Sequence[LocalEstimator] = (),
         recorder: Recorder | None = None,
         made: Callable[[Handle], Sequence[Any]] = lambda _: (),
+        stored_workload: Callable[[str, BindingKey], Workload | None] = lambda _profile, _key: None,
         **options: Any,
     ) -> None:
         """Take plugins, and ``made``, which makes further ones with the handle of the profile."""
@@ -82,9 +83,12 @@ class SchedulerHarness:
             clusters=self.clusters,
             waiting=self.waiting,
             now=lambda: self.time_of_day.timestamp(),  # noqa: PLW0108 (the tests advance it)
+            stored_workload=stored_workload,
         )
-        backend.activate = self.gate.activate
-        backend.record = lambda _binding, _warning, reason, text: self.events.append((reason, text))
+        backend.lead(
+            self.gate.activate,
+            lambda _binding, _warning, reason, text: self.events.append((reason, text)),
+        )
         self.handle = PluginHandle("ours", backend)
         self.profiles.replace({"ours": with_in_tree(*plugins, *made(self.handle), caller=caller)})
         self.scheduler = wiring.new_scheduler(

@@ -170,9 +170,6 @@ async def test_a_timeout_at_permit_has_the_reason_of_the_plugin() -> None:
 
 
 async def test_a_waiting_binding_has_the_workload_of_the_handle() -> None:
-    harness = SchedulerHarness(plugin("P", permit=coroutine(Result.wait(60))))
-    key = harness.put()
-    await harness.run()
     found = Workload("apps/v1", "Deployment", "demo", "web", labels={"app": "shop"})
     requests = []
 
@@ -180,7 +177,9 @@ async def test_a_waiting_binding_has_the_workload_of_the_handle() -> None:
         requests.append((profile, key))
         return found
 
-    harness.handle._backend.stored_workload = stored
+    harness = SchedulerHarness(plugin("P", permit=coroutine(Result.wait(60))), stored_workload=stored)
+    key = harness.put()
+    await harness.run()
     [waiting] = harness.handle.waiting()
     assert waiting.workload is harness.handle.workload(key) is found
     assert requests == [("ours", key), ("ours", key)]

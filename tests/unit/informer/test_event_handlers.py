@@ -29,6 +29,8 @@ class HandlersHarness:
         self.clusters = ClusterCache()
         self.queue: WorkQueue[BindingKey] = WorkQueue(limits=RetryLimits(), clock=lambda: 0.0)
         self.metrics = Metrics()
+        self.requests: list[float] = []
+        """Seconds after which a list of clusters was requested, each."""
         self.handlers = EventHandlers(
             bindings=self.bindings,
             clusters=self.clusters,
@@ -40,6 +42,7 @@ class HandlersHarness:
                 bindings=[self._binding_changed],
                 versions=[lambda _, version: self.observed.append(version)],
             ),
+            on_unlisted_cluster=self.requests.append,
         )
         self.observed: list[int] = []
         self.binding_listener: BindingListener = lambda *_: None
@@ -364,10 +367,8 @@ def test_a_list_without_clusters_counts_when_another_one_confirms_it_half_a_minu
 ) -> None:
     assert lists_clusters(harness, 2, manifests.cluster("m1"), manifests.cluster("m2")) == ["m1", "m2"]
     harness.handlers.on_event(RB, "ADDED", _placed_binding())
-    requests: list[float] = []
-    harness.handlers.on_unlisted_cluster(requests.append)
     assert lists_clusters(harness, 3) == ["m1", "m2"]
-    assert requests == [30.0]
+    assert harness.requests == [30.0]
     harness.now = 29.0
     assert lists_clusters(harness, 3) == ["m1", "m2"]
     harness.now = 30.0
@@ -431,8 +432,6 @@ def test_after_a_start_without_clusters_the_cache_is_incomplete_for_a_while(harn
 def test_a_cluster_of_a_binding_that_no_list_had_is_unknown_until_a_list_shows_that_it_is_gone(
     harness: HandlersHarness,
 ) -> None:
-    requests: list[float] = []
-    harness.handlers.on_unlisted_cluster(requests.append)
     harness.listed("Cluster", [manifests.cluster("m2")], "2")
     harness.handlers.on_event(RB, "ADDED", placed_on("web", "m1", "m2", version=3))
     harness.enqueued()
@@ -441,13 +440,11 @@ def test_a_cluster_of_a_binding_that_no_list_had_is_unknown_until_a_list_shows_t
     assert not harness.clusters.snapshot().unknown
     assert harness.enqueued() == ["web"]
     harness.handlers.on_event(RB, "ADDED", placed_on("other", "m1", version=5))
-    assert requests == [0.0]
+    assert harness.requests == [0.0]
 
 
 @pytest.mark.parametrize("how", ["deleted", "absent at the start", "of another scheduler"])
 def test_a_cluster_of_a_binding_is_not_unknown_if_it_is(harness: HandlersHarness, how: str) -> None:
-    requests: list[float] = []
-    harness.handlers.on_unlisted_cluster(requests.append)
     found = placed_on("web", "m1", version=3)
     if how == "deleted":
         harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
@@ -459,7 +456,7 @@ def test_a_cluster_of_a_binding_is_not_unknown_if_it_is(harness: HandlersHarness
     else:
         found["spec"]["schedulerName"] = "theirs"
     harness.handlers.on_event(RB, "MODIFIED", found)
-    assert (requests, harness.clusters.unreadable) == ([], {}.keys())
+    assert (harness.requests, harness.clusters.unreadable) == ([], {}.keys())
 
 
 @pytest.mark.parametrize("before", ["of another scheduler", "suspended", "unclaimed"])
@@ -467,8 +464,6 @@ def test_a_cluster_of_a_binding_that_becomes_due_is_unknown_if_no_list_had_it(
     harness: HandlersHarness, before: str
 ) -> None:
     """The binding would leave the cluster, as if that did not exist."""
-    requests: list[float] = []
-    harness.handlers.on_unlisted_cluster(requests.append)
     found = placed_on("web", "m1", version=3)
     if before == "of another scheduler":
         found["spec"]["schedulerName"] = "theirs"
@@ -478,7 +473,7 @@ def test_a_cluster_of_a_binding_that_becomes_due_is_unknown_if_no_list_had_it(
         del found["metadata"]["labels"]
     harness.handlers.on_event(RB, "ADDED", found)
     harness.handlers.on_event(RB, "MODIFIED", placed_on("web", "m1", version=4))
-    assert (requests, list(harness.clusters.unreadable)) == ([0.0], ["m1"])
+    assert (harness.requests, list(harness.clusters.unreadable)) == ([0.0], ["m1"])
 
 
 def unreadable(name: str = "m1", *, version: int = 1, **metadata: Any) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from typing import Any
 import kopf
 import pytest
 
+from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.client.connection import Credentials
 from karmada_scheduler.client.karmada import WATCHED
-from karmada_scheduler.client.watch_requests import WatchRequests
+from karmada_scheduler.client.watch_requests import Event, WatchRequests
 from karmada_scheduler.informer import kopf_watch as module
 from karmada_scheduler.informer.kopf_settings import watch_settings
 from karmada_scheduler.informer.kopf_watch import KopfWatch
@@ -22,27 +23,27 @@ async def _nothing(*_: object) -> AsyncGenerator[bytes, None]:
         yield line
 
 
+async def _events() -> AsyncGenerator[Event, None]:
+    for event in list[Event]():
+        yield event
+
+
 class KopfHarness:
     """A watch without an API server."""
 
     def __init__(self) -> None:
-        self.known: set[tuple[str, str]] = set()
         self.events: list[tuple[str, str, str]] = []
-        self.now = 0.0
         self.prepared = 0
         self.started = 0
         self.watch = KopfWatch(
             WATCHED,
-            lambda kind, event, manifest: self.events.append((kind, event, manifest["metadata"]["name"])),
+            self,
+            self,
+            WatchRequests(_nothing),
             identity="tests",
             login=self._login,
-            requests=WatchRequests(_nothing),
-            before_start=self._prepare,
             after_start=self._start,
-            start_version=self._start_version,
-            must_relist=self._must_relist,
-            clock=lambda: self.now,
-            is_known=lambda kind, manifest: (kind, manifest["metadata"]["resourceVersion"]) in self.known,
+            clock=lambda: 0.0,
         )
 
     async def _login(self) -> Credentials:
@@ -53,22 +54,23 @@ class KopfHarness:
             proxy_url=None,
         )
 
-    async def _prepare(self) -> None:
-        self.prepared += 1
+    def on_event(self, kind: str, event: str, manifest: Manifest) -> None:
+        self.events.append((kind, event, manifest["metadata"]["name"]))
 
-    async def _start_version(self, _: str) -> str:
-        return "7"
+    def observe(self, *_: object) -> None:
+        pass
 
-    async def _must_relist(self, *_: str) -> bool:
+    def is_known(self, *_: object) -> bool:
         return False
 
-    def settings(self) -> kopf.OperatorSettings:
-        return watch_settings(
-            WatchRequests(_nothing),
-            start_version=self._start_version,
-            should_deliver=self.watch._should_deliver,
-            streams=self.watch._streams,
-        )
+    async def wait_until_served(self) -> None:
+        self.prepared += 1
+
+    async def list_and_start_version(self, _: str) -> str:
+        return "7"
+
+    async def must_relist(self, *_: str) -> bool:
+        return False
 
     def _start(self) -> None:
         self.started += 1
@@ -106,22 +108,8 @@ async def test_a_handler_hands_the_event_to_the_sink_and_returns_nothing() -> No
     assert harness.events == [("Cluster", "ADDED", "m1")]
 
 
-@pytest.mark.parametrize("event", ["MODIFIED", "ADDED", "DELETED"])
-def test_only_known_changes_are_dropped(event: str) -> None:
-    harness = KopfHarness()
-    harness.known.add(("Cluster", "7"))
-    wanted = {
-        version: harness.watch._should_deliver(
-            "Cluster",
-            {"type": event, "object": {"metadata": {"name": "m1", "resourceVersion": version}}},  # type: ignore[typeddict-item]
-        )
-        for version in ("7", "8")
-    }
-    assert wanted == {"7": event in ("ADDED", "DELETED"), "8": True}
-
-
 def test_kopf_s_settings_switch_off_scanning_posting_and_state() -> None:
-    settings = KopfHarness().settings()
+    settings = watch_settings(lambda _: _events())
     assert settings.scanning.disabled
     assert not settings.posting.enabled
     assert settings.persistence.diffbase_storage.build(body=kopf.Body({})) == {}

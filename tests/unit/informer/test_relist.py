@@ -9,6 +9,7 @@ import pytest
 
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.karmada import CLUSTERS, RESOURCE_BINDINGS, Resource
+from karmada_scheduler.informer.list_requests import ListRequests
 from karmada_scheduler.informer.relist import Relister
 
 
@@ -134,16 +135,17 @@ class RelisterHarness:
         self.replaced: list[str] = []
         self.released: list[int] = []
         self.handlers = FakeHandlers()
+        self.requests = ListRequests()
         self.relister = Relister(
             self.client,  # type: ignore[arg-type]
             self.handlers,  # type: ignore[arg-type]
             [CLUSTERS, RESOURCE_BINDINGS],
+            self.requests,
             period=3600,
             sleep=self._sleep,
             clock=lambda: self.now,
             after_list=lambda: self.released.append(len(self.handlers.taken)),
         )
-        self.relister.on_replaced = self.replaced.append
         self.period = asyncio.Event()
         self.period.set()
 
@@ -155,7 +157,7 @@ class RelisterHarness:
             await self.period.wait()
 
     async def run_until(self, reached: Callable[[], bool]) -> None:
-        running = asyncio.create_task(self.relister.run())
+        running = asyncio.create_task(self.relister.run(self.replaced.append))
         async with asyncio.timeout(5):
             while not reached():
                 await asyncio.sleep(0)
@@ -305,7 +307,7 @@ async def test_older_objects_in_a_newer_list_enqueue_all_bindings() -> None:
 async def test_a_requested_comparison_runs_at_once_and_further_ones_wait_longer() -> None:
     harness = RelisterHarness()
     harness.period.clear()
-    running = asyncio.create_task(harness.relister.run())
+    running = asyncio.create_task(harness.relister.run(harness.replaced.append))
     for count in range(1, 4):
         harness.relister.relist_soon()
         async with asyncio.timeout(5):
@@ -319,9 +321,9 @@ async def test_a_requested_comparison_runs_at_once_and_further_ones_wait_longer(
 async def test_a_comparison_may_be_requested_for_later() -> None:
     harness = RelisterHarness()
     harness.period.clear()
-    harness.relister.relist_after(0.02, ["Cluster"])
+    harness.requests.after(0.02, ["Cluster"])
     await asyncio.sleep(0)
-    assert not harness.relister._requested.is_set()
+    assert not harness.requests._requested.is_set()
     await harness.run_until(lambda: bool(harness.client.lists))
     assert harness.client.lists == ["Cluster"]
 

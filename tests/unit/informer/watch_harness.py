@@ -40,7 +40,7 @@ def touch(api: FakeApiServer, name: str = "m1") -> None:
 
 
 class WatchHarness:
-    """A kopf watch; ``load`` reads its credentials."""
+    """A kopf watch with its handlers and lists; ``load`` reads its credentials."""
 
     def __init__(
         self,
@@ -59,40 +59,44 @@ class WatchHarness:
         """The version that the API server is taken to have."""
         self._read = load
         self.connection = Connection(Login(self._load, load()))
+        self._is_known = is_known
         self.watch = KopfWatch(
             WATCHED,
-            self._saw,
+            self,
+            self,
+            WatchRequests(self.connection.watch),
             identity="tests",
             login=self.connection.credentials,
-            requests=WatchRequests(self.connection.watch),
-            before_start=self._started,
             after_start=lambda: None,
-            start_version=self._start_version,
-            must_relist=self._must_relist,
             clock=time.monotonic,
             silent_after=silent_after,
-            is_known=is_known,
         )
 
-    def _saw(self, kind: str, event: str, manifest: Manifest) -> None:
+    def on_event(self, kind: str, event: str, manifest: Manifest) -> None:
         if manifest["metadata"]["resourceVersion"] in self.raising:
             raise RuntimeError("a defect")
         self.events.append((kind, event, manifest["metadata"]["name"]))
         self.versions.append(manifest["metadata"]["resourceVersion"])
 
-    async def _start_version(self, kind: str) -> str:
+    def observe(self, kind: str, manifest: Manifest) -> None:
+        pass
+
+    def is_known(self, kind: str, manifest: Manifest) -> bool:
+        return self._is_known(kind, manifest)
+
+    async def wait_until_served(self) -> None:
+        self.starts += 1
+
+    async def list_and_start_version(self, kind: str) -> str:
         self.begun[kind] += 1
         return str(BEFORE)
 
-    async def _must_relist(self, _: str, version: str) -> bool:
+    async def must_relist(self, _: str, version: str) -> bool:
         return int(version) > self.version
 
     def _load(self, _: Identity) -> Identity:
         self.loads += 1
         return self._read()
-
-    async def _started(self) -> None:
-        self.starts += 1
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

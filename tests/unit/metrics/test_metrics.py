@@ -127,7 +127,7 @@ def test_the_priority_queue_s_sets_are_exposed() -> None:
 def test_estimators_are_counted_by_state() -> None:
     metrics = Metrics()
     metrics.estimators.expose_states(lambda: {"connected": 3, "absent": 1})
-    metrics.scheduling.expose_assumed(lambda: 5)
+    metrics.scheduling.assumed.set_function(lambda: 5)
     exposition = metrics.exposition().decode()
     assert 'karmada_scheduler_estimators{standing="absent"} 1.0' in exposition
     assert "karmada_scheduler_assumed_placements 5.0" in exposition

@@ -327,32 +327,27 @@ async def wait_for_plugin(awaitable: Awaitable[T], *, timeout: BlockTimeout, sec
         PluginTimeoutError: A limit was exceeded.
         RuntimeError: The coroutine was cancelled, and not by the caller of this function.
     """
-    if seconds is None or _current_task() is None:
-        return await _without_own_cancellation(TimedCoroutine(awaitable, timeout))
-    deadline, end = asyncio.timeout(seconds), asyncio.timeout(seconds + CLEANUP_SECONDS)
+    task = _current_task()
+    deadline: asyncio.Timeout | None = None
     late: BaseException | None = None
     try:
+        if seconds is None or task is None:
+            return await TimedCoroutine(awaitable, timeout)
+        deadline, end = asyncio.timeout(seconds), asyncio.timeout(seconds + CLEANUP_SECONDS)
         async with end, deadline:
-            timed = TimedCoroutine(awaitable, timeout, is_over=end.expired)
-            result = await _without_own_cancellation(timed)
-    except (TimeoutError, PluginTimeoutError) as error:
-        if not deadline.expired():
-            raise
-        late = error  # its traceback has the line at which the coroutine was
-    else:
+            result = await TimedCoroutine(awaitable, timeout, is_over=end.expired)
         if not deadline.expired():
             return result
-    raise PluginTimeoutError(seconds) from late
-
-
-async def _without_own_cancellation(coroutine: TimedCoroutine[T]) -> T:
-    try:
-        return await coroutine
     except asyncio.CancelledError as error:
-        task = _current_task()
         if task is not None and task.cancelling():
             raise
         raise RuntimeError("what it waited for was cancelled") from error
+    except (TimeoutError, PluginTimeoutError) as error:
+        if deadline is None or not deadline.expired():
+            raise
+        late = error  # its traceback has the line at which the coroutine was
+    assert seconds is not None  # there was a deadline
+    raise PluginTimeoutError(seconds) from late
 
 
 def _current_task() -> asyncio.Task[Any] | None:

@@ -14,8 +14,8 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.client.metadata import KindName
 from karmada_scheduler.informer.workloads.dependencies import Client, Dependencies
+from karmada_scheduler.informer.workloads.metadata_reflector import MetadataReflector
 from karmada_scheduler.informer.workloads.metadata_store import MetadataStore, Missing, Name, State
-from karmada_scheduler.informer.workloads.reflector import Reflector
 
 PATIENCE_SECONDS: Final = 5.0
 """How long a binding waits for the metadata of its workload."""
@@ -59,7 +59,7 @@ class _Kind:
         bindings: The bindings that name an object, by the object's name.
     """
 
-    def __init__(self, reflector: Reflector) -> None:
+    def __init__(self, reflector: MetadataReflector) -> None:
         self.reflector = reflector
         self.bindings: dict[Name, set[BindingKey]] = {}
 
@@ -260,7 +260,9 @@ class WorkloadInformer:
             self._requeue(kind.bindings.get(about, ()))
 
         store = MetadataStore(name.kind, on_metadata_change)
-        kind = _Kind(Reflector(name, store, self._deps, on_state_change=on_state_change, on_get=on_get))
+        kind = _Kind(
+            MetadataReflector(name, store, self._deps, on_state_change=on_state_change, on_get=on_get)
+        )
         return kind
 
     def _metadata_changed(self, kind: _Kind, name: Name, before: State, now: State) -> None:

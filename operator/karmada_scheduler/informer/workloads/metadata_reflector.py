@@ -32,7 +32,7 @@ _WORKED_SECONDS: Final = 5.0
 """A watch that lasted this long has worked, even without an event."""
 
 
-class Reflector:
+class MetadataReflector:
     """Lists and watches one kind into a store.
 
     Attributes:

@@ -1,11 +1,9 @@
-"""kopf's patched functions leave every other kopf operator of the process alone."""
+"""The one function of kopf that is replaced leaves every other kopf operator of the process alone."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections import Counter
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,57 +12,31 @@ import pytest
 from kopf._cogs.clients import api as kopf_api
 from kopf._cogs.clients import fetching as kopf_fetching
 from kopf._cogs.clients import watching as kopf_watching
+from kopf._core.reactor import orchestration as kopf_orchestration
+from kopf._core.reactor import processing as kopf_processing
 from kopf._core.reactor import queueing as kopf_queueing
 
 from karmada_scheduler.client.karmada import CLUSTERS
-from karmada_scheduler.informer import kopf_patches
+from karmada_scheduler.informer import kopf_watcher
 from tests.unit.informer.watch_harness import WatchHarness, api_server, to, touch, until
 
-PATCHED = {
-    "_fetch_objs": (kopf_fetching, "fetch_objs"),
-    "_infinite_watch": (kopf_watching, "infinite_watch"),
-    "_watch_objs": (kopf_watching, "watch_objs"),
-    "_stream": (kopf_api, "stream"),
-    "_watcher": (kopf_queueing, "watcher"),
-}
-"""The patched functions of kopf, by the name under which ``kopf_patches`` keeps kopf's own."""
 
-
-def _assignments() -> set[str]:
-    """Return what ``kopf_patches`` assigns to in modules of kopf."""
-    lines = inspect.getsource(kopf_patches).splitlines()
-    return {line.split(" = ")[0] for line in lines if line.startswith("kopf_") and " = " in line}
-
-
-def test_every_patched_function_is_in_this_test() -> None:
-    modules = {
-        "api": "kopf_api",
-        "fetching": "kopf_fetching",
-        "watching": "kopf_watching",
-        "queueing": "kopf_queueing",
+def test_no_other_function_of_kopf_is_replaced() -> None:
+    """Every function of kopf that the watch depends on is kopf's own, but for ``watcher``."""
+    replaced = {
+        f"{module.__name__}.{name}"
+        for module in (
+            kopf_api,
+            kopf_fetching,
+            kopf_watching,
+            kopf_queueing,
+            kopf_processing,
+            kopf_orchestration,
+        )
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", "").startswith("karmada_scheduler")
     }
-    tested = {f"{modules[module.__name__.split('.')[-1]]}.{name}" for module, name in PATCHED.values()}
-    assert _assignments() == tested
-
-
-@pytest.mark.parametrize("own", [own for own in PATCHED if own != "_watcher"])
-async def test_settings_of_another_operator_reach_kopf_s_own_function(
-    own: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module, name = PATCHED[own]
-    calls: list[dict[str, Any]] = []
-
-    async def kopf_s_own(*args: Any, **arguments: Any) -> AsyncIterator[str]:
-        calls.append({"url": args[0], **arguments} if args else arguments)
-        for each in ("first", "second"):
-            yield each
-
-    monkeypatch.setattr(kopf_patches, own, kopf_s_own)
-    given: dict[str, Any] = {"settings": kopf.OperatorSettings(), "something": "else"}
-    given |= {"url": "/x"} if name == "stream" else {"resource": "r"}
-    assert [each async for each in getattr(module, name)(**given)] == ["first", "second"]
-    [found] = calls
-    assert {key: value for key, value in found.items() if (key, value) != ("since", None)} == given
+    assert replaced == {"kopf._core.reactor.queueing.watcher"}
 
 
 async def test_a_watcher_with_settings_of_another_operator_is_kopf_s_own(
@@ -75,7 +47,7 @@ async def test_a_watcher_with_settings_of_another_operator_is_kopf_s_own(
     async def kopf_s_own(**arguments: Any) -> None:
         calls.append(arguments)
 
-    monkeypatch.setattr(kopf_patches, "_watcher", kopf_s_own)
+    monkeypatch.setattr(kopf_watcher, "_watcher", kopf_s_own)
     given = {"settings": kopf.OperatorSettings(), "resource": "r", "namespace": None, "processor": None}
     given |= {"operator_paused": 1, "operator_indexed": 2, "resource_indexed": 3}
     await kopf_queueing.watcher(**given)  # type: ignore[arg-type]  # only passed on
