@@ -1,0 +1,196 @@
+"""A session of pytest that runs tests in forks: once to see what they reach, then once for each mistake.
+
+Test modules and what they import are loaded once. A fork takes some 30 ms, and a mistake does not outlive it. Limits of
+CPU time and of wall time end forks that hang.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import gc
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NoReturn
+
+import pytest
+
+from tools.mutants.mutation import PROBE
+
+_MEMORY: Final = 4 << 30
+Block = tuple[str, int]
+
+
+@dataclass(slots=True)
+class Reached:
+    """What one test does without mistakes."""
+
+    seconds: float = 0.0
+    failed: bool = False
+    blocks: set[Block] = field(default_factory=set)
+
+
+class Forks:
+    """Runs items of a session in forks of this process."""
+
+    def __init__(self, session: pytest.Session) -> None:
+        """Use the collected items of a session."""
+        self._session = session
+        self.items: Mapping[str, pytest.Item] = {each.nodeid: each for each in session.items}
+        self._failed: set[str] = set()
+        session.config.pluginmanager.register(self)
+
+    @pytest.hookimpl
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Remember failures of setup, call and teardown."""
+        if report.failed:
+            self._failed.add(report.nodeid)
+
+    def trace(self, prepare: Callable[[], None]) -> dict[str, Reached]:
+        """Run all tests in one fork, which has been prepared; return what each of them does."""
+
+        def run() -> Any:
+            reached: set[Block] = set()
+            setattr(builtins, PROBE, reached.add)
+            prepare()
+            answer = {}
+            items = list(self.items.values())
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                reached.clear()
+                begin = time.perf_counter()
+                self._protocol(item, following)
+                seconds = time.perf_counter() - begin
+                answer[item.nodeid] = [seconds, item.nodeid in self._failed, sorted(reached)]
+            return answer
+
+        answer = _in_fork(run, cpu_seconds=3600, wall_seconds=7200)
+        if isinstance(answer, str):
+            raise SystemExit(f"the tests without mistakes did not end: {answer}")
+        return {
+            name: Reached(seconds, failed, {(path, number) for path, number in blocks})
+            for name, (seconds, failed, blocks) in answer.items()
+        }
+
+    def first_failure(self, tests: Sequence[str], prepare: Callable[[], None], seconds: float) -> str:
+        """Run tests in a prepared fork until one fails.
+
+        Args:
+            tests: Their names, in the order in which they run.
+            prepare: Makes the mistake.
+            seconds: What the tests take without it.
+
+        Returns:
+            The name of the test that failed, empty if none did, or ``timeout``, ``crash`` or ``invalid``.
+        """
+
+        def run() -> Any:
+            try:
+                prepare()
+            except ValueError:
+                return "invalid"
+            items = [self.items[name] for name in tests]
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                self._protocol(item, following)
+                if self._failed:
+                    return item.nodeid
+            return ""
+
+        answer = _in_fork(run, cpu_seconds=10 + 3 * seconds, wall_seconds=40 + 10 * seconds)
+        return str(answer)
+
+    def _protocol(self, item: pytest.Item, following: pytest.Item | None) -> None:
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+
+
+def _in_fork(run: Callable[[], Any], *, cpu_seconds: float, wall_seconds: float) -> Any:
+    """Return what a function returns in a fork, as JSON; ``timeout`` or ``crash`` if it does not return."""
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    pid = os.fork()
+    if not pid:
+        os.close(reading)
+        _be_child(run, writing, cpu_seconds)
+    os.close(writing)
+    try:
+        answer = _answer(reading, time.monotonic() + wall_seconds)
+        return _end(pid) if answer is None else answer
+    finally:
+        os.close(reading)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+
+
+def _answer(reading: int, deadline: float) -> Any:
+    content = b""
+    while (left := deadline - time.monotonic()) > 0:
+        if not select.select([reading], [], [], left)[0]:
+            break
+        part = os.read(reading, 1 << 20)
+        content += part
+        if not part or content.endswith(b"\n"):
+            return json.loads(content)["answer"] if content.endswith(b"\n") else None
+    return "timeout"
+
+
+def _end(pid: int) -> str:
+    """Return why a fork gave no answer."""
+    _, status = os.waitpid(pid, 0)
+    return "timeout" if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU else "crash"
+
+
+def _be_child(run: Callable[[], Any], writing: int, cpu_seconds: float) -> NoReturn:
+    try:
+        os.setsid()
+        devnull = os.open(os.devnull, os.O_RDWR)
+        for each in range(3):
+            os.dup2(devnull, each)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_seconds) + 1, int(cpu_seconds) + 10))
+        resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
+        content = memoryview(json.dumps({"answer": run()}).encode() + b"\n")
+        while content:
+            content = content[os.write(writing, content) :]
+    finally:
+        os._exit(0)
+
+
+def with_session(folders: Sequence[str], work: Callable[[Forks], None]) -> int:
+    """Collect the tests of folders, call ``work`` with them, and return pytest's status."""
+
+    class Plugin:
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_collection(self) -> None:
+            from hypothesis import Phase, settings
+
+            found = settings.get_profile("laws")
+            settings.register_profile("mutants", parent=found, phases=[Phase.explicit, Phase.generate])
+            settings.load_profile("mutants")
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_runtestloop(self, session: pytest.Session) -> bool:
+            forks = Forks(session)
+            gc.collect()
+            work(forks)
+            return True
+
+    arguments = [
+        "-q",
+        "-q",
+        "-s",
+        "-m",
+        "not e2e",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:rerunfailures",
+        *folders,
+    ]
+    return int(pytest.main(arguments, plugins=[Plugin()]))
