@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import gc
 import hashlib
-import importlib
 import os
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from tools.mutants import report, results
+from tools.mutants import planted, report, results, tracing
 from tools.mutants.live import Live
 from tools.mutants.mutation import Module, Mutation
 from tools.mutants.packages import PACKAGES, Package
@@ -56,14 +55,13 @@ class Run:
 
     def __call__(self, forks: Forks) -> None:
         """Trace the tests, then make each mistake of the sample."""
-        for path in self._modules:
-            importlib.import_module(path.partition("/")[2].removesuffix(".py").replace("/", "."))
-        results.read_tests(forks.items)
-        live = Live(self._modules)
-        gc.collect()
-        gc.freeze()
         begin = time.monotonic()
-        reached = forks.trace(lambda: self._add_probes(live))
+        paths = [path for package in PACKAGES for path in package.paths()]
+        tracing.imported(paths)
+        results.read_tests(forks.items)
+        live = Live(paths)
+        gc.freeze()
+        reached = tracing.traced(forks, live, self._package.tests, paths)
         broken = [name for name, each in reached.items() if each.failed]
         print(f"{self._package.name}: {len(reached)} tests in {time.monotonic() - begin:.0f} s,"
               f" {len(self._mutations)} mistakes", flush=True)  # fmt: skip
@@ -75,11 +73,6 @@ class Run:
                 break
             self._one(forks, live, mutation, reached)
         print(f"{self._package.name}: {dict(self._outcomes)} in {time.monotonic() - begin:.0f} s", flush=True)
-
-    def _add_probes(self, live: Live) -> None:
-        for path, module in self._modules.items():
-            module.add_probes()
-            live.replace(path, module.code())
 
     def _one(self, forks: Forks, live: Live, mutation: Mutation, reached: Mapping[str, Reached]) -> None:
         module = self._modules[mutation.module]
@@ -174,16 +167,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--only", default="", help="the id of a mistake, or a part of the path of modules")
     parser.add_argument("--report", action="store_true", help="write docs/mutants.md from earlier runs")
+    parser.add_argument(
+        "--planted", action="store_true", help="plant the mistakes of tools/mutants/planted.py"
+    )
     options = parser.parse_args(arguments)
     if unknown := set(options.packages) - set(names):
         parser.error(f"unknown packages: {', '.join(sorted(unknown))}")
     os.nice(19 - os.nice(0))
+    if options.planted:
+        return with_session(planted.FOLDERS, planted.run)
     if options.report:
         return write_report(options)
     status = 0
-    for package in PACKAGES:
-        if package.name in (options.packages or names):
-            status = _in_process(package, options) or status
+    by_name = {package.name: package for package in PACKAGES}
+    for name in options.packages or names:
+        status = _in_process(by_name[name], options) or status
     return status
 
 

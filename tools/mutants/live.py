@@ -15,7 +15,7 @@ class Live:
     """The functions of this process, by module, qualified name and first line."""
 
     def __init__(self, paths: Collection[str]) -> None:
-        """Find the functions of modules, by paths from the root of the repository."""
+        """Find the functions of modules, by paths from the root of the repository; not after ``gc.freeze``."""
         wanted = {str(ROOT / path): path for path in paths}
         self._functions: dict[tuple[str, str, int], list[FunctionType]] = defaultdict(list)
         for each in gc.get_objects():

@@ -16,7 +16,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
@@ -25,6 +25,8 @@ import pytest
 from tools.mutants.mutation import PROBE
 
 _MEMORY: Final = 4 << 30
+_EXAMPLES: Final = 25
+"""Random examples per law; a run of the tests has 100."""
 Block = tuple[str, int]
 
 
@@ -53,30 +55,30 @@ class Forks:
         if report.failed:
             self._failed.add(report.nodeid)
 
-    def trace(self, prepare: Callable[[], None]) -> dict[str, Reached]:
-        """Run all tests in one fork, which has been prepared; return what each of them does."""
+    def trace(self, tests: Sequence[str], prepare: Callable[[], None]) -> Any:
+        """Run tests in one fork, which has been prepared.
+
+        Returns:
+            By test: seconds of CPU time, whether it failed, and the blocks that it reached.
+        """
 
         def run() -> Any:
             reached: set[Block] = set()
             setattr(builtins, PROBE, reached.add)
             prepare()
             answer = {}
-            items = list(self.items.values())
-            for item, following in zip(items, [*items[1:], None], strict=True):
+            for item, following in self._in_order(tests):
                 reached.clear()
-                begin = time.perf_counter()
+                begin = time.process_time()
                 self._protocol(item, following)
-                seconds = time.perf_counter() - begin
-                answer[item.nodeid] = [seconds, item.nodeid in self._failed, sorted(reached)]
+                seconds = time.process_time() - begin
+                answer[item.nodeid] = [round(seconds, 4), item.nodeid in self._failed, sorted(reached)]
             return answer
 
         answer = _in_fork(run, cpu_seconds=3600, wall_seconds=7200)
         if isinstance(answer, str):
             raise SystemExit(f"the tests without mistakes did not end: {answer}")
-        return {
-            name: Reached(seconds, failed, {(path, number) for path, number in blocks})
-            for name, (seconds, failed, blocks) in answer.items()
-        }
+        return answer
 
     def first_failure(self, tests: Sequence[str], prepare: Callable[[], None], seconds: float) -> str:
         """Run tests in a prepared fork until one fails.
@@ -84,7 +86,7 @@ class Forks:
         Args:
             tests: Their names, in the order in which they run.
             prepare: Makes the mistake.
-            seconds: What the tests take without it.
+            seconds: The CPU time that the tests take without it.
 
         Returns:
             The name of the test that failed, empty if none did, or ``timeout``, ``crash`` or ``invalid``.
@@ -95,8 +97,7 @@ class Forks:
                 prepare()
             except ValueError:
                 return "invalid"
-            items = [self.items[name] for name in tests]
-            for item, following in zip(items, [*items[1:], None], strict=True):
+            for item, following in self._in_order(tests):
                 self._protocol(item, following)
                 if self._failed:
                     return item.nodeid
@@ -104,6 +105,11 @@ class Forks:
 
         answer = _in_fork(run, cpu_seconds=10 + 3 * seconds, wall_seconds=40 + 10 * seconds)
         return str(answer)
+
+    def _in_order(self, tests: Sequence[str]) -> Iterable[tuple[pytest.Item, pytest.Item | None]]:
+        """Return each test with the one that follows."""
+        items = [self.items[name] for name in tests]
+        return zip(items, [*items[1:], None], strict=True)
 
     def _protocol(self, item: pytest.Item, following: pytest.Item | None) -> None:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -171,7 +177,8 @@ def with_session(folders: Sequence[str], work: Callable[[Forks], None]) -> int:
             from hypothesis import Phase, settings
 
             found = settings.get_profile("laws")
-            settings.register_profile("mutants", parent=found, phases=[Phase.explicit, Phase.generate])
+            phases = [Phase.explicit, Phase.generate]
+            settings.register_profile("mutants", parent=found, phases=phases, max_examples=_EXAMPLES)
             settings.load_profile("mutants")
 
         @pytest.hookimpl(tryfirst=True)

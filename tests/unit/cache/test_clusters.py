@@ -142,7 +142,10 @@ def test_unknown_clusters_are_in_later_snapshots() -> None:
     harness = CacheHarness("m1", "m2")
     before = harness.snapshot()
     harness.cache.set_incomplete(True)
-    assert harness.snapshot().unknown.incomplete
+    incomplete = harness.snapshot()
+    assert incomplete.unknown.incomplete
+    assert incomplete.generation > before.generation
+    assert harness.snapshot() is incomplete
     harness.report("m1")
     assert harness.snapshot().unknown.incomplete
     harness.report("m3")
