@@ -60,8 +60,9 @@ class Run:
         tracing.imported(paths)
         results.read_tests(forks.items)
         live = Live(paths)
+        modules = {path: Module(path) for path in paths}
         gc.freeze()
-        reached = tracing.traced(forks, live, self._package.tests, paths)
+        reached = tracing.traced(forks, live, self._package.tests, modules)
         broken = [name for name, each in reached.items() if each.failed]
         print(f"{self._package.name}: {len(reached)} tests in {time.monotonic() - begin:.0f} s,"
               f" {len(self._mutations)} mistakes", flush=True)  # fmt: skip

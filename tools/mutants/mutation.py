@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
@@ -28,8 +28,8 @@ class Mutation:
     """The path of the module from the root of the repository."""
     function: str
     """The qualified name of the outermost function."""
-    block: int
-    """The number of the block of statements that contains it, within its module."""
+    block: str
+    """The block of statements that contains it: the function, and a number within the function."""
     line: int
     operator: str
     before: str
@@ -67,9 +67,16 @@ class Module:
         self.source = (ROOT / path).read_text(encoding="utf-8")
         self.tree = ast.parse(self.source)
         self.mutations: list[Mutation] = []
-        self._places: list[tuple[ast.AST, str]] = []
+        self._places: dict[str, tuple[ast.AST, str]] = {}
+        self._function_name = ""
+        self._numbers: Counter[str] = Counter()
         self._seen: Counter[tuple[str, ...]] = Counter()
         self._functions(self.tree.body, "")
+
+    @property
+    def blocks(self) -> Collection[str]:
+        """The blocks of statements, by function and number."""
+        return self._places
 
     def code(self) -> CodeType:
         """Compile the tree as it is now."""
@@ -78,8 +85,8 @@ class Module:
 
     def add_probes(self) -> None:
         """Let each block of statements say that it was reached."""
-        for number, (parent, field) in enumerate(self._places):
-            statement = ast.parse(f"{PROBE}(({self.path!r}, {number}))").body[0]
+        for block, (parent, field) in self._places.items():
+            statement = ast.parse(f"{PROBE}(({self.path!r}, {block!r}))").body[0]
             first = getattr(parent, field)[0]
             for node in ast.walk(statement):
                 ast.copy_location(node, first)
@@ -100,7 +107,7 @@ class Module:
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, prefix: str) -> None:
         if node.name in _NOT_MUTATED:
             return
-        name = f"{prefix}{node.name}"
+        name = self._function_name = f"{prefix}{node.name}"
         digest = hashlib.sha256(ast.dump(node).encode()).hexdigest()[:16]
         first_line = min([node.lineno, *(each.lineno for each in node.decorator_list)])
         for mutation in list(self._block(node, "body")):
@@ -113,16 +120,17 @@ class Module:
             self.mutations.append(Mutation(*place, parent, field, index, new))
 
     def _block(self, parent: ast.AST, field: str) -> Iterator[tuple[Any, ...]]:
-        number = len(self._places)
-        self._places.append((parent, field))
+        block = f"{self._function_name}:{self._numbers[self._function_name]}"
+        self._numbers[self._function_name] += 1
+        self._places[block] = (parent, field)
         for index, node in enumerate(getattr(parent, field)):
             if operators.is_message(node) or _is_docstring(node):
                 continue
             for operator, new in operators.statements(node):
-                yield number, node.lineno, operator, _text(node), _text(new), parent, field, index, new
-            yield from self._children(node, number)
+                yield block, node.lineno, operator, _text(node), _text(new), parent, field, index, new
+            yield from self._children(node, block)
 
-    def _children(self, node: ast.AST, block: int) -> Iterator[tuple[Any, ...]]:
+    def _children(self, node: ast.AST, block: str) -> Iterator[tuple[Any, ...]]:
         if isinstance(node, ast.Raise | ast.JoinedStr | ast.arguments):
             return
         for field, value in ast.iter_fields(node):
@@ -138,7 +146,7 @@ class Module:
                 yield from self._at(node, field, None, value, block)
 
     def _at(
-        self, parent: ast.AST, field: str, index: int | None, node: ast.AST, block: int
+        self, parent: ast.AST, field: str, index: int | None, node: ast.AST, block: str
     ) -> Iterator[tuple[Any, ...]]:
         if isinstance(node, ast.expr):
             for operator, new in operators.expressions(node):

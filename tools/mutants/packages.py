@@ -32,37 +32,17 @@ def _tests(*rooms: str) -> tuple[str, ...]:
 
 
 PACKAGES: Final = (
-    Package(
-        "core",
-        (f"{_OPERATOR}core/**/*.py",),
-        _tests("core", "framework", "properties", "scheduler", "plugins"),
-    ),
-    Package(
-        "framework", (f"{_OPERATOR}framework/**/*.py",), _tests("framework", "core", "scheduler", "plugins")
-    ),
-    Package(
-        "scheduler",
-        (f"{_OPERATOR}scheduler/*.py",),
-        _tests("scheduler", "properties", "framework", "plugins", "binding_cycle"),
-    ),
-    Package(
-        "binding_cycle",
-        (f"{_OPERATOR}binding_cycle/*.py",),
-        _tests("binding_cycle", "scheduler", "properties", "framework"),
-    ),
+    Package("core", (f"{_OPERATOR}core/**/*.py",), _tests("core")),
+    Package("framework", (f"{_OPERATOR}framework/**/*.py",), _tests("framework")),
+    Package("scheduler", (f"{_OPERATOR}scheduler/*.py",), _tests("scheduler", "plugins/test_fail_back.py")),
+    Package("binding_cycle", (f"{_OPERATOR}binding_cycle/*.py",), _tests("binding_cycle")),
     Package(
         "scheduling_queue",
         (f"{_OPERATOR}scheduling_queue/*.py",),
-        _tests("scheduling_queue", "scheduler", "properties"),
+        _tests("scheduling_queue", "framework/test_binding_points.py"),
     ),
-    Package(
-        "cache", (f"{_OPERATOR}cache/*.py",), _tests("cache", "informer", "scheduler", "properties", "core")
-    ),
-    Package(
-        "informer",
-        (f"{_OPERATOR}informer/*.py",),
-        _tests("informer", "scheduler", "properties", "client"),
-    ),
+    Package("cache", (f"{_OPERATOR}cache/*.py",), _tests("cache")),
+    Package("informer", (f"{_OPERATOR}informer/*.py",), _tests("informer")),
     Package(
         "plugins",
         (
@@ -71,12 +51,16 @@ PACKAGES: Final = (
             f"{_PLUGINS}*moves*.py",
             f"{_PLUGINS}fresh_first.py",
         ),
-        _tests("plugins", "properties", "scheduler"),
+        _tests("plugins", "properties/test_moves_under_way.py"),
     ),
     Package(
         "leadership",
-        (f"{_OPERATOR}app/lead*.py", f"{_OPERATOR}client/leader.py", f"{_OPERATOR}process/supervisor.py"),
-        _tests("client", "process", "app"),
+        (
+            f"{_OPERATOR}app/leadership.py",
+            f"{_OPERATOR}client/leader.py",
+            f"{_OPERATOR}process/supervisor.py",
+        ),
+        _tests("app/test_leadership.py", "client/test_leader.py", "process/test_supervisor.py"),
     ),
-    Package("estimator", (f"{_OPERATOR}estimator/*.py",), _tests("estimator", "core", "scheduler")),
+    Package("estimator", (f"{_OPERATOR}estimator/*.py",), _tests("estimator")),
 )

@@ -27,7 +27,8 @@ from tools.mutants.mutation import PROBE
 _MEMORY: Final = 4 << 30
 _EXAMPLES: Final = 25
 """Random examples per law; a run of the tests has 100."""
-Block = tuple[str, int]
+Block = tuple[str, str]
+"""The path of a module, and a block in it."""
 
 
 @dataclass(slots=True)

@@ -159,6 +159,14 @@ def test_a_token_bucket_fills_at_its_rate_up_to_its_size(clock: Clock) -> None:
     assert [bucket.reserve() for _ in range(3)] == [0, 0, pytest.approx(0.1)]
 
 
+async def test_due_keys_are_not_dropped_once_a_consumer_takes_them(queue: WorkQueue[str]) -> None:
+    for key in "ab":
+        queue.add(key)
+    assert (await queue.get())[0] == "a"
+    queue.retain(lambda _: False)
+    assert (await queue.get())[0] == "b"
+
+
 async def test_waiting_for_a_key_ends_when_one_is_added(clock: Clock) -> None:
     queue = WorkQueue[str](limits=RetryLimits(), clock=clock)
     waiter = asyncio.create_task(queue.get())

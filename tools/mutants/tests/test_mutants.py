@@ -139,7 +139,7 @@ def test_a_function_that_is_loaded_already_gets_the_mistake(
 
 def test_probes_say_which_blocks_are_reached(module: Module, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = load(module)
-    reached: set[tuple[str, int]] = set()
+    reached: set[tuple[str, str]] = set()
     monkeypatch.setitem(sys.modules["builtins"].__dict__, PROBE, reached.add)
     live = Live(["counting.py"])
     module.add_probes()
