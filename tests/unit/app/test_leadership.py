@@ -93,10 +93,13 @@ async def test_the_lease_is_held_during_the_block_and_released_at_its_end(harnes
 
 
 async def test_the_lease_is_released_when_the_block_fails(harness: LeadershipHarness) -> None:
-    with pytest.raises(ValueError, match="of the block"):
+    async def fail() -> None:
         async with harness.leadership.hold():
             await asyncio.sleep(0)
             raise ValueError("of the block")
+
+    with pytest.raises(ValueError, match="of the block"):
+        await fail()
     assert harness.elector.calls[-1] == "release"
     assert harness.state() == (False, False, 0)
 
