@@ -213,6 +213,7 @@ async def test_who_waits_for_a_key_gets_one_that_is_added_and_sees_one_that_fail
     waiter = asyncio.create_task(queue.get())
     await asyncio.sleep(0)
     queue.add("a")
+    assert queue._changed.is_set()
     assert (await waiter)[0] == "a"
     waiter = asyncio.create_task(queue.get())
     await asyncio.sleep(0)

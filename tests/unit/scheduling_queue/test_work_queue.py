@@ -164,7 +164,7 @@ async def test_due_keys_are_not_dropped_once_a_consumer_takes_them(queue: WorkQu
         queue.add(key)
     assert (await queue.get())[0] == "a"
     queue.retain(lambda _: False)
-    assert (await queue.get())[0] == "b"
+    assert popped(queue) == "b"
 
 
 async def test_waiting_for_a_key_ends_when_one_is_added(clock: Clock) -> None:
@@ -214,6 +214,22 @@ async def test_events_may_be_posted_after_the_queue_was_found_empty_or_was_shut_
     assert not idle.done()
     queue.shut_down()
     await idle
+
+
+async def test_waiting_for_a_shorter_queue_ends_when_enough_keys_were_taken(queue: WorkQueue[str]) -> None:
+    for key in "abcd":
+        queue.add(key)
+    await asyncio.wait_for(queue.wait_shorter_than(2), timeout=5)  # nobody takes keys
+    await queue.get()
+    waiter = asyncio.create_task(queue.wait_shorter_than(2))
+    for left in (3, 2):
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not waiter.done(), left
+        await queue.get()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert waiter.done()
 
 
 async def test_waiting_for_an_empty_queue_is_limited() -> None:
