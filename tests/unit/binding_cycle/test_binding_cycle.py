@@ -613,9 +613,9 @@ async def test_a_refusal_by_a_quota_is_reported_and_retried_and_keeps_the_cluste
     harness: CycleHarness,
 ) -> None:
     text = 'admission webhook "resourcebinding.karmada.io" denied the request: quota'
-    harness.server.failures["spec"] = [ApiError(text, code=403, reason="QuotaExceeded")]
+    harness.server.failures["spec"] = [ApiError(text, code=403, reason="QuotaExceeded", retry_after=7.0)]
     outcome = await harness.bind(harness.decision(("m1", 2)))
-    assert outcome.action is Action.RETRY
+    assert (outcome.action, outcome.delay) == (Action.RETRY, 7.0)
     assert harness.wrote == ["status"]
     assert harness.condition["reason"] == "QuotaExceeded"
     assert harness.condition["message"] == text

@@ -741,6 +741,7 @@ def test_a_sort_key_orders_the_queue_stably_and_is_computed_once_per_binding() -
         answering(None),
         answering([1]),
         answering(("a",)),
+        answering((1.0, "a")),
         answering((1.0, float("nan"))),
     ],
 )
