@@ -34,8 +34,21 @@ def _tests(*rooms: str) -> tuple[str, ...]:
 PACKAGES: Final = (
     Package("core", (f"{_OPERATOR}core/**/*.py",), _tests("core")),
     Package("framework", (f"{_OPERATOR}framework/**/*.py",), _tests("framework")),
-    Package("scheduler", (f"{_OPERATOR}scheduler/*.py",), _tests("scheduler", "plugins/test_fail_back.py")),
-    Package("binding_cycle", (f"{_OPERATOR}binding_cycle/*.py",), _tests("binding_cycle")),
+    Package(
+        "scheduler",
+        (f"{_OPERATOR}scheduler/*.py",),
+        _tests(
+            "scheduler",
+            "framework/test_binding_points.py",
+            "framework/test_guard.py",
+            "framework/test_reconsider.py",
+        ),
+    ),
+    Package(
+        "binding_cycle",
+        (f"{_OPERATOR}binding_cycle/*.py",),
+        _tests("binding_cycle", "framework/test_binding_points.py", "framework/test_guard.py"),
+    ),
     Package(
         "scheduling_queue",
         (f"{_OPERATOR}scheduling_queue/*.py",),

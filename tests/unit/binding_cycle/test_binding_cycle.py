@@ -445,6 +445,88 @@ async def test_a_failure_that_the_status_already_reports_is_not_written_again() 
     assert len(harness.recorder.events) == 2
 
 
+async def test_the_time_of_the_condition_is_that_of_the_last_change_of_its_status() -> None:
+    harness = CycleHarness(scheduled_manifest())
+    await harness.bind(harness.decision(error=UnschedulableError("full")))
+    harness.now += timedelta(hours=1)
+    stored = Binding.from_manifest(harness.stored)
+    await harness.bind(harness.decision(error=FitError(3, Diagnosis())), binding=stored)
+    assert harness.condition["reason"] == "NoClusterFit"
+    assert harness.condition["lastTransitionTime"] == "2026-01-02T03:04:05Z"
+
+
+async def test_a_condition_without_a_time_gets_one() -> None:
+    harness = CycleHarness(manifests.binding() | {"status": {"conditions": [dict(FAILED)]}})
+    await harness.bind(harness.decision(error=UnschedulableError("full")))
+    assert harness.condition["lastTransitionTime"] == "2026-01-02T03:04:05Z"
+
+
+async def test_a_failure_counts_although_its_status_cannot_be_written() -> None:
+    """The error decides in which set of the queue the binding waits."""
+    harness = CycleHarness(scheduled_manifest())
+    harness.server.failures["status"] = [ApiError("invalid", code=422)]
+    failed = UnschedulableError("full")
+    outcome = await harness.bind(harness.decision(error=failed))
+    assert (outcome.action, outcome.error) == (Action.RETRY, failed)
+
+
+async def test_a_binding_that_no_cluster_fits_is_retried_if_a_post_filter_plugin_has_helped() -> None:
+    harness = CycleHarness(scheduled_manifest())
+    error = FitError(3, Diagnosis())
+    attempts = (TermAttempt(error=error, may_work_next_time=True),)
+    outcome = await harness.bind(harness.decision(error=error, attempts=attempts))
+    assert outcome.action is Action.RETRY
+
+
+async def test_if_no_cluster_of_any_term_fits_an_event_says_so(harness: CycleHarness) -> None:
+    error = FitError(3, Diagnosis())
+    failed = harness.decision(error=error, failed_terms=(TermFailure(0, "first", error),))
+    await harness.bind(failed)
+    assert len(harness.recorder.events) == 2
+
+
+async def test_the_report_on_a_result_is_kept_while_another_process_may_lead(harness: CycleHarness) -> None:
+    def lose_the_lease() -> None:
+        harness.is_leading = False
+
+    outcome = await harness.bind(
+        harness.decision(("m1", 2), affinity_name="backup"), on_stored=lose_the_lease
+    )
+    assert (outcome.action, harness.wrote) == (Action.RETRY, ["spec"])
+    harness.is_leading = True
+    stored = Binding.from_manifest(harness.stored)
+    assert not harness.cycle.is_observed(stored)
+    assert await harness.cycle.observe(stored) == DONE
+    assert harness.stored["status"]["schedulerObservingAffinityName"] == "backup"
+    assert harness.cycle.is_observed(Binding.from_manifest(harness.stored))
+
+
+async def test_a_report_on_a_result_that_conflicted_is_not_kept(harness: CycleHarness) -> None:
+    harness.server.failures |= {"spec": [CONFLICT], "get": [ApiError("cannot reach it")]}
+    outcome = await harness.bind(harness.decision(("m1", 2), affinity_name="backup"))
+    assert outcome.action is Action.RETRY
+    harness.change(
+        clusters=[{"name": "m1", "replicas": 2}], annotations={APPLIED_PLACEMENT_ANNOTATION: PLACEMENT}
+    )
+    await harness.cycle.observe(Binding.from_manifest(harness.stored))
+    assert "schedulerObservingAffinityName" not in harness.stored["status"]
+
+
+def test_a_status_with_a_time_of_scheduling_needs_no_condition() -> None:
+    manifest = scheduled_manifest()
+    del manifest["status"]["conditions"][-1]
+    harness = CycleHarness(manifest)
+    assert harness.cycle.is_observed(harness.binding)
+    del manifest["status"]["lastScheduledTime"]
+    assert not harness.cycle.is_observed(Binding.from_manifest(manifest))
+
+
+def test_nothing_is_kept_of_a_binding_that_was_deleted(harness: CycleHarness) -> None:
+    harness.own_writes.expect(harness.binding.key)
+    harness.cycle.forget(harness.binding.key)
+    assert len(harness.own_writes) == 0
+
+
 async def test_each_failed_affinity_term_has_its_own_event(harness: CycleHarness) -> None:
     failures = (TermFailure(0, "first", UnschedulableError("full")),)
     await harness.bind(harness.decision(("m1", 2), affinity_name="second", failed_terms=failures))
@@ -669,6 +751,8 @@ async def test_only_an_error_that_names_the_binding_as_deleted_ends_its_retries(
         harness.server.failures["spec"] = [CONFLICT]
     outcome = await harness.bind(harness.decision(("m1", 2)))
     assert outcome == DONE if given_up else outcome.action is Action.RETRY
+    if at == "spec":
+        assert harness.recorder.events == []
 
 
 async def test_a_write_into_a_terminating_namespace_is_retried(harness: CycleHarness) -> None:
