@@ -56,6 +56,7 @@ class CycleHarness:
         self.read: list[dict[str, Any]] = []
         self.is_leading = True
         self.rollbacks = 0
+        self.metrics = Metrics()
         self.delivered_before_read: dict[str, Any] | None = None
         self.now = NOW
         self.own_writes = OwnWrites(seconds=event_wait)
@@ -67,7 +68,7 @@ class CycleHarness:
             is_leading=lambda: self.is_leading,
             on_read=self._on_read,
             on_rollback=self._on_rollback,
-            metrics=Metrics(),
+            metrics=self.metrics,
         )
         self.cycle = BindingCycle(
             writer,
@@ -232,9 +233,56 @@ async def test_the_status_is_written_after_the_watch_has_delivered_the_result() 
 
 async def test_the_result_is_returned_before_the_status_is_written(harness: CycleHarness) -> None:
     wrote: list[list[str]] = []
-    decision = harness.decision(("m1", 3))
-    await harness.bind(decision, on_stored=lambda: wrote.append(harness.wrote))
+    cached: list[Binding | None] = []
+
+    def on_stored() -> None:
+        wrote.append(harness.wrote)
+        cached.append(harness.cache.get(harness.binding.key))
+
+    await harness.bind(harness.decision(("m1", 3)), on_stored=on_stored)
     assert wrote == [["spec"]]
+    assert [each.spec.clusters for each in cached if each] == [(TargetCluster("m1", 3),)]
+
+
+async def test_a_result_goes_before_writes_of_low_priority() -> None:
+    harness = CycleHarness(manifests.binding(), most=1)
+    wrote: list[list[str]] = []
+
+    async def write_with_low_priority() -> None:
+        async with harness.limiter.slot(low_priority=True):
+            wrote.append(harness.wrote)
+
+    async with harness.limiter.slot():
+        waiting = asyncio.create_task(write_with_low_priority())
+        await asyncio.sleep(0)
+        binding = asyncio.create_task(harness.bind(harness.decision(("m1", 3))))
+        for _ in range(10):
+            await asyncio.sleep(0)
+    await asyncio.gather(waiting, binding)
+    assert wrote[0][:1] == ["spec"]
+
+
+async def test_an_answer_that_cannot_be_read_is_no_answer(harness: CycleHarness) -> None:
+    async def answer(*_: object, **__: object) -> dict[str, Any]:
+        return {"metadata": []}
+
+    harness.server.patch_result = answer  # type: ignore[method-assign, assignment]
+    outcome = await harness.bind(harness.decision(("m1", 3)))
+    assert outcome.action is Action.RETRY
+    assert "the answer cannot be read" in str(outcome.error)
+
+
+@pytest.mark.parametrize(
+    ("failure", "label"), [(ApiError("cannot reach it"), "no answer"), (ApiError("no", code=503), "503")]
+)
+async def test_each_write_is_counted_by_its_answer(
+    harness: CycleHarness, failure: ApiError, label: str
+) -> None:
+    harness.server.failures["spec"] = [failure]
+    await harness.bind(harness.decision(("m1", 3)))
+    await harness.bind(harness.decision(("m1", 3)))
+    writes = harness.metrics.api_server.writes
+    assert [writes.labels("spec", each)._value.get() for each in (label, "200")] == [1, 1]
 
 
 FAILED = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "message": "x"}
