@@ -102,6 +102,10 @@ fuzz: install ## compare decisions of our core and the real Go core in generated
 simulate-faults: install ## the whole scheduler in virtual time under faults (SEEDS=100 of each profile, ARGS="--first 1000", "--planted", "--plan FILE")
 	$(BIN)/python -m tools.simulation --seeds $(or $(SEEDS),100) $(ARGS)
 
+.PHONY: mutants
+mutants: install ## plant small mistakes in the scheduler; its unit tests have to see them (ARGS="cache --sample 100", ARGS=--report, ARGS=--help)
+	@exec $(BIN)/python -m tools.mutants $(ARGS)
+
 .PHONY: walk
 walk: install ## the functions that one binding passes in the real scheduler, and how deep they are (ARGS=--functions)
 	@$(BIN)/python -m tools.walk $(ARGS)

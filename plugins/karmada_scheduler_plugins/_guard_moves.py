@@ -81,7 +81,7 @@ def _is_ready(snapshot: Snapshot, name: str) -> bool:
 def leaves_last_healthy_copy(context: GuardContext) -> bool:
     """Return whether a decision takes a workload off all clusters that report it healthy."""
     binding = context.binding
-    if binding.deleting or (binding.spec.is_workload and not binding.spec.replicas):
+    if binding.spec.is_workload and not binding.spec.replicas:
         return False
     healthy = healthy_clusters(binding, context.cycle.snapshot)
     staying = {each.name for each in context.targets or ()}

@@ -26,7 +26,10 @@ log = logging.getLogger(__name__)
 
 
 class _Patch(NamedTuple):
-    """The differences between a decision and a binding; ``clusters`` and ``tasks`` are None if they are the same."""
+    """The differences between a decision and a binding; ``clusters`` is None if they are the same.
+
+    There are ``tasks`` only with clusters.
+    """
 
     annotations: dict[str, str | None]
     clusters: list[dict[str, Any]] | None
@@ -34,7 +37,7 @@ class _Patch(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        return not self.annotations and self.clusters is None and self.tasks is None
+        return not self.annotations and self.clusters is None
 
 
 class SpecWriter:
@@ -120,7 +123,7 @@ def _patch(binding: Binding, decision: Decision) -> _Patch:
     clusters = tasks = None
     if decision.targets is not None:
         if decision.applied_placement != binding.applied_placement_json:
-            annotations[APPLIED_PLACEMENT_ANNOTATION] = decision.applied_placement or ""
+            annotations[APPLIED_PLACEMENT_ANNOTATION] = decision.applied_placement
         if decision.targets != binding.spec.clusters:
             clusters = target_manifests(decision.targets, binding.spec.unknown_target_fields)
     if decision.guarded is not None:

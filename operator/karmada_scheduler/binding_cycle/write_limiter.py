@@ -127,7 +127,7 @@ class WriteLimiter:
             self._grant()
 
     async def _acquire(self, *, low_priority: bool) -> None:
-        if not self._waiting and not self._low_priority and self._under_way < self.window:
+        if self._under_way < self.window:  # then nobody waits: a free slot is granted at once
             self._under_way += 1
             return
         self._was_full = True
@@ -139,7 +139,7 @@ class WriteLimiter:
         try:
             await granted
         except asyncio.CancelledError:
-            if granted.done() and not granted.cancelled():
+            if not granted.cancelled():  # the slot was granted, and the task cancelled before it went on
                 self._under_way -= 1
                 self._grant()
             raise

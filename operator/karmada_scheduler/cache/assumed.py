@@ -95,7 +95,7 @@ class AssumedPlacements:
     def confirm(self, key: BindingKey) -> None:
         """Note that the last assumed placement was written."""
         entry = self._entries.get(key)
-        if entry is not None and entry.is_pending:
+        if entry is not None:
             entry.is_pending, entry.before = False, None
             for cluster in entry.leaving:
                 self._release(key, entry, cluster)
@@ -130,7 +130,7 @@ class AssumedPlacements:
             entry.before.workloads.pop(cluster, None)
         if entry.workloads.pop(cluster, None) is not None:
             self._regroup(key, [cluster])
-        if not entry.workloads and entry.before is None:
+        if not entry.workloads:  # then the previous assumption, which is a part of it, has none either
             self._entries.pop(key, None)
 
     def _replace(self, key: BindingKey, new: _Entry | None) -> None:

@@ -57,10 +57,9 @@ class BindingCache(Store[BindingKey, Binding]):
         return [self._objects[key] for key in sorted(self._index.get((index, group), ()))]
 
     def _stored(self, old: Binding | None, new: Binding | None) -> None:
-        if old is None and new is not None:
-            self._counts[new.key.kind] += 1
-        elif old is not None and new is None:
-            self._counts[old.key.kind] -= 1
+        for binding, number in ((old, -1), (new, 1)):
+            if binding is not None:
+                self._counts[binding.key.kind] += number
         before, after = _entries(old), _entries(new)
         for entry in before - after:
             keys = self._index[entry]

@@ -153,9 +153,9 @@ class Elector:
 
     async def release(self) -> None:
         """Release the Lease, if this candidate holds it, so that another one can acquire it at once."""
-        may_release = self.is_leader() and self._observed is not None
+        held = self._observed if self.is_leader() else None
         self._lost = True
-        if not may_release or self._observed is None:
+        if held is None:
             return
         now = micro_time(self._now())
         spec = {
@@ -163,10 +163,10 @@ class Elector:
             "leaseDurationSeconds": 1,
             "renewTime": now,
             "acquireTime": now,
-            "leaseTransitions": count_of(spec_of(self._observed).get("leaseTransitions")),
+            "leaseTransitions": count_of(spec_of(held).get("leaseTransitions")),
         }
         try:
-            self._observe(await self._lock.update(self._observed, spec, timeout=5.0))
+            self._observe(await self._lock.update(held, spec, timeout=5.0))
         except ApiError as error:
             log.warning("Cannot release the lease", extra={"object": self.lease, "error": error})
 

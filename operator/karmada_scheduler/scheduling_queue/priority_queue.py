@@ -73,9 +73,7 @@ class _Item(Generic[Key]):
 
     @property
     def backoff(self) -> float:
-        """Seconds between activation and the next attempt, without a requested delay."""
-        if self.attempts == 0:
-            return 0.0
+        """Seconds between activation and the next attempt, without a requested delay; of a key that was taken."""
         return min(INITIAL_BACKOFF * 2.0 ** min(self.attempts - 1, 30), MAX_BACKOFF)
 
 
@@ -105,10 +103,6 @@ class PrioritySchedulingQueue(SchedulingQueue[Key]):
     def __len__(self) -> int:
         """Return the number of due keys."""
         return len(self._items)
-
-    def __contains__(self, key: Key) -> bool:
-        """Return whether a key is due, or will be when it is done."""
-        return key in self._items or key in self._requeue
 
     def holds(self, key: Key) -> bool:
         """Return whether a key is in one of the sets, or taken and not done."""
@@ -289,8 +283,7 @@ class PrioritySchedulingQueue(SchedulingQueue[Key]):
         now = self._clock()
         for item in sorted(due, key=key):
             del waiting[item.key]
-            if item.key not in self._items and item.key not in self._processing:
-                self._activate(_Item(item.key, item.priority, now, item.attempts))
+            self._activate(_Item(item.key, item.priority, now, item.attempts))
 
 
 def _by_priority(key: object, priority: int, since: float) -> tuple[int, float]:  # noqa: ARG001

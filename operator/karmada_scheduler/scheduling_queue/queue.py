@@ -6,6 +6,7 @@ Each decides about the order of its keys. Their one consumer, the scheduling loo
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from typing import Final, Generic, NamedTuple, TypeVar
@@ -85,11 +86,9 @@ class SchedulingQueue(ABC, Generic[Key]):
 
     async def wait_idle(self, *, timeout: float) -> None:
         """Wait until the consumer has found the queue empty, or was stopped, for ``timeout`` seconds at most."""
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 await self._idle.wait()
-        except TimeoutError:
-            return
 
     def shut_down(self) -> None:
         """Let ``wait_idle`` return from now on; call this when there is no consumer any more."""

@@ -89,10 +89,6 @@ class WorkQueue(SchedulingQueue[Key]):
         """Return the number of due keys."""
         return len(self._queue)
 
-    def __contains__(self, key: Key) -> bool:
-        """Return whether a key is due, or will be when it is done."""
-        return key in self._dirty
-
     def holds(self, key: Key) -> bool:
         """Return whether a key is due, delayed, or taken and not done."""
         return key in self._dirty or key in self._processing or key in self._ready_at

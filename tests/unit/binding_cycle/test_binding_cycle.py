@@ -56,6 +56,7 @@ class CycleHarness:
         self.read: list[dict[str, Any]] = []
         self.is_leading = True
         self.rollbacks = 0
+        self.metrics = Metrics()
         self.delivered_before_read: dict[str, Any] | None = None
         self.now = NOW
         self.own_writes = OwnWrites(seconds=event_wait)
@@ -67,7 +68,7 @@ class CycleHarness:
             is_leading=lambda: self.is_leading,
             on_read=self._on_read,
             on_rollback=self._on_rollback,
-            metrics=Metrics(),
+            metrics=self.metrics,
         )
         self.cycle = BindingCycle(
             writer,
@@ -232,9 +233,56 @@ async def test_the_status_is_written_after_the_watch_has_delivered_the_result() 
 
 async def test_the_result_is_returned_before_the_status_is_written(harness: CycleHarness) -> None:
     wrote: list[list[str]] = []
-    decision = harness.decision(("m1", 3))
-    await harness.bind(decision, on_stored=lambda: wrote.append(harness.wrote))
+    cached: list[Binding | None] = []
+
+    def on_stored() -> None:
+        wrote.append(harness.wrote)
+        cached.append(harness.cache.get(harness.binding.key))
+
+    await harness.bind(harness.decision(("m1", 3)), on_stored=on_stored)
     assert wrote == [["spec"]]
+    assert [each.spec.clusters for each in cached if each] == [(TargetCluster("m1", 3),)]
+
+
+async def test_a_result_goes_before_writes_of_low_priority() -> None:
+    harness = CycleHarness(manifests.binding(), most=1)
+    wrote: list[list[str]] = []
+
+    async def write_with_low_priority() -> None:
+        async with harness.limiter.slot(low_priority=True):
+            wrote.append(harness.wrote)
+
+    async with harness.limiter.slot():
+        waiting = asyncio.create_task(write_with_low_priority())
+        await asyncio.sleep(0)
+        binding = asyncio.create_task(harness.bind(harness.decision(("m1", 3))))
+        for _ in range(10):
+            await asyncio.sleep(0)
+    await asyncio.gather(waiting, binding)
+    assert wrote[0][:1] == ["spec"]
+
+
+async def test_an_answer_that_cannot_be_read_is_no_answer(harness: CycleHarness) -> None:
+    async def answer(*_: object, **__: object) -> dict[str, Any]:
+        return {"metadata": []}
+
+    harness.server.patch_result = answer  # type: ignore[method-assign, assignment]
+    outcome = await harness.bind(harness.decision(("m1", 3)))
+    assert outcome.action is Action.RETRY
+    assert "the answer cannot be read" in str(outcome.error)
+
+
+@pytest.mark.parametrize(
+    ("failure", "label"), [(ApiError("cannot reach it"), "no answer"), (ApiError("no", code=503), "503")]
+)
+async def test_each_write_is_counted_by_its_answer(
+    harness: CycleHarness, failure: ApiError, label: str
+) -> None:
+    harness.server.failures["spec"] = [failure]
+    await harness.bind(harness.decision(("m1", 3)))
+    await harness.bind(harness.decision(("m1", 3)))
+    writes = harness.metrics.api_server.writes
+    assert [writes.labels("spec", each)._value.get() for each in (label, "200")] == [1, 1]
 
 
 FAILED = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "message": "x"}
@@ -445,6 +493,88 @@ async def test_a_failure_that_the_status_already_reports_is_not_written_again() 
     assert len(harness.recorder.events) == 2
 
 
+async def test_the_time_of_the_condition_is_that_of_the_last_change_of_its_status() -> None:
+    harness = CycleHarness(scheduled_manifest())
+    await harness.bind(harness.decision(error=UnschedulableError("full")))
+    harness.now += timedelta(hours=1)
+    stored = Binding.from_manifest(harness.stored)
+    await harness.bind(harness.decision(error=FitError(3, Diagnosis())), binding=stored)
+    assert harness.condition["reason"] == "NoClusterFit"
+    assert harness.condition["lastTransitionTime"] == "2026-01-02T03:04:05Z"
+
+
+async def test_a_condition_without_a_time_gets_one() -> None:
+    harness = CycleHarness(manifests.binding() | {"status": {"conditions": [dict(FAILED)]}})
+    await harness.bind(harness.decision(error=UnschedulableError("full")))
+    assert harness.condition["lastTransitionTime"] == "2026-01-02T03:04:05Z"
+
+
+async def test_a_failure_counts_although_its_status_cannot_be_written() -> None:
+    """The error decides in which set of the queue the binding waits."""
+    harness = CycleHarness(scheduled_manifest())
+    harness.server.failures["status"] = [ApiError("invalid", code=422)]
+    failed = UnschedulableError("full")
+    outcome = await harness.bind(harness.decision(error=failed))
+    assert (outcome.action, outcome.error) == (Action.RETRY, failed)
+
+
+async def test_a_binding_that_no_cluster_fits_is_retried_if_a_post_filter_plugin_has_helped() -> None:
+    harness = CycleHarness(scheduled_manifest())
+    error = FitError(3, Diagnosis())
+    attempts = (TermAttempt(error=error, may_work_next_time=True),)
+    outcome = await harness.bind(harness.decision(error=error, attempts=attempts))
+    assert outcome.action is Action.RETRY
+
+
+async def test_if_no_cluster_of_any_term_fits_an_event_says_so(harness: CycleHarness) -> None:
+    error = FitError(3, Diagnosis())
+    failed = harness.decision(error=error, failed_terms=(TermFailure(0, "first", error),))
+    await harness.bind(failed)
+    assert len(harness.recorder.events) == 2
+
+
+async def test_the_report_on_a_result_is_kept_while_another_process_may_lead(harness: CycleHarness) -> None:
+    def lose_the_lease() -> None:
+        harness.is_leading = False
+
+    outcome = await harness.bind(
+        harness.decision(("m1", 2), affinity_name="backup"), on_stored=lose_the_lease
+    )
+    assert (outcome.action, harness.wrote) == (Action.RETRY, ["spec"])
+    harness.is_leading = True
+    stored = Binding.from_manifest(harness.stored)
+    assert not harness.cycle.is_observed(stored)
+    assert await harness.cycle.observe(stored) == DONE
+    assert harness.stored["status"]["schedulerObservingAffinityName"] == "backup"
+    assert harness.cycle.is_observed(Binding.from_manifest(harness.stored))
+
+
+async def test_a_report_on_a_result_that_conflicted_is_not_kept(harness: CycleHarness) -> None:
+    harness.server.failures |= {"spec": [CONFLICT], "get": [ApiError("cannot reach it")]}
+    outcome = await harness.bind(harness.decision(("m1", 2), affinity_name="backup"))
+    assert outcome.action is Action.RETRY
+    harness.change(
+        clusters=[{"name": "m1", "replicas": 2}], annotations={APPLIED_PLACEMENT_ANNOTATION: PLACEMENT}
+    )
+    await harness.cycle.observe(Binding.from_manifest(harness.stored))
+    assert "schedulerObservingAffinityName" not in harness.stored["status"]
+
+
+def test_a_status_with_a_time_of_scheduling_needs_no_condition() -> None:
+    manifest = scheduled_manifest()
+    del manifest["status"]["conditions"][-1]
+    harness = CycleHarness(manifest)
+    assert harness.cycle.is_observed(harness.binding)
+    del manifest["status"]["lastScheduledTime"]
+    assert not harness.cycle.is_observed(Binding.from_manifest(manifest))
+
+
+def test_nothing_is_kept_of_a_binding_that_was_deleted(harness: CycleHarness) -> None:
+    harness.own_writes.expect(harness.binding.key)
+    harness.cycle.forget(harness.binding.key)
+    assert len(harness.own_writes) == 0
+
+
 async def test_each_failed_affinity_term_has_its_own_event(harness: CycleHarness) -> None:
     failures = (TermFailure(0, "first", UnschedulableError("full")),)
     await harness.bind(harness.decision(("m1", 2), affinity_name="second", failed_terms=failures))
@@ -613,9 +743,9 @@ async def test_a_refusal_by_a_quota_is_reported_and_retried_and_keeps_the_cluste
     harness: CycleHarness,
 ) -> None:
     text = 'admission webhook "resourcebinding.karmada.io" denied the request: quota'
-    harness.server.failures["spec"] = [ApiError(text, code=403, reason="QuotaExceeded")]
+    harness.server.failures["spec"] = [ApiError(text, code=403, reason="QuotaExceeded", retry_after=7.0)]
     outcome = await harness.bind(harness.decision(("m1", 2)))
-    assert outcome.action is Action.RETRY
+    assert (outcome.action, outcome.delay) == (Action.RETRY, 7.0)
     assert harness.wrote == ["status"]
     assert harness.condition["reason"] == "QuotaExceeded"
     assert harness.condition["message"] == text
@@ -669,6 +799,8 @@ async def test_only_an_error_that_names_the_binding_as_deleted_ends_its_retries(
         harness.server.failures["spec"] = [CONFLICT]
     outcome = await harness.bind(harness.decision(("m1", 2)))
     assert outcome == DONE if given_up else outcome.action is Action.RETRY
+    if at == "spec":
+        assert harness.recorder.events == []
 
 
 async def test_a_write_into_a_terminating_namespace_is_retried(harness: CycleHarness) -> None:

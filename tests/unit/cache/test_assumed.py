@@ -104,6 +104,13 @@ class TestRelease:
         assert harness.taken() == {}
         assert len(harness.assumed) == 0
 
+    def test_a_binding_that_is_seen_for_the_first_time_releases_what_it_reports(
+        self, harness: AssumedHarness
+    ) -> None:
+        placed = harness.place(WEB, m1=2, m2=1)
+        harness.assumed.on_binding_change(None, reporting(placed, m1="Healthy"))
+        assert harness.taken() == {"m2": [("web", 1)]}
+
     def test_unchanged_health_releases_nothing(self, harness: AssumedHarness) -> None:
         healthy = reporting(on(WEB, m1=1), m1="Healthy")
         harness.place(healthy, m1=3)

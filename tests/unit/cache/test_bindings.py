@@ -30,6 +30,7 @@ def test_a_deleted_binding_leaves_its_groups() -> None:
     cache.put(one)
     cache.remove(one.key, 2)
     assert list(cache.in_affinity_group("app=x")) == []
+    assert not cache._index
 
 
 def test_bindings_are_counted_by_kind() -> None:

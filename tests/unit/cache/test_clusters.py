@@ -82,6 +82,17 @@ def test_a_cluster_with_a_deletion_timestamp_is_terminating() -> None:
     assert harness.snapshot().changed_since(before) == {"m1", "m2"}
 
 
+def test_an_unreadable_version_that_is_being_deleted_makes_the_cluster_terminating() -> None:
+    harness = CacheHarness("m1")
+    for name, version in (("m1", 7), ("m2", 8)):
+        assert harness.cache.put_deleting(name, version) is not None
+        stored = harness.cache.get(name)
+        assert stored is not None
+        assert (stored.deleting, stored.resource_version) == (True, str(version))
+    assert harness.snapshot().terminating == {"m1", "m2"}
+    assert harness.cache.put_deleting("m1", 6) is None
+
+
 def test_clusters_that_come_and_go_between_snapshots_leave_nothing() -> None:
     """A standby takes no snapshots."""
     harness = CacheHarness("m1")
@@ -142,7 +153,10 @@ def test_unknown_clusters_are_in_later_snapshots() -> None:
     harness = CacheHarness("m1", "m2")
     before = harness.snapshot()
     harness.cache.set_incomplete(True)
-    assert harness.snapshot().unknown.incomplete
+    incomplete = harness.snapshot()
+    assert incomplete.unknown.incomplete
+    assert incomplete.generation > before.generation
+    assert harness.snapshot() is incomplete
     harness.report("m1")
     assert harness.snapshot().unknown.incomplete
     harness.report("m3")

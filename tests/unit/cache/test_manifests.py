@@ -84,6 +84,12 @@ def test_only_objects_that_requests_can_contain_are_stored() -> None:
     assert len(cache) == 0
 
 
+def test_policies_are_not_stored_where_clusters_are(cache: ManifestCache) -> None:
+    policy = manifests.policy()
+    cache.stored(Policy.from_manifest(policy), policy)
+    assert len(cache) == 0
+
+
 def test_bindings_of_both_kinds_are_distinguished(cache: ManifestCache) -> None:
     everywhere = manifests.binding() | {"kind": "ClusterResourceBinding"}
     put(cache, manifests.binding())

@@ -28,7 +28,9 @@ def test_an_object_that_is_new_is_stored(store: Store[str, FakeObject]) -> None:
 def test_a_newer_version_replaces_an_older_one_and_both_are_returned(store: Store[str, FakeObject]) -> None:
     old, new = FakeObject("a", "9"), FakeObject("a", "10")
     store.put(old)
-    assert store.put(new) == Change(old, new)
+    change = store.put(new)
+    assert change == Change(old, new)
+    assert not change.is_rollback
 
 
 @pytest.mark.parametrize("version", ["9", "10"], ids=["older", "known"])
@@ -60,6 +62,12 @@ def test_an_old_deletion_does_not_remove_a_newer_incarnation(store: Store[str, F
     assert store.get("a") is again
 
 
+def test_a_deletion_may_have_the_version_that_is_stored(store: Store[str, FakeObject]) -> None:
+    stored_object = FakeObject("a", "8")
+    store.put(stored_object)
+    assert store.remove("a", 8) == Change(stored_object, None)
+
+
 def test_the_answer_to_a_write_is_stored_if_the_object_still_exists(store: Store[str, FakeObject]) -> None:
     store.put(FakeObject("a", "5"))
     store.put_written(FakeObject("a", "6"))
@@ -84,9 +92,9 @@ def test_the_answer_to_a_write_does_not_replace_another_incarnation(store: Store
 def test_objects_that_are_not_in_a_list_are_missing_unless_they_are_newer(
     store: Store[str, FakeObject],
 ) -> None:
-    for name, version in (("listed", "1"), ("gone", "2"), ("created-since", "30")):
+    for name, version in (("listed", "1"), ("gone", "2"), ("changed-last", "20"), ("created-since", "21")):
         store.put(FakeObject(name, version))
-    assert store.missing_from(["listed"], 20) == ["gone"]
+    assert store.missing_from(["listed"], 20) == ["gone", "changed-last"]
 
 
 def test_a_discarded_object_counts_as_new_when_it_is_seen_again(store: Store[str, FakeObject]) -> None:
@@ -96,12 +104,15 @@ def test_a_discarded_object_counts_as_new_when_it_is_seen_again(store: Store[str
     assert store.put(stored_object) == Change(None, stored_object)
 
 
-def test_a_list_replaces_versions_that_are_not_newer_than_the_list(store: Store[str, FakeObject]) -> None:
+@pytest.mark.parametrize("as_of", [990, 1000])
+def test_a_list_replaces_versions_that_are_not_newer_than_the_list(
+    store: Store[str, FakeObject], as_of: int
+) -> None:
     """After a restore of etcd a list has older versions than the store."""
     before, restored = FakeObject("a", "990"), FakeObject("a", "750")
     store.put(before)
     assert store.put(restored) is None
-    change = store.put(restored, as_of=1000)
+    change = store.put(restored, as_of=as_of)
     assert change == Change(before, restored)
     assert change.is_rollback
     assert store.get("a") is restored
@@ -151,7 +162,9 @@ def test_another_content_of_a_version_replaces_an_object_if_contents_are_compare
     store.put(before)
     assert store.put(after, as_of=1000) is None
     assert store.put(before, as_of=1000, by_content=True) is None
-    assert store.put(after, as_of=980, by_content=True) == Change(before, after)
+    change = store.put(after, as_of=980, by_content=True)
+    assert change == Change(before, after)
+    assert not change.is_rollback
     assert store.put(FakeObject("a", "985", uid="3"), as_of=986, by_content=True) is None
 
 

@@ -3,15 +3,24 @@
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 
 import pytest
 
 from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.leader import Elector
+from karmada_scheduler.client.leader import _JITTER, Elector
 from karmada_scheduler.config.options import LeaderElection
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+
+class FakeRandom(Random):
+    """Returns the largest number."""
+
+    def uniform(self, a: float, b: float) -> float:
+        assert a == 1.0
+        return b
 
 
 class ElectionHarness:
@@ -22,6 +31,8 @@ class ElectionHarness:
         self.lease: dict[str, Any] | None = None
         self.failure: ApiError | None = None
         self.on_sleep: Callable[[], None] = lambda: None
+        self.requests: list[tuple[str, float]] = []
+        self.slept: list[float] = []
         self._version = 0
 
     def clock(self) -> float:
@@ -32,10 +43,12 @@ class ElectionHarness:
 
     async def sleep(self, seconds: float) -> None:
         self.seconds += seconds
+        self.slept.append(seconds)
         self.on_sleep()
         await asyncio.sleep(0)
 
     async def request(self, method: str, path: str, *, body: Any = None, timeout: float = 0) -> Any:
+        self.requests.append((method, timeout))
         if self.failure is not None:
             raise self.failure
         if method == "GET":
@@ -43,7 +56,8 @@ class ElectionHarness:
                 raise ApiError("not found", code=404, reason="NotFound")
             return self.lease
         if method == "PUT":
-            assert self.lease is not None
+            if self.lease is None:
+                raise ApiError("not found", code=404, reason="NotFound")
             if body["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
                 raise ApiError("changed", code=409, reason="Conflict")
         self._version += 1
@@ -63,15 +77,15 @@ class ElectionHarness:
             },
         }
 
-    def candidate(self, identity: str = "us") -> Elector:
-        settings = LeaderElection(name="l", namespace="n")
+    def candidate(self, identity: str = "us", **settings: Any) -> Elector:
         return Elector(
             self,  # type: ignore[arg-type]
-            settings,
+            LeaderElection(name="l", namespace="n", **settings),
             identity=identity,
             clock=self.clock,
             now=self.now,
             sleep=self.sleep,
+            random=FakeRandom(),
         )
 
     @property
@@ -351,3 +365,118 @@ async def test_an_invalid_acquire_time_does_not_end_the_wait(
     await elector.acquire()
     assert elector.is_leader()
     assert f"The lease is held by {shown}, waiting for it" in caplog.text
+
+
+async def test_a_leader_leads_until_the_deadline(harness: ElectionHarness) -> None:
+    elector = harness.candidate()
+    await elector.acquire()
+    harness.seconds += 9.5
+    assert elector.is_leader()
+    assert elector.seconds_left() == pytest.approx(0.5)
+
+
+async def test_candidates_wait_for_a_period_and_a_random_part_of_another(harness: ElectionHarness) -> None:
+    harness.hold("them", duration=5)
+    await harness.candidate().acquire()
+    assert set(harness.slept) == {2 * (1 + _JITTER)}
+
+
+async def test_a_request_may_take_half_the_deadline_and_no_longer_than_is_left(
+    harness: ElectionHarness,
+) -> None:
+    elector = harness.candidate()
+    harness.hold("")
+    await elector.acquire()
+    assert harness.requests == [("GET", 5.0), ("PUT", 5.0)]
+    harness.requests.clear()
+    harness.failure = ApiError("cannot reach it")
+    await elector.renew()
+    assert harness.requests == [("PUT", 5.0), ("PUT", 5.0), ("PUT", 4.0), ("PUT", 2.0)]
+
+
+async def test_the_last_renewal_may_be_just_before_the_deadline(harness: ElectionHarness) -> None:
+    elector = harness.candidate()
+    await elector.acquire()
+    harness.failure = ApiError("cannot reach it")
+    harness.seconds += 1.5
+
+    def recover() -> None:
+        if harness.seconds > 9:
+            harness.failure = None
+
+    harness.on_sleep = recover
+    renewing = asyncio.create_task(elector.renew())
+    while harness.seconds < 20:
+        await asyncio.sleep(0)
+    assert elector.is_leader()
+    renewing.cancel()
+
+
+async def test_requests_that_hang_end_with_the_time_for_an_attempt(
+    harness: ElectionHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    elector = harness.candidate(renew_deadline=0.1)
+    request = harness.request
+
+    async def hang(method: str, path: str, *, body: Any = None, timeout: float = 0) -> Any:
+        harness.request = request  # type: ignore[method-assign]
+        await asyncio.Event().wait()
+
+    harness.request = hang  # type: ignore[method-assign]
+    await asyncio.wait_for(elector.acquire(), timeout=5)
+    assert elector.is_leader()
+    assert [each.__dict__["error"].args[0] for each in caplog.records] == ["no response within 0.1s"]
+
+
+async def test_the_time_without_a_readable_lease_counts_from_the_first_failure(
+    harness: ElectionHarness,
+) -> None:
+    elector = harness.candidate()
+    harness.seconds = 1000.0
+    harness.failure = ApiError("Unauthorized", code=401)
+    acquiring = asyncio.create_task(elector.acquire())
+    while harness.seconds < 1020:
+        await asyncio.sleep(0)
+    acquiring.cancel()
+    harness.seconds = 1299.9
+    assert elector.problem is None
+    harness.seconds = 1300.0
+    assert elector.problem == "the lease n/l could not be read or written for 300s: Unauthorized"
+
+
+async def test_a_lease_that_cannot_be_read_is_not_created(harness: ElectionHarness) -> None:
+    harness.failure = ApiError("no", code=500)
+    acquiring = asyncio.create_task(harness.candidate().acquire())
+    while harness.seconds < 10:
+        await asyncio.sleep(0)
+    acquiring.cancel()
+    assert {method for method, _ in harness.requests} == {"GET"}
+
+
+async def test_a_process_that_has_its_own_lease_again_keeps_its_history(harness: ElectionHarness) -> None:
+    harness.hold("us")
+    harness.spec["acquireTime"] = "2026-01-01T00:00:00.000000Z"
+    await harness.candidate().acquire()
+    assert harness.seconds == 0
+    assert harness.spec["acquireTime"] == "2026-01-01T00:00:00.000000Z"
+    assert harness.spec["leaseTransitions"] == 7
+
+
+async def test_a_lease_that_was_deleted_is_created_again(harness: ElectionHarness) -> None:
+    elector = harness.candidate()
+    await elector.acquire()
+    harness.lease = None
+    renewing = asyncio.create_task(elector.renew())
+    while harness.seconds < 3:
+        await asyncio.sleep(0)
+    renewing.cancel()
+    assert harness.spec["holderIdentity"] == "us"
+    assert elector.is_leader()
+
+
+async def test_a_candidate_releases_nothing(harness: ElectionHarness) -> None:
+    harness.hold("them")
+    elector = harness.candidate()
+    await elector.release()
+    assert harness.requests == []
+    assert harness.spec["holderIdentity"] == "them"

@@ -95,6 +95,15 @@ async def test_a_time_without_checks_does_not_count() -> None:
     assert fleet.placed() == ["m2"]
 
 
+async def test_a_second_check_at_the_same_time_does_not_begin_the_wait_again() -> None:
+    fleet = await on_backup()
+    await fleet.check(WAIT - CHECK)
+    fleet.change("m1", cpu=999)
+    await fleet.check()
+    await fleet.check(CHECK)
+    assert fleet.placed() == ["m1"]
+
+
 async def test_a_new_leader_begins_the_wait_again() -> None:
     fleet = await on_backup()
     await fleet.check(WAIT - CHECK)
@@ -282,6 +291,51 @@ async def test_without_the_plugin_a_binding_stays() -> None:
     assert len(fleet.server.requests) == writes
 
 
+def under_way(fleet: Fleet, **spec: Any) -> None:
+    """Add a binding that has returned now and is not healthy yet."""
+    at = fleet.time_of_day.isoformat().replace("+00:00", "Z")
+    record = {"n": 1, "at": at, "from": "on-m2", "to": "on-m1"}
+    fleet.put("other", clusters=[{"name": "m1", "replicas": 2}], placement=terms("m1", "m2"), **spec)
+    fleet.server.change("other", annotations={FAIL_BACK: json.dumps(record)})
+
+
+@pytest.mark.parametrize(("scheduler", "placed"), [("ours", ["m2"]), ("theirs", ["m1"])])
+async def test_only_returns_of_the_own_profile_are_under_way(scheduler: str, placed: list[str]) -> None:
+    fleet = await on_backup()
+    under_way(fleet, schedulerName=scheduler)
+    await fleet.check(WAIT)
+    assert fleet.placed() == placed
+
+
+async def test_returns_that_others_have_begun_are_found_at_the_next_check() -> None:
+    fleet = await on_backup()
+    await fleet.check(WAIT)
+    assert fleet.placed() == ["m1"]
+    item = {"clusterName": "m1", "applied": True, "health": "Healthy"}
+    fleet.server.change("web", status=True, aggregatedStatus=[item])
+    await fleet.start("second")
+    await fleet.fail_over("second")
+    fleet.change("m1")
+    await fleet.check(WAIT - CHECK)
+    under_way(fleet)
+    await fleet.check(CHECK)
+    assert fleet.placed("second") == ["m2"]
+
+
+async def test_the_time_at_which_a_binding_left_stays_when_it_moves_on() -> None:
+    fleet = await on_backup()
+    await fleet.check(WAIT)
+    returned = fleet.record_of()["at"]
+    fleet.sleep(30)
+    await fleet.fail_over()
+    left = fleet.record_of()["left"]
+    assert (fleet.term(), fleet.record_of()["at"]) == ("on-m2", returned)
+    fleet.sleep(30)
+    await fleet.fail_over()
+    assert fleet.term() == "on-m3"
+    assert fleet.record_of() == {"n": 1, "at": returned, "from": "on-m2", "to": "on-m3", "left": left}
+
+
 # --- with Guard ---
 
 
@@ -416,6 +470,29 @@ async def test_replicas_return_from_an_overflow_tier() -> None:
     assert fleet.placed() == ["m1"]
     assert fleet.record_of()["from"] == "overflow"
     assert "SpreadBack" in fleet.reasons()
+
+
+@pytest.mark.parametrize(("at", "wait"), [("2026-01-01T23:59:00Z", 2 * WAIT), ("2025-12-01T00:00:00Z", WAIT)])
+async def test_the_wait_is_doubled_after_a_return_from_an_overflow_tier_until_it_is_old(
+    at: str, wait: int
+) -> None:
+    fleet = await overflowing(overflow=True)
+    record = {"n": 1, "at": at, "from": "overflow", "to": "t"}
+    fleet.server.change("web", annotations={FAIL_BACK: json.dumps(record)})
+    fleet.change("m1", cpu=10)
+    await fleet.check(wait - CHECK)
+    assert len(fleet.placed()) == 2
+    await fleet.check(CHECK)
+    assert fleet.placed() == ["m1"]
+
+
+async def test_nothing_returns_to_the_tier_where_all_replicas_are() -> None:
+    fleet = await overflowing(overflow=True)
+    fleet.change("m1", cpu=10)
+    await fleet.check(WAIT)
+    assert fleet.placed() == ["m1"]
+    await fleet.check(2 * WAIT)
+    assert fleet.reconsiderations.waiting == 0
 
 
 async def test_replicas_stay_in_an_overflow_tier_unless_that_is_asked_for() -> None:

@@ -30,10 +30,10 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 class Lossy(Guarded):
     """A scheduler with a budget of one binding, and two bindings on m1; watch events arrive at once."""
 
-    def __init__(self, *more: Any) -> None:
+    def __init__(self, *more: Any, args: dict[str, Any] = ONE) -> None:
         self.lossy = LossyApiServer()
         SchedulerHarness.__init__(
-            self, *more, server=self.lossy, made=lambda handle: [make(PlacementGuard, ONE, handle=handle)]
+            self, *more, server=self.lossy, made=lambda handle: [make(PlacementGuard, args, handle=handle)]
         )
         self.watching = True
         self.server.event = self._event
@@ -143,4 +143,30 @@ async def test_a_move_that_is_stored_does_not_count_again_when_its_record_is_rem
     harness.lossy.answer(harness.lossy.sent[0])
     await harness.run()
     harness.server.change("w0", annotations={"pyscheduler.karmada.io/last-move": None})
+    assert await harness.may_move()
+
+
+@pytest.mark.parametrize("longer", [[], [{"scope": "namespace", "bindings": 5, "window": "1h"}]])
+async def test_a_move_that_is_being_written_counts_for_longer_than_the_window(
+    longer: list[dict[str, Any]],
+) -> None:
+    budgets = [{"scope": "profile", "bindings": 1, "window": "1m"}, *longer]
+    harness = Lossy(args={"lastHealthyCopy": {"enabled": False}, "budgets": budgets})
+    await harness.begin()
+    harness.time_of_day += timedelta(minutes=2)
+    assert not await harness.may_move()
+
+
+async def test_a_move_of_which_nothing_is_heard_counts_for_five_minutes_after_the_clock_was_set_back() -> (
+    None
+):
+    harness = Lossy()
+    await harness.begin()
+    harness.lossy.drop(harness.lossy.sent[0])
+    await harness.run()
+    harness.time_of_day -= timedelta(days=1)
+    assert not await harness.may_move()
+    harness.time_of_day += timedelta(seconds=LOST_SECONDS - 1)
+    assert not await harness.may_move("w1")
+    harness.time_of_day += timedelta(seconds=1)
     assert await harness.may_move()

@@ -225,6 +225,27 @@ async def test_a_held_move_names_the_budget_and_comes_back_after_the_window() ->
     assert harness.queue.seconds_to_next() == 600.0
 
 
+async def test_of_several_budgets_the_one_with_the_longest_wait_counts() -> None:
+    budgets = [
+        {"scope": "profile", "bindings": 1, "window": "5m"},
+        {"scope": "namespace", "bindings": 1, "window": "20m"},
+    ]
+    harness = Guarded(lastHealthyCopy={"enabled": False}, budgets=budgets)
+    await move_all(harness, 2)
+    assert "held by the budget namespace demo (1 bindings in 20m)" in harness.condition("w1")[1]
+    assert harness.queue.seconds_to_next() == 1200.0
+
+
+async def test_a_move_that_is_almost_within_the_budget_waits_for_a_second() -> None:
+    harness = budgeted(bindings=1)
+    await move_all(harness, 1)
+    harness.on_m1()
+    harness.sleep(599.5)
+    await harness.edit(placement=to("m2"))
+    assert harness.placed() == ["m1"]
+    assert harness.queue.seconds_to_next() == 1.0
+
+
 async def test_replicas_have_a_budget_of_their_own() -> None:
     harness = budgeted(replicas=5)
     await move_all(harness, 4)
@@ -241,6 +262,25 @@ async def test_percent_is_of_all_replicas_of_the_scope() -> None:
     harness = budgeted(percent=50)
     await move_all(harness, 4)
     assert moved(harness) == 2
+
+
+async def test_percent_counts_each_replica_of_the_scope() -> None:
+    harness = budgeted(percent=20)
+    one = {"replicas": 1, "clusters": [{"name": "m1", "replicas": 1}]}
+    await move_all(harness, 9, **one)
+    assert moved(harness) == 1  # of 10 it would be 2
+
+
+async def test_a_binding_that_left_and_was_deleted_does_not_count() -> None:
+    harness = Guarded(graceful={"enabled": True}, budgets=[{"scope": "namespace", "atOnce": 1}])
+    await move_all(harness, 2)
+    assert [moved(harness), len(harness.tasks("w0"))] == [1, 1]
+    manifest = harness.manifest("w0")
+    manifest["metadata"]["resourceVersion"] = str(int(manifest["metadata"]["resourceVersion"]) + 1)
+    harness.handlers.on_event("ResourceBinding", "DELETED", manifest)
+    harness.sleep(31)
+    await harness.run()
+    assert harness.placed("w1") == ["m2"]
 
 
 async def test_a_new_leader_has_the_same_books() -> None:
@@ -288,6 +328,13 @@ async def test_what_is_no_move_or_exempt_needs_no_budget(why: str) -> None:
     if why in ("unhealthy", "urgent"):
         await harness.edit(placement=to("m2"))
     assert harness.placed() == ["m2"]
+
+
+async def test_a_binding_with_the_priority_of_the_exemption_is_not_exempt() -> None:
+    budget = {"scope": "profile", "bindings": 1}
+    harness = Guarded(lastHealthyCopy={"enabled": False}, budgets=[budget], exemptPriorityAbove=5)
+    await move_all(harness, 2, schedulePriority={"priority": 5})
+    assert moved(harness) == 1
 
 
 UNREADABLE = (
@@ -499,6 +546,73 @@ async def test_a_partial_move_is_immediate_unless_it_is_held() -> None:
         assert counts == {"m1": 1, "m2": 3}
 
 
+async def test_the_replicas_of_a_partial_move_are_those_that_another_cluster_gets() -> None:
+    harness = graceful(partial="hold")
+    harness.on_m1(replicas=4, clusters=[{"name": "m1", "replicas": 4}])
+    harness.report(m1=4)
+    even = {
+        "replicaSchedulingType": "Divided",
+        "replicaDivisionPreference": "Weighted",
+        "weightPreference": {
+            "staticWeightList": [
+                {"targetCluster": {"clusterNames": [name]}, "weight": 1} for name in ("m1", "m2")
+            ]
+        },
+    }
+    await harness.edit(replicas=2, placement=to("m1", "m2", replicaScheduling=even))
+    assert "1 replicas would leave clusters that stay" in harness.condition()[1]
+
+
+@pytest.mark.parametrize("kind", ["duplicated", "without replicas"])
+async def test_a_workload_that_leaves_whole_clusters_is_not_held_as_a_partial_move(kind: str) -> None:
+    harness = graceful(partial="hold")
+    spec: dict[str, Any] = {"placement": {"clusterAffinity": {"clusterNames": ["m1"]}}}
+    if kind == "without replicas":
+        spec |= {"replicas": 0, "replicaRequirements": None, "clusters": [{"name": "m1"}]}
+    harness.on_m1(**spec)
+    await harness.edit(placement={"clusterAffinity": {"clusterNames": ["m2"]}})
+    assert harness.placed() == ["m2"]
+    assert [task["fromCluster"] for task in harness.tasks()] == ["m1"]
+    assert harness.annotation(LAST_MOVE)["from"] == ["m1"]
+
+
+@pytest.mark.parametrize("status", [{"generation": 3}, {"observedGeneration": 2}])
+async def test_a_status_with_one_of_two_generations_is_ready(status: dict[str, int]) -> None:
+    harness = graceful()
+    harness.on_m1()
+    await harness.edit(placement=to("m2"))
+    item = {"clusterName": "m2", **HEALTHY, "status": {"readyReplicas": 2, **status}}
+    await harness.edit(gracefulEvictionTasks=[])
+    harness.server.change("web", status=True, aggregatedStatus=[item])
+    harness.sleep(400)
+    await harness.run()
+    now = harness.manifest()
+    assert now["status"]["schedulerObservedGeneration"] == now["metadata"]["generation"]
+
+
+async def test_tasks_that_may_still_be_stamped_stop_no_graceful_move() -> None:
+    harness = graceful()
+    for name in ("first", "second", "third"):
+        harness.on_m1(name)
+        await harness.edit(name, placement=to("m2"))
+        assert [task["fromCluster"] for task in harness.tasks(name)] == ["m1"]
+
+
+async def test_tasks_that_were_not_stamped_count_if_an_earlier_one_was() -> None:
+    harness = graceful()
+    harness.on_m1("earlier")
+    stamp = {"fromCluster": "m9", "producer": "ours", "reason": "x"}
+    stamp["creationTimestamp"] = "2026-01-01T23:58:30Z"
+    await harness.edit("earlier", gracefulEvictionTasks=[stamp])
+    for name in ("first", "second"):
+        harness.on_m1(name)
+        await harness.edit(name, placement=to("m2"))
+    harness.sleep(61)
+    harness.on_m1()
+    await harness.edit(placement=to("m2"))
+    assert harness.tasks() == []
+
+
 async def left_unstamped(*names: str) -> Guarded:
     """Return a scheduler whose bindings have moved, and whose eviction tasks nobody has stamped in time."""
     harness = graceful()
@@ -569,6 +683,27 @@ async def test_a_move_is_not_cancelled(why: str) -> None:
     assert harness.placed() == []
     assert len(harness.tasks()) == 2
     assert harness.condition()[0] == "NoClusterFit"
+
+
+async def test_a_move_is_not_cancelled_while_the_workload_has_a_cluster() -> None:
+    harness = graceful()
+    harness.on_m1()
+    await harness.edit(placement=to("m2"))
+    await harness.edit(placement=to("m9"))
+    assert harness.placed() == ["m2"]
+    assert [task["fromCluster"] for task in harness.tasks()] == ["m1"]
+
+
+@pytest.mark.parametrize("count", [10, 11])
+async def test_a_task_names_ten_targets(count: int) -> None:
+    harness = graceful()
+    names = [f"t{number:02}" for number in range(count)]
+    for name in names:
+        harness.cluster(name)
+    harness.on_m1(placement={"clusterAffinity": {"clusterNames": ["m1"]}})
+    await harness.edit(placement={"clusterAffinity": {"clusterNames": names}})
+    shown = ", ".join(names[:10]) + (" and 1 more" if count > 10 else "")
+    assert harness.tasks()[0]["message"].startswith(f"moved to {shown} by PlacementGuard")
 
 
 async def test_the_eviction_of_others_is_never_cancelled() -> None:

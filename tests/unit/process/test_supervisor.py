@@ -109,7 +109,9 @@ async def test_a_leader_with_a_blocked_loop_ends_and_logs_its_stack(
         _block_until(exits.happened)
         assert gave_up.is_set()
         assert exits.statuses[0] == 1
-        assert "_block_until" in caplog.records[-1].__dict__["stack"]
+        stack = caplog.records[-1].__dict__["stack"]
+        assert "_block_until" in stack
+        assert stack.count('  File "') <= 12
         beating.cancel()
 
 
@@ -138,6 +140,57 @@ async def test_a_stop_that_takes_too_long_ends_the_process(monkeypatch: pytest.M
         made.stop_within(100)  # the first signal counts
         assert await asyncio.to_thread(exits.happened.wait, 5)
         assert exits.statuses[0] == 1
+
+
+async def test_a_leader_whose_loop_turns_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    with supervisor(monkeypatch) as (made, exits):
+        made.leading = True
+        beating = asyncio.create_task(made.beat())
+        made.stop_within(100)
+        await asyncio.sleep(0.1)
+        assert not exits.happened.is_set()
+        beating.cancel()
+
+
+def test_closing_ends_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    with supervisor(monkeypatch) as (made, _):
+        assert made.is_running
+    assert not made.is_running
+    Supervisor(clock=time.monotonic, end=FakeExit()).close()  # it was not started
+
+
+def test_the_watchdog_is_armed_at_the_start_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    armed: list[dict[str, Any]] = []
+    beats: list[float] = []
+    monkeypatch.setattr(module, "_REARM_BEATS", 3)
+    monkeypatch.setattr(module, "_stderr", lambda: 2)
+    monkeypatch.setattr(
+        module.faulthandler,
+        "dump_traceback_later",
+        lambda _, **fields: armed.append(fields | {"at": len(beats)}),
+    )
+
+    async def check(_: Supervisor) -> None:
+        beats.append(0)
+
+    monkeypatch.setattr(Supervisor, "_check", check)
+    with supervisor(monkeypatch):
+        until = time.monotonic() + 5
+        while len(armed) < 3 and time.monotonic() < until:
+            time.sleep(0.001)
+    assert armed[:3] == [{"exit": True, "file": 2, "at": at} for at in (0, 3, 6)]
+
+
+@pytest.mark.parametrize("problem", [AttributeError(), OSError(), ValueError()])
+def test_a_process_without_standard_error_has_no_watchdog(
+    monkeypatch: pytest.MonkeyPatch, problem: Exception
+) -> None:
+    class Closed:
+        def fileno(self) -> int:
+            raise problem
+
+    monkeypatch.setattr("sys.stderr", Closed())
+    assert module._stderr() is None
 
 
 def _block_until(happened: threading.Event) -> None:

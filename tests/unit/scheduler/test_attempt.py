@@ -107,8 +107,10 @@ async def test_an_assumed_placement_is_kept_if_it_is_stored_at_the_end(is_stored
     assert list(assumed.by_cluster()) == ["m1"]
     if is_stored:
         all_attempts.bindings.put(replace(before, spec=replace(before.spec, clusters=M1)))
+    assert assumed.pending == 1
     attempt.end()
     assert list(assumed.by_cluster()) == (["m1"] if is_stored else [])
+    assert assumed.pending == 0
 
 
 class TestWaitingForEstimators:
@@ -190,3 +192,27 @@ class TestWaitingForEstimators:
         await asyncio.gather(task, return_exceptions=True)
         assert all_attempts.pending == 0
         (await all_attempts.begin(key("b"))).end()
+
+    async def test_one_that_is_cancelled_when_it_gets_its_slot_is_noticed(self) -> None:
+        all_attempts = attempts()
+        waiting = await all_attempts.begin(key("a"))
+        answered = asyncio.Event()
+
+        async def wait() -> None:
+            try:
+                async with waiting.undecided_without_slot():
+                    await answered.wait()
+            finally:
+                waiting.end()
+
+        task = asyncio.create_task(wait())
+        assert await is_pending(task)
+        other = await all_attempts.begin(key("b"))
+        answered.set()
+        assert await is_pending(task), "it waits for a slot"
+        results = asyncio.create_task(all_attempts.wait_for_results())
+        assert await is_pending(results)
+        other.end()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert not await is_pending(results)

@@ -261,6 +261,16 @@ async def test_deleted_bindings_without_a_placement_do_not_accumulate() -> None:
     assert len(loop.scheduler._missing_placements) <= 2
 
 
+async def test_a_deleted_binding_without_a_placement_is_forgotten() -> None:
+    loop = LoopHarness()
+    key = loop.put(placement=None)
+    await loop.run()
+    loop.bindings.discard(key)
+    loop.queue.add(key)
+    await loop.run()
+    assert len(loop.scheduler._missing_placements) == 0
+
+
 async def test_a_deleted_binding_is_forgotten_by_the_binding_cycle() -> None:
     loop = LoopHarness()
     key = loop.put()
@@ -360,16 +370,19 @@ async def test_a_binding_that_changed_is_decided_again_at_once() -> None:
     assert loop.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
 
 
-async def test_further_conflicts_in_a_row_are_followed_by_a_backoff() -> None:
+async def test_further_conflicts_in_a_row_are_followed_by_a_backoff(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     loop = LoopHarness()
     loop.cycle.results = [AttemptOutcome(Action.DECIDE_AGAIN)] * 3
     key = loop.put()
     await loop.run()
     assert (len(loop.cycle.bound), loop.queue.delayed) == (2, 1)
+    assert loop.queue.num_requeues(key) == 1
     for bound in (3, 4):
         loop.now += 1
         await loop.run()
         assert len(loop.cycle.bound) == bound
+    assert caplog.text.count("conflicts again") == 1
     assert loop.queue.num_requeues(key) == 0
     loop.cycle.results = [AttemptOutcome(Action.DECIDE_AGAIN)]
     loop.put(version=2)

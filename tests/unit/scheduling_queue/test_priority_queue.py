@@ -1,7 +1,17 @@
 """The priority queue: order, backoff, and unschedulable keys."""
 
+import asyncio
+import random
+
 import pytest
 
+from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.options import Options
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
+from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.scheduling_queue import priority_queue
+from karmada_scheduler.scheduling_queue.factory import make_queue
 from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
 from karmada_scheduler.scheduling_queue.queue import KeyState
 
@@ -66,11 +76,25 @@ def test_due_keys_that_are_not_retained_are_dropped(harness: QueueHarness) -> No
     assert [harness.pop() for _ in range(3)] == ["a", "c", None]
 
 
+def test_keys_stay_in_order_when_others_are_dropped(harness: QueueHarness) -> None:
+    generated = random.Random(1)
+    priorities = {str(number): generated.randrange(1000) for number in range(100)}
+    for key, priority in priorities.items():
+        harness.queue.add(key, priority)
+    harness.queue.retain(lambda key: int(key) % 3 != 0)
+    kept = [key for key in priorities if int(key) % 3]
+    taken = [harness.pop() for _ in kept]
+    assert taken == sorted(kept, key=lambda key: -priorities[key])
+
+
 def test_changed_priorities_of_keys_that_nobody_takes_need_bounded_memory(harness: QueueHarness) -> None:
+    sizes = set()
     for priority in range(1000):
         harness.queue.add("a", priority)
         harness.queue.add("b", -priority)
-    assert len(harness.queue._active) < 100
+        sizes.add(len(harness.queue._active))
+    # One pass over the heap pays for many changes.
+    assert max(sizes) == 2 * len(harness.queue) + priority_queue._KEPT_OUTDATED
     assert [harness.pop() for _ in range(3)] == ["a", "b", None]
 
 
@@ -118,16 +142,86 @@ def test_a_backoff_ends_at_the_next_full_second(harness: QueueHarness) -> None:
 
 def test_the_backoff_counts_from_activation_and_includes_the_wait_in_the_queue(harness: QueueHarness) -> None:
     harness.queue.add("a")
-    harness.now += 30
+    harness.now += 30.5
     harness.fail("a")
-    assert harness.seconds_until_due() <= 1
+    assert harness.queue.seconds_to_next() == 0.5
+    assert harness.pop() is None
+    harness.now += 0.5
+    assert harness.pop() == "a"
+
+
+def test_the_next_moment_is_the_end_of_the_earliest_backoff(harness: QueueHarness) -> None:
+    harness.queue.add("later")
+    for _ in range(4):
+        harness.seconds_until_due()
+        harness.fail("later")
+    assert harness.queue.seconds_to_next() == 8
+    harness.queue.add("sooner")
+    harness.fail("sooner")
+    assert harness.queue.seconds_to_next() == 1
+    harness.now += 1
+    assert harness.pop() == "sooner"
+    assert harness.queue.pending() == {"active": 0, "backoff": 1, "unschedulable": 0}
+
+
+def test_a_requested_delay_counts_if_it_is_longer_than_the_backoff(harness: QueueHarness) -> None:
+    harness.queue.add("a")
+    for delay, pause in ((5.0, 5), (0.5, 2)):
+        assert harness.pop() == "a"
+        harness.queue.add_after("a", delay)
+        harness.queue.done("a")
+        assert harness.seconds_until_due() == pause
+
+
+def test_a_key_that_was_not_taken_cannot_fail(harness: QueueHarness) -> None:
+    harness.queue.add_rate_limited("a")
+    harness.queue.add_after("b", 5)
+    assert harness.queue.pending() == {"active": 0, "backoff": 0, "unschedulable": 0}
 
 
 def test_an_unschedulable_key_waits_for_five_minutes_and_until_the_next_flush(harness: QueueHarness) -> None:
     harness.queue.add("a")
     harness.fail("a", unschedulable=True)
     assert harness.queue.pending() == {"active": 0, "backoff": 0, "unschedulable": 1}
-    assert 300 < harness.seconds_until_due() <= 330
+    assert harness.queue.seconds_to_next() == 330
+    for seconds in (30, 270):
+        harness.now += seconds
+        assert harness.pop() is None
+    assert harness.queue.state_of("a") == KeyState("unschedulable", 0)
+    harness.now += 30
+    assert harness.pop() == "a"
+    assert harness.queue.delayed == 0
+
+
+def test_a_key_that_is_unschedulable_after_a_long_wait_is_due_at_the_next_flush(
+    harness: QueueHarness,
+) -> None:
+    harness.queue.add("a")
+    harness.now += 400
+    harness.fail("a", unschedulable=True)
+    assert harness.queue.seconds_to_next() == 20
+    assert harness.pop() is None
+    harness.now += 20
+    assert harness.pop() == "a"
+
+
+@pytest.mark.parametrize("unschedulable", [False, True], ids=["backoff", "unschedulable"])
+async def test_who_waits_for_a_key_gets_one_that_is_added_and_sees_one_that_fails(
+    unschedulable: bool,
+) -> None:
+    queue = PrioritySchedulingQueue[str](clock=lambda: 0.0)
+    waiter = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    queue.add("a")
+    assert queue._changed.is_set()
+    assert (await waiter)[0] == "a"
+    waiter = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    assert not queue._changed.is_set()
+    queue.add_rate_limited("a", unschedulable=unschedulable)
+    assert queue._changed.is_set()
+    waiter.cancel()
+    await asyncio.gather(waiter, return_exceptions=True)
 
 
 @pytest.mark.parametrize("unschedulable", [False, True], ids=["backoff", "unschedulable"])
@@ -258,6 +352,23 @@ def test_positions_are_not_known_if_a_plugin_compares_bindings() -> None:
     assert queue.state_of("a") == KeyState("active", None, None, 0.0, 0)
 
 
+def test_positions_are_not_counted_in_a_very_long_queue(
+    harness: QueueHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(priority_queue, "MOST_COUNTED", 2)
+    for key, before in (("a", 0), ("b", 1), ("c", None)):
+        harness.queue.add(key)
+        assert harness.queue.state_of(key).before == before
+
+
+def test_a_position_is_not_known_if_the_key_is_taken_while_another_thread_reads(
+    harness: QueueHarness,
+) -> None:
+    harness.queue.add("a")
+    harness.queue._active.clear()  # the loop has taken the entry, and not yet the item
+    assert harness.queue.state_of("a").before is None
+
+
 def test_positions_are_known_if_a_plugin_has_sort_keys() -> None:
     queue: PrioritySchedulingQueue[str] = PrioritySchedulingQueue(
         clock=lambda: 0.0, sort_key=lambda key, _priority, _since: (-ord(key),)
@@ -265,3 +376,21 @@ def test_positions_are_known_if_a_plugin_has_sort_keys() -> None:
     for key in "abc":
         queue.add(key)
     assert [queue.state_of(key).before for key in "abc"] == [2, 1, 0]
+
+
+@pytest.mark.parametrize(("gate", "first"), [(True, "high"), (False, "low")])
+def test_priorities_count_if_the_gate_is_on(gate: bool, first: str) -> None:
+    options = Options(feature_gates=FeatureGates({"PriorityBasedScheduling": gate}))
+    queue = make_queue(
+        options,
+        queue_sort=None,
+        binding_of=lambda _: None,
+        caller=PluginCaller(),
+        metrics=Metrics(),
+        clock=lambda: 0.0,
+    )
+    for name, priority in (("low", 0), ("high", 9)):
+        queue.add(BindingKey("ResourceBinding", "demo", name), priority)
+    taken = queue.pop()
+    assert taken is not None
+    assert taken[0].name == first

@@ -20,6 +20,25 @@ class Clock:
         return self.now
 
 
+class FakeObserver:
+    """Keeps what it hears in a list."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[object, ...]] = []
+
+    def added(self) -> None:
+        self.heard.append(("added",))
+
+    def retried(self) -> None:
+        self.heard.append(("retried",))
+
+    def taken(self, waited: float) -> None:
+        self.heard.append(("taken", waited))
+
+    def finished(self, worked: float) -> None:
+        self.heard.append(("finished", worked))
+
+
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
@@ -121,6 +140,27 @@ def test_an_event_makes_a_failed_key_due_at_once(queue: WorkQueue[str]) -> None:
     assert popped(queue) == "a"
 
 
+def test_a_key_without_a_delay_is_due_at_once(queue: WorkQueue[str]) -> None:
+    queue.add_after("a", 0)
+    assert len(queue) == 1
+
+
+def test_the_observer_of_the_queue_hears_what_happens_to_keys(clock: Clock) -> None:
+    observer = FakeObserver()
+    queue = WorkQueue[str](limits=RetryLimits(), clock=clock, observer=observer)
+    queue.add("a")
+    queue.add("a")
+    clock.now += 2
+    queue.pop()
+    clock.now += 3
+    assert queue.unfinished() == [3]
+    queue.add_rate_limited("a")
+    queue.done("a")
+    queue.done("a")
+    assert observer.heard == [("added",), ("taken", 2), ("retried",), ("finished", 3)]
+    assert queue.unfinished() == []
+
+
 def test_the_earlier_of_two_delays_of_a_key_counts(queue: WorkQueue[str], clock: Clock) -> None:
     queue.add_after("a", 5)
     queue.add_after("a", 1)
@@ -137,6 +177,8 @@ def test_the_time_to_the_next_key_follows_the_earliest_delay(queue: WorkQueue[st
     queue.add_after("a", 3)
     clock.now += 1
     assert queue.seconds_to_next() == pytest.approx(2)
+    clock.now += 1.75
+    assert queue.seconds_to_next() == pytest.approx(0.25)
     queue.add("b")
     assert queue.seconds_to_next() == 0
 
@@ -157,6 +199,14 @@ def test_a_token_bucket_fills_at_its_rate_up_to_its_size(clock: Clock) -> None:
     assert [bucket.reserve() for _ in range(3)] == [0, 0, pytest.approx(0.1)]
     clock.now += 60
     assert [bucket.reserve() for _ in range(3)] == [0, 0, pytest.approx(0.1)]
+
+
+async def test_due_keys_are_not_dropped_once_a_consumer_takes_them(queue: WorkQueue[str]) -> None:
+    for key in "ab":
+        queue.add(key)
+    assert (await queue.get())[0] == "a"
+    queue.retain(lambda _: False)
+    assert popped(queue) == "b"
 
 
 async def test_waiting_for_a_key_ends_when_one_is_added(clock: Clock) -> None:
@@ -183,6 +233,11 @@ async def test_waiting_for_a_key_ends_when_a_delay_has_passed() -> None:
     queue = WorkQueue[str](limits=RetryLimits(), clock=asyncio.get_running_loop().time)
     queue.add_after("a", 0.01)
     assert (await queue.get())[0] == "a"
+    waiter = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    queue.add_after("b", 0.01)
+    assert queue._changed.is_set()  # the waiter did not know of a delay
+    assert (await waiter)[0] == "b"
 
 
 async def test_events_may_be_posted_after_the_queue_was_found_empty_or_was_shut_down() -> None:
@@ -208,6 +263,22 @@ async def test_events_may_be_posted_after_the_queue_was_found_empty_or_was_shut_
     await idle
 
 
+async def test_waiting_for_a_shorter_queue_ends_when_enough_keys_were_taken(queue: WorkQueue[str]) -> None:
+    for key in "abcd":
+        queue.add(key)
+    await asyncio.wait_for(queue.wait_shorter_than(2), timeout=5)  # nobody takes keys
+    await queue.get()
+    waiter = asyncio.create_task(queue.wait_shorter_than(2))
+    for left in (3, 2):
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not waiter.done(), left
+        await queue.get()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert waiter.done()
+
+
 async def test_waiting_for_an_empty_queue_is_limited() -> None:
     queue: WorkQueue[str] = WorkQueue(limits=RetryLimits(), clock=lambda: 0.0)
     for key in "ab":
@@ -231,6 +302,7 @@ def test_it_has_the_state_of_each_key(queue: WorkQueue[str], clock: Clock) -> No
     clock.now += 10
     assert queue.state_of("a") == KeyState("backoff", 20)
     clock.now += 20
+    assert queue.state_of("a") == KeyState("backoff", 0)
     queue.seconds_to_next()
     assert queue.state_of("a") == KeyState("active", before=2, waited=0)
 
