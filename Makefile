@@ -243,12 +243,12 @@ screenshots: binaries chromium ## screenshots of every view of the page in docs/
 bench-web: install ## latency and size of the pages at 1,000 and 5,000 clusters (ARGS=--help)
 	@exec $(BIN)/python -m tools.web_page.bench $(ARGS)
 
-PROCESSES ?= 0
+PROCESSES ?= 3
 
 .PHONY: test
-test: binaries chromium promtool ## every test, those on the real control plane included (PROCESSES=3 shares them out)
+test: binaries chromium promtool ## every test, those on the real control plane included (PROCESSES=0 runs them one after the other)
 	@$(BIN)/python -m tests.deploy programs --all
-	$(BIN)/pytest -q -n $(PROCESSES) --dist loadgroup --durations=10
+	$(BIN)/pytest -q -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder
 
 .PHONY: wheel
 wheel: install ## build dist/*.whl

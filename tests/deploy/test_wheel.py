@@ -16,7 +16,7 @@ from tests.deploy.chart import ROOT
 from tests.e2e.workload import Workload, named
 from tools.controlplane import ControlPlane
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("wheel")]
+pytestmark = pytest.mark.e2e
 
 VERSIONS = ("3.11", "3.12", "3.13")
 

@@ -34,8 +34,6 @@ from tools.controlplane.api import Client
 from tools.controlplane.installation import Installation
 from tools.controlplane.processes import Supervisor
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("apiserver model")]
-
 SEQUENCES = 300
 _BINDINGS = "/apis/work.karmada.io/v1alpha2/namespaces/watched/resourcebindings"
 

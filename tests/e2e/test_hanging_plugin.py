@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 import requests
 import yaml
 
@@ -18,8 +17,6 @@ from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import condition
 from tools.controlplane import ControlPlane, Object
 from tools.controlplane.ours import Scheduler
-
-pytestmark = pytest.mark.xdist_group("moves")
 
 SLEEPS = """
 import time

@@ -14,8 +14,6 @@ from tools.state_check.model import Situation
 from tools.state_check.plane import running
 from tools.state_check.situations import SITUATIONS
 
-pytestmark = pytest.mark.xdist_group("state")
-
 CHOSEN = (
     "healthy-dynamic",
     "healthy-of-the-stock-scheduler",

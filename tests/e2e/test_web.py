@@ -24,8 +24,6 @@ from tools.controlplane import ControlPlane, Object
 from tools.controlplane.ours import start_scheduler, start_web
 from tools.controlplane.processes import free_port
 
-pytestmark = pytest.mark.xdist_group("web")
-
 Visit = Callable[..., Visitor]
 COUNT: Final = 200
 SCHEDULER: Final = "web-scheduler"
