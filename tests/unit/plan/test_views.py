@@ -10,11 +10,11 @@ from karmada_advisor.views.layout import Style
 from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.views.plan_text import plan_text
 from karmada_scheduler.testing import cluster
-from tests.plan.asking import plan_of
-from tests.plan.fleet import policy
-from tests.plan.test_classes import DYNAMIC, policy_p, settled, web
-from tests.plan.test_holds import quota, schedulers
-from tests.plan.test_warnings import placed, planned
+from tests.unit.plan.asking import plan_of
+from tests.unit.plan.fleet import policy
+from tests.unit.plan.test_classes import DYNAMIC, policy_p, settled, web
+from tests.unit.plan.test_holds import quota, schedulers
+from tests.unit.plan.test_warnings import placed, planned
 
 
 def blocked() -> Plan:

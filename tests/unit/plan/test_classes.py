@@ -6,8 +6,8 @@ from typing import Any
 
 from karmada_advisor.plan.model import ClaimChange, Effect
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
-from tests.plan.asking import effects, gate, only, placement, plan_of
-from tests.plan.fleet import claimed, policy, selector
+from tests.unit.plan.asking import effects, gate, only, placement, plan_of
+from tests.unit.plan.fleet import claimed, policy, selector
 
 SPREAD = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]
 DYNAMIC = {

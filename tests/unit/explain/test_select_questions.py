@@ -1,11 +1,11 @@
-"""Question table, 4.4: selection."""
+"""Selection."""
 
 import pytest
 
 from karmada_advisor.explain.model import NextState
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
-from tests.explain.asking import causes, codes, explained, outcome, placement, primary
-from tests.explain.fleet import CORDON, checkout, fleet
+from tests.unit.explain.asking import causes, codes, explained, outcome, placement, primary
+from tests.unit.explain.fleet import CORDON, checkout, fleet
 
 SCHEDULED = "2026-11-22T10:00:00Z"
 
@@ -22,7 +22,7 @@ def with_cpu(**free: float) -> list[ClusterBuilder]:
         (binding("web").replicas(2).dynamic_weight().spread("cluster", 1), "when selecting 0 clusters"),
     ],
 )
-def test_row_30_a_maximum_that_is_not_set_means_zero(asked: BindingBuilder, error: str) -> None:
+def test_a_maximum_that_is_not_set_means_zero(asked: BindingBuilder, error: str) -> None:
     """karmada-io/karmada#4617"""
     explanation = explained(asked, *with_cpu(m1=4, m2=4))
 
@@ -31,7 +31,7 @@ def test_row_30_a_maximum_that_is_not_set_means_zero(asked: BindingBuilder, erro
     assert error in str(explanation.causes[0].evidence["error"])
 
 
-def test_row_31_too_few_feasible_clusters_name_the_one_that_is_refused() -> None:
+def test_too_few_feasible_clusters_name_the_one_that_is_refused() -> None:
     """karmada-io/karmada#1045"""
     asked = binding("web").replicas(2).duplicated().spread("cluster", 2, 2)
 
@@ -42,7 +42,7 @@ def test_row_31_too_few_feasible_clusters_name_the_one_that_is_refused() -> None
     assert found[1].evidence["clusters"] == ["m2"]
 
 
-def test_row_32_too_few_regions_list_those_that_were_found() -> None:
+def test_too_few_regions_list_those_that_were_found() -> None:
     """karmada-io/karmada#2689"""
     asked = binding("web").replicas(2).duplicated().spread("region", 2, 2)
 
@@ -53,7 +53,7 @@ def test_row_32_too_few_regions_list_those_that_were_found() -> None:
     assert found.evidence["required"] == 2
 
 
-def test_row_33_static_weights_switch_spread_constraints_off() -> None:
+def test_static_weights_switch_spread_constraints_off() -> None:
     """karmada-io/karmada#1045, #3184"""
     asked = binding("web").replicas(10).static_weights(m1=2, m2=8).spread("cluster", 1, 1)
 
@@ -64,7 +64,7 @@ def test_row_33_static_weights_switch_spread_constraints_off() -> None:
     assert explanation.causes[0].evidence["ignored"] == ["cluster"]
 
 
-def test_row_34_only_cluster_and_region_are_supported() -> None:
+def test_only_cluster_and_region_are_supported() -> None:
     """karmada-io/karmada#5355, #3187"""
     asked = binding("web").replicas(2).duplicated()
     asked.manifest()["spec"]["placement"]["spreadConstraints"] = [
@@ -77,7 +77,7 @@ def test_row_34_only_cluster_and_region_are_supported() -> None:
     assert found.evidence["unsupported"] == ["label rack"]
 
 
-def test_row_35_each_region_gets_a_cluster_even_beyond_the_cluster_maximum() -> None:
+def test_each_region_gets_a_cluster_even_beyond_the_cluster_maximum() -> None:
     """karmada-io/karmada#3231"""
     asked = binding("web").replicas(6, cpu=1).dynamic_weight().spread("region", 3, 3).spread("cluster", 2, 2)
     regions = [cluster(f"{name}-1").region(name) for name in ("ap", "eu", "us")]
@@ -89,7 +89,7 @@ def test_row_35_each_region_gets_a_cluster_even_beyond_the_cluster_maximum() -> 
     assert explanation.causes[0].evidence == {"regions": 3, "maxClusters": 2, "selected": 3}
 
 
-def test_row_36_the_cluster_with_the_most_capacity_loses_a_tie_of_regions_by_name() -> None:
+def test_the_cluster_with_the_most_capacity_loses_a_tie_of_regions_by_name() -> None:
     """karmada-io/karmada#5129"""
     found = primary(checkout(), *fleet(), why_not="us-east-1")
 
@@ -105,7 +105,7 @@ def test_row_36_the_cluster_with_the_most_capacity_loses_a_tie_of_regions_by_nam
     assert [stage.name for stage in explanation.funnel if stage.decisive] == ["SELECT"]
 
 
-def test_row_36_stays_the_answer_once_the_binding_is_placed() -> None:
+def test_the_lost_tie_of_regions_stays_the_answer_once_the_binding_is_placed() -> None:
     """karmada-io/karmada#5129"""
     asked = checkout().on(**{"ap-south-1": 4, "eu-west-1": 12, "eu-west-2": 8}).applied()
     asked.last_scheduled(SCHEDULED)
@@ -115,7 +115,7 @@ def test_row_36_stays_the_answer_once_the_binding_is_placed() -> None:
     assert codes(found) == ["RegionTie", "NothingAsks"]
 
 
-def test_row_37_the_smallest_set_of_regions_that_suffices_is_taken() -> None:
+def test_the_smallest_set_of_regions_that_suffices_is_taken() -> None:
     """karmada-io/karmada#1045"""
     asked = checkout()
     asked.manifest()["spec"]["placement"]["spreadConstraints"][0]["maxGroups"] = 3
@@ -127,7 +127,7 @@ def test_row_37_the_smallest_set_of_regions_that_suffices_is_taken() -> None:
     assert codes(found) == ["SetSuffices", "RegionTie"]
 
 
-def test_row_38_a_duplicated_binding_with_one_cluster_takes_the_one_with_the_most_capacity() -> None:
+def test_a_duplicated_binding_with_one_cluster_takes_the_one_with_the_most_capacity() -> None:
     asked = binding("web").replicas(2, cpu=1).duplicated().spread("cluster", 1, 1)
 
     more, same = with_cpu(m1=4, m2=8), with_cpu(m1=4, m2=4)
@@ -138,7 +138,7 @@ def test_row_38_a_duplicated_binding_with_one_cluster_takes_the_one_with_the_mos
     assert primary(asked, *same, why_not="m2").code == "NameTie"
 
 
-def test_row_39_present_clusters_keep_a_new_one_out_even_after_a_rebalance() -> None:
+def test_present_clusters_keep_a_new_one_out_even_after_a_rebalance() -> None:
     """karmada-io/karmada#2261"""
 
     def asked(most: int) -> BindingBuilder:
@@ -156,7 +156,7 @@ def test_row_39_present_clusters_keep_a_new_one_out_even_after_a_rebalance() -> 
     assert codes(causes(asked(5), *clusters, why_not="m5"))[0] in {"SteadyKeeps", "NothingAsks"}
 
 
-def test_row_40_aggregated_division_over_one_cluster_takes_the_one_with_the_most_capacity() -> None:
+def test_aggregated_division_over_one_cluster_takes_the_one_with_the_most_capacity() -> None:
     """karmada-io/karmada#1010"""
     asked = binding("web").replicas(10, cpu=1).aggregated().spread("cluster", 1, 1)
 
@@ -167,7 +167,7 @@ def test_row_40_aggregated_division_over_one_cluster_takes_the_one_with_the_most
     assert explanation.causes[0].code == "AggregatedFewest"
 
 
-def test_row_41_the_best_clusters_within_the_maximum_hold_too_little() -> None:
+def test_the_best_clusters_within_the_maximum_hold_too_little() -> None:
     asked = binding("web").replicas(120, cpu=1).dynamic_weight().spread("cluster", 1, 3)
 
     found = primary(asked, *with_cpu(m1=44, m2=36, m3=28, m4=22))

@@ -12,7 +12,7 @@ from karmada_advisor.plan.fingerprint import fingerprint
 from karmada_advisor.plan.objects import PlanObjects
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.testing import binding, cluster
-from tests.plan.fleet import policy
+from tests.unit.plan.fleet import policy
 
 
 def draft(*manifests: Any) -> Draft:

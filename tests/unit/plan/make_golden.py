@@ -1,4 +1,4 @@
-"""Writes the golden files again: ``python -m tests.plan.make_golden``; look at the differences before you commit them."""
+"""Writes the golden files again: ``python -m tests.unit.plan.make_golden``; look at the differences before you commit them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.layout import Style
 from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.views.plan_text import plan_text
-from tests.plan import fleet
-from tests.plan.conftest import edited, mistaken, planned
-from tests.plan.test_command import CHANGES, GOLDEN, SHORT
+from tests.unit.plan import fleet
+from tests.unit.plan.conftest import edited, mistaken, planned
+from tests.unit.plan.test_command import CHANGES, GOLDEN, SHORT
 
 
 def write() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.plan import fleet
-from tests.plan.conftest import Ran, Run
+from tests.unit.plan import fleet
+from tests.unit.plan.conftest import Ran, Run
 
 GUARD = """\
 apiVersion: pyscheduler.karmada.io/v1alpha1

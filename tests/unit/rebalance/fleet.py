@@ -15,8 +15,8 @@ from karmada_advisor.rebalance.model import RebalanceProposal
 from karmada_advisor.views.layout import Style
 from karmada_advisor.views.rebalance_text import rebalance_text
 from karmada_scheduler.testing import binding
-from tests.plan.fleet import write
-from tests.rebalance.proposing import member, settled, workload
+from tests.unit.plan.fleet import write
+from tests.unit.rebalance.proposing import member, settled, workload
 
 GOLDEN = Path(__file__).parent / "golden"
 GOALS = ("spread", "fill=new", "consolidate")

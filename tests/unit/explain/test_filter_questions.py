@@ -1,15 +1,15 @@
-"""Question table, 4.3: filters."""
+"""Filters."""
 
 import asyncio
 
 from karmada_advisor.explain.model import NextState
 from karmada_scheduler.framework import SUCCESS, PreFilterContext, Result
 from karmada_scheduler.testing import Group, binding, cluster, gates
-from tests.explain.asking import causes, codes, explained, outcome, placement, primary
-from tests.explain.fleet import CORDON, billing, fleet
+from tests.unit.explain.asking import causes, codes, explained, outcome, placement, primary
+from tests.unit.explain.fleet import CORDON, billing, fleet
 
 
-def test_row_20_a_name_that_does_not_exist_has_the_nearest_one() -> None:
+def test_a_name_that_does_not_exist_has_the_nearest_one() -> None:
     """kubernetes-sigs/karpenter#2123"""
     asked = binding("web").replicas(2).duplicated().names("m-1")
 
@@ -20,7 +20,7 @@ def test_row_20_a_name_that_does_not_exist_has_the_nearest_one() -> None:
     assert (found[1].evidence["count"], found[1].evidence["of"]) == (3, 3)
 
 
-def test_row_21_the_only_named_cluster_is_cordoned() -> None:
+def test_the_only_named_cluster_is_cordoned() -> None:
     """karmada-io/karmada#1857"""
     cordoned = cluster("m1").taint(CORDON)
     cordoned.manifest()["spec"]["taints"][0]["timeAdded"] = "2026-11-19T08:00:00Z"
@@ -72,7 +72,7 @@ def test_a_taint_of_karmada_is_said_to_mean_that_the_cluster_is_not_ready() -> N
     )
 
 
-def test_row_22_a_missing_crd_names_the_clusters_that_serve_it() -> None:
+def test_a_missing_crd_names_the_clusters_that_serve_it() -> None:
     """karmada-io/karmada#3479, #532"""
     asked = binding("web").resource("example.io/v1", "Widget").names("m1", "m2")
     serving = cluster("m3").serves({"example.io/v1": ["Widget"]})
@@ -84,7 +84,7 @@ def test_row_22_a_missing_crd_names_the_clusters_that_serve_it() -> None:
     assert found.evidence["servedBy"] == ["m3"]
 
 
-def test_row_23_an_incomplete_list_of_apis_refuses_new_clusters_only() -> None:
+def test_an_incomplete_list_of_apis_refuses_new_clusters_only() -> None:
     incomplete = [cluster(name).serves({}, complete=False) for name in ("m1", "m2")]
     asked = binding("web").replicas(2).duplicated().on(m1=2).applied()
 
@@ -96,7 +96,7 @@ def test_row_23_an_incomplete_list_of_apis_refuses_new_clusters_only() -> None:
     assert found.evidence["condition"].startswith("CompleteAPIEnablements=False")
 
 
-def test_row_24_a_cluster_without_region_is_refused_by_a_region_constraint() -> None:
+def test_a_cluster_without_region_is_refused_by_a_region_constraint() -> None:
     """karmada-io/karmada#3231"""
     asked = binding("web").replicas(2).dynamic_weight().spread("region", 1, 2)
 
@@ -107,7 +107,7 @@ def test_row_24_a_cluster_without_region_is_refused_by_a_region_constraint() -> 
     assert "edge-7" in found.text
 
 
-def test_row_25_a_cluster_with_an_eviction_task_is_refused() -> None:
+def test_a_cluster_with_an_eviction_task_is_refused() -> None:
     """karmada-io/karmada#5803"""
     asked = binding("web").replicas(2).duplicated().evicted_from("m1")
     task = asked.manifest()["spec"]["gracefulEvictionTasks"][0]
@@ -121,7 +121,7 @@ def test_row_25_a_cluster_with_an_eviction_task_is_refused() -> None:
     assert found.evidence["gracePeriodSeconds"] == 600
 
 
-def test_row_26_the_counts_of_different_reasons_sum_up_to_all_clusters() -> None:
+def test_the_counts_of_different_reasons_sum_up_to_all_clusters() -> None:
     """kubernetes/kubernetes#91340, #116713"""
     explanation = explained(billing(), *fleet())
 
@@ -141,7 +141,7 @@ def test_row_26_the_counts_of_different_reasons_sum_up_to_all_clusters() -> None
     assert explanation.refusals[1].names == ("edge-7",)
 
 
-def test_row_27_an_affinity_group_names_its_peers_and_where_they_are() -> None:
+def test_an_affinity_group_names_its_peers_and_where_they_are() -> None:
     """karmada-io/karmada#7479"""
     peer = binding("db").groups(affinity="shop").on(m2=1)
     asked = binding("web").replicas(2).duplicated().groups(affinity="shop")
@@ -153,7 +153,7 @@ def test_row_27_an_affinity_group_names_its_peers_and_where_they_are() -> None:
     assert found.evidence["peers"] == {"default/db-deployment": ["m2"]}
 
 
-def test_row_28_taints_are_not_checked_for_present_clusters() -> None:
+def test_taints_are_not_checked_for_present_clusters() -> None:
     """karmada-io/karmada#1640"""
     asked = binding("web").replicas(10, cpu=1).dynamic_weight().on(a=4, b=1).applied()
     asked.last_scheduled("2026-11-22T10:00:00Z")
@@ -165,7 +165,7 @@ def test_row_28_taints_are_not_checked_for_present_clusters() -> None:
     assert any("taints are not checked" in warning and "a has" in warning for warning in explanation.warnings)
 
 
-def test_row_29_a_condition_from_before_can_contradict_the_decision() -> None:
+def test_a_condition_from_before_can_contradict_the_decision() -> None:
     """karmada-io/karmada#3586"""
     asked = binding("web").replicas(2).duplicated().names("m9").generation(7).observed_generation(6)
     asked.condition(type="Scheduled", status="True", reason="Success", message="scheduled")

@@ -13,9 +13,9 @@ from karmada_advisor.plan.lint_selectors import TemplatesKnown
 from karmada_advisor.plan.model import Plan, PlanWarning
 from karmada_advisor.state.schedulers import schedulers_of
 from karmada_scheduler.testing import cluster
-from tests.plan.asking import plan_of
-from tests.plan.fleet import policy
-from tests.plan.test_classes import policy_p, settled, web
+from tests.unit.plan.asking import plan_of
+from tests.unit.plan.fleet import policy
+from tests.unit.plan.test_classes import policy_p, settled, web
 
 FLEET = [
     cluster("sim-1").region("eu-west").provider("aws").zones("eu-west-1a").labels(tier="prod"),

@@ -12,8 +12,8 @@ from karmada_advisor.state.refusals import foreign_refusals
 from karmada_advisor.state.schedulers import Schedulers, schedulers_of
 from karmada_advisor.views.plan_words import rows
 from karmada_scheduler.testing import BindingBuilder, cluster
-from tests.plan.asking import effects, only, placement, plan_of
-from tests.plan.test_classes import DYNAMIC, SPREAD, settled, web
+from tests.unit.plan.asking import effects, only, placement, plan_of
+from tests.unit.plan.test_classes import DYNAMIC, SPREAD, settled, web
 
 NOW = datetime(2026, 11, 22, 14, 20, tzinfo=UTC)
 M2_ONLY = {"clusterAffinity": {"clusterNames": ["m2"]}, "replicaScheduling": DYNAMIC}

@@ -9,8 +9,8 @@ import pytest
 from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.model import Effect
 from karmada_scheduler.testing import cluster
-from tests.plan.asking import effects, only, placement, plan_of
-from tests.plan.test_classes import settled, web
+from tests.unit.plan.asking import effects, only, placement, plan_of
+from tests.unit.plan.test_classes import settled, web
 
 REGIONS: dict[str, Any] = {
     "replicaScheduling": {"replicaSchedulingType": "Duplicated"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from karmada_scheduler.testing import ClusterBuilder, binding, cluster
-from tests.whynot.asking import Asked, ask
+from tests.unit.whynot.asking import Asked, ask
 
 PLACED = ("--placed",)
 

@@ -12,11 +12,11 @@ import yaml
 from karmada_advisor.rebalance.model import RebalanceProposal
 from karmada_advisor.views.schema import document_schema
 from karmada_scheduler import command
-from tests.plan.conftest import Ran
-from tests.rebalance import fleet
+from tests.unit.plan.conftest import Ran
+from tests.unit.rebalance import fleet
 from tests.unit.views.test_schema import problems
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "rebalanceproposal.v1alpha1.json"
+SCHEMA = Path(__file__).parents[3] / "docs" / "schemas" / "rebalanceproposal.v1alpha1.json"
 Run = Callable[..., Ran]
 
 

@@ -10,8 +10,8 @@ from karmada_advisor.plan.holds import stored_holds
 from karmada_advisor.rebalance.model import Goal, Reason
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.testing import binding
-from tests.plan.test_holds import schedulers
-from tests.rebalance.proposing import executed, left, member, placements, proposal_of, settled, workload
+from tests.unit.plan.test_holds import schedulers
+from tests.unit.rebalance.proposing import executed, left, member, placements, proposal_of, settled, workload
 
 ACCOUNTED = FeatureGates({"SchedulingOvercommitProtection": True})
 

@@ -1,9 +1,9 @@
-"""Question table, 4.1: nothing asks for a decision."""
+"""Nothing asks for a decision."""
 
 from karmada_advisor.explain.model import NextState
 from karmada_advisor.state.model import HeldBy, StateName
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
-from tests.explain.asking import causes, codes, explained, outcome, placement, primary
+from tests.unit.explain.asking import causes, codes, explained, outcome, placement, primary
 
 SCHEDULED = "2026-11-22T10:00:00Z"
 
@@ -14,7 +14,7 @@ def placed(name: str = "web", **replicas: int) -> BindingBuilder:
     return made.applied().last_scheduled(SCHEDULED)
 
 
-def test_row_1_a_new_cluster_is_not_used_because_nothing_asks_and_a_rebalance_would_use_it() -> None:
+def test_a_new_cluster_is_not_used_because_nothing_asks_and_a_rebalance_would_use_it() -> None:
     fleet = [cluster(name).capacity(cpu=100) for name in ("m1", "m2", "m3")]
     asked = placed(m1=3, m2=3)
 
@@ -31,7 +31,7 @@ def test_row_1_a_new_cluster_is_not_used_because_nothing_asks_and_a_rebalance_wo
     assert "a WorkloadRebalancer would give m1 2, m2 2, m3 2" in explanation.schedule
 
 
-def test_row_2_a_new_cluster_is_used_at_once_by_a_duplicated_binding() -> None:
+def test_a_new_cluster_is_used_at_once_by_a_duplicated_binding() -> None:
     asked = binding("web").replicas(2).duplicated().on(m1=2, m2=2).applied().last_scheduled(SCHEDULED)
 
     explanation = explained(asked, cluster("m1"), cluster("m2"), cluster("m3"))
@@ -43,14 +43,14 @@ def test_row_2_a_new_cluster_is_used_at_once_by_a_duplicated_binding() -> None:
     assert [rule.id for rule in explanation.trigger.rules if rule.holds] == ["R4"]
 
 
-def test_row_3_an_uncordoned_cluster_is_not_used_because_nothing_asks() -> None:
+def test_an_uncordoned_cluster_is_not_used_because_nothing_asks() -> None:
     found = primary(placed(m2=4), cluster("m1"), cluster("m2"), why_not="m1")
 
     assert found.code == "NothingAsks"
     assert found.evidence["onRebalance"] == {"m1": 2, "m2": 2}
 
 
-def test_row_4_an_uncordoned_cluster_is_used_by_a_binding_that_fitted_nowhere() -> None:
+def test_an_uncordoned_cluster_is_used_by_a_binding_that_fitted_nowhere() -> None:
     asked = binding("web").replicas(2, cpu=1).dynamic_weight().names("m1").applied()
     asked.condition(
         type="Scheduled", status="False", reason="NoClusterFit", message="0/1 clusters are available"
@@ -62,7 +62,7 @@ def test_row_4_an_uncordoned_cluster_is_used_by_a_binding_that_fitted_nowhere() 
     assert explanation.causes == ()
 
 
-def test_row_5_an_unschedulable_binding_that_fits_again_waits_for_its_retry() -> None:
+def test_an_unschedulable_binding_that_fits_again_waits_for_its_retry() -> None:
     asked = binding("web").replicas(2, cpu=1).dynamic_weight().applied()
     asked.condition(type="Scheduled", status="False", reason="Unschedulable", message="not enough")
 
@@ -72,7 +72,7 @@ def test_row_5_an_unschedulable_binding_that_fits_again_waits_for_its_retry() ->
     assert found.evidence["condition"] == "Unschedulable"
 
 
-def test_row_6_a_binding_that_fits_since_a_crd_is_installed_is_not_retried_by_timer() -> None:
+def test_a_binding_that_fits_since_a_crd_is_installed_is_not_retried_by_timer() -> None:
     """karmada-io/karmada#3479"""
     asked = binding("web").replicas(2).duplicated().applied()
     message = "0/1 clusters are available: 1 cluster(s) did not have the API resource."
@@ -83,7 +83,7 @@ def test_row_6_a_binding_that_fits_since_a_crd_is_installed_is_not_retried_by_ti
     assert found.code == "NotRetried"
 
 
-def test_row_7_a_wider_policy_does_not_move_what_is_placed() -> None:
+def test_a_wider_policy_does_not_move_what_is_placed() -> None:
     """karmada-io/karmada#1411"""
     asked = binding("web").replicas(6, cpu=1).dynamic_weight().names("m1").on(m1=6).applied()
     asked.names("m1", "m2").last_scheduled(SCHEDULED)
@@ -96,7 +96,7 @@ def test_row_7_a_wider_policy_does_not_move_what_is_placed() -> None:
     assert primary(asked, cluster("m1"), cluster("m2")).code == "SteadyKeeps"
 
 
-def test_row_8_a_present_cluster_that_no_longer_matches_loses_its_replicas_at_the_next_decision() -> None:
+def test_a_present_cluster_that_no_longer_matches_loses_its_replicas_at_the_next_decision() -> None:
     """karmada-io/karmada#4028"""
 
     def asked(replicas: int) -> BindingBuilder:
@@ -114,7 +114,7 @@ def test_row_8_a_present_cluster_that_no_longer_matches_loses_its_replicas_at_th
     assert placement(explained(asked(10), *fleet)) == {"m2": 10}
 
 
-def test_row_9_a_rebalancer_that_is_not_newer_than_the_last_scheduling_is_too_old() -> None:
+def test_a_rebalancer_that_is_not_newer_than_the_last_scheduling_is_too_old() -> None:
     """karmada-io/karmada#5206"""
     asked = placed(m1=6).reschedule_triggered("2026-11-22T09:59:59Z")
 
@@ -126,7 +126,7 @@ def test_row_9_a_rebalancer_that_is_not_newer_than_the_last_scheduling_is_too_ol
     assert found[0].evidence["resolution"] == "1s"
 
 
-def test_row_10_a_rebalancer_from_before_the_recovery_of_a_cluster_has_acted() -> None:
+def test_a_rebalancer_from_before_the_recovery_of_a_cluster_has_acted() -> None:
     """karmada-io/karmada#6774"""
     recovered = cluster("m1")
     recovered.manifest()["status"]["conditions"][0]["lastTransitionTime"] = "2026-11-22T10:30:00Z"
@@ -138,7 +138,7 @@ def test_row_10_a_rebalancer_from_before_the_recovery_of_a_cluster_has_acted() -
     assert found.evidence["rebalancedAt"] == "2026-11-22T09:59:59Z"
 
 
-def test_row_11_the_edit_of_a_lazy_policy_waits_for_the_template() -> None:
+def test_the_edit_of_a_lazy_policy_waits_for_the_template() -> None:
     """karmada-io/karmada#4931"""
     asked = placed(m1=6).names("m1").applied().label("propagationpolicy.karmada.io/permanent-id", "p")
     policy = {
@@ -163,7 +163,7 @@ def test_row_11_the_edit_of_a_lazy_policy_waits_for_the_template() -> None:
     assert found.code == "PolicyLazy"
 
 
-def test_row_12_a_suspended_binding_says_who_suspended_it() -> None:
+def test_a_suspended_binding_says_who_suspended_it() -> None:
     """karmada-io/karmada#6354"""
     explanation = explained(binding("web").replicas(2).suspended(), cluster("m1"))
 
@@ -172,7 +172,7 @@ def test_row_12_a_suspended_binding_says_who_suspended_it() -> None:
     assert not explanation.is_good
 
 
-def test_row_13_a_binding_of_another_scheduler_names_it() -> None:
+def test_a_binding_of_another_scheduler_names_it() -> None:
     asked = binding("web").replicas(2).scheduler("other")
 
     explanation = explained(asked, cluster("m1"), scheduler_names=frozenset({"default-scheduler"}))
@@ -182,7 +182,7 @@ def test_row_13_a_binding_of_another_scheduler_names_it() -> None:
     assert explanation.causes[0].evidence["schedulerName"] == "other"
 
 
-def test_row_18_a_binding_whose_policy_was_deleted_stays_as_it_is() -> None:
+def test_a_binding_whose_policy_was_deleted_stays_as_it_is() -> None:
     """karmada-io/karmada#7253"""
     asked = placed(m1=6).label("propagationpolicy.karmada.io/permanent-id", "")
 
@@ -202,7 +202,7 @@ def test_a_binding_without_policy_id_counts_as_claimed_if_policies_are_not_known
     assert any("no policy claims the binding" in warning for warning in explanation.warnings)
 
 
-def test_row_19_a_binding_without_placement_follows_those_that_require_it() -> None:
+def test_a_binding_without_placement_follows_those_that_require_it() -> None:
     """karmada-io/karmada#3569"""
     asked = binding("web").placement(None)
     asked.manifest()["spec"]["requiredBy"] = [{"namespace": "default", "name": "app-deployment"}]

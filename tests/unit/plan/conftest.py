@@ -18,7 +18,7 @@ from karmada_advisor.cli import plan
 from karmada_advisor.cli.flags.plan import make_parser
 from karmada_advisor.plan.model import Plan
 from karmada_scheduler import command
-from tests.plan import fleet
+from tests.unit.plan import fleet
 
 NOW = datetime(2026, 11, 22, 14, 20, 7, tzinfo=UTC)
 

@@ -12,7 +12,7 @@ from karmada_advisor.explain.process_view import ProcessView
 from karmada_scheduler.testing import BindingBuilder, FakeHandle, binding, cluster, make
 from karmada_scheduler_plugins.fail_back import FailBack
 from karmada_scheduler_plugins.placement_guard import PlacementGuard
-from tests.explain.asking import explained, inputs_of, outcome, placement, primary
+from tests.unit.explain.asking import explained, inputs_of, outcome, placement, primary
 
 
 def guard(**args: Any) -> PlacementGuard:

@@ -6,9 +6,9 @@ from karmada_advisor.explain.combinations import combinations
 from karmada_scheduler.api.binding import TargetCluster, footprint
 from karmada_scheduler.core.algorithms.select_groups import Group, Limits, select_groups
 from karmada_scheduler.testing import ClusterBuilder, binding, cluster, gates
-from tests.explain.asking import explained
-from tests.explain.fleet import checkout, fleet
-from tests.explain.test_select_questions import with_cpu
+from tests.unit.explain.asking import explained
+from tests.unit.explain.fleet import checkout, fleet
+from tests.unit.explain.test_select_questions import with_cpu
 from tools.oracle.generator.rng import Random
 
 

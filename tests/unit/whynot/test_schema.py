@@ -11,11 +11,11 @@ from karmada_advisor.views.schema import document_schema
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.testing import BindingBuilder, binding
-from tests.explain.fleet import billing, checkout, fleet
+from tests.unit.explain.fleet import billing, checkout, fleet
 from tests.unit.views.test_schema import problems
-from tests.whynot.asking import ask
+from tests.unit.whynot.asking import ask
 
-SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
+SCHEMAS = Path(__file__).parents[3] / "docs" / "schemas"
 
 
 def test_the_schemas_in_the_repository_are_those_of_the_models() -> None:

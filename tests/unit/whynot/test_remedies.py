@@ -1,4 +1,4 @@
-"""The rows of the question table that have a remedy: why-not finds it, and simulate confirms it."""
+"""Questions that have a remedy: why-not finds it, and simulate confirms it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
-from tests.explain.fleet import billing, checkout, fleet
-from tests.whynot.asking import ask
+from tests.unit.explain.fleet import billing, checkout, fleet
+from tests.unit.whynot.asking import ask
 
 SCHEDULED = "2026-11-22T10:00:00Z"
 CORDON = "cluster.karmada.io/unschedulable:NoSchedule"
@@ -23,7 +23,7 @@ def placed(**replicas: int) -> BindingBuilder:
     return made.applied().last_scheduled(SCHEDULED)
 
 
-def test_row_1_a_new_cluster_is_used_after_a_rebalance() -> None:
+def test_a_new_cluster_is_used_after_a_rebalance() -> None:
     found = ask(placed(m1=3, m2=3), *with_cpu(m1=100, m2=100, m3=100), cluster="m3")
 
     assert found.primary == "NothingAsks"
@@ -31,13 +31,13 @@ def test_row_1_a_new_cluster_is_used_after_a_rebalance() -> None:
     assert found.sides[0] == ["trigger"]
 
 
-def test_row_3_an_uncordoned_cluster_is_used_after_a_rebalance() -> None:
+def test_an_uncordoned_cluster_is_used_after_a_rebalance() -> None:
     found = ask(placed(m2=4), *with_cpu(m1=100, m2=100), cluster="m1")
 
     assert found.result("reschedule") == {"m1": 2, "m2": 2}
 
 
-def test_row_7_a_wider_policy_moves_what_is_placed_after_a_rebalance() -> None:
+def test_a_wider_policy_moves_what_is_placed_after_a_rebalance() -> None:
     asked = binding("web").replicas(4, cpu=1).dynamic_weight().names("m1", "m2").on(m1=4)
     asked.applied({"clusterAffinity": {"clusterNames": ["m1"]}}).last_scheduled(SCHEDULED)
 
@@ -58,14 +58,14 @@ def test_where_no_rebalance_counts_the_policy_asks_for_the_decision_after_the_cl
     assert ["serveApi", "addClusterName"] in found.ops
 
 
-def test_row_12_a_suspended_binding_is_placed_when_it_is_resumed() -> None:
+def test_a_suspended_binding_is_placed_when_it_is_resumed() -> None:
     found = ask(binding("web").replicas(2, cpu=1).dynamic_weight().suspended(), *with_cpu(m1=9), cluster="m1")
 
     assert found.primary == "Suspended"
     assert found.result("resume") == {"m1": 2}
 
 
-def test_row_20_the_name_that_does_not_exist_is_corrected() -> None:
+def test_the_name_that_does_not_exist_is_corrected() -> None:
     found = ask(
         binding("web").replicas(2, cpu=1).dynamic_weight().names("m-1"),
         *with_cpu(m1=9, m2=9, m3=9),
@@ -75,7 +75,7 @@ def test_row_20_the_name_that_does_not_exist_is_corrected() -> None:
     assert found.result("correctClusterName") == {"m1": 2}
 
 
-def test_row_20_a_name_is_corrected_to_the_nearest_one_only() -> None:
+def test_a_name_is_corrected_to_the_nearest_one_only() -> None:
     asked = binding("web").replicas(2, cpu=1).dynamic_weight().names("eu-wst-1")
     clusters = with_cpu(**{"ap-south-1": 9, "eu-west-1": 9, "us-east-1": 9})
 
@@ -89,7 +89,7 @@ def test_row_20_a_name_is_corrected_to_the_nearest_one_only() -> None:
     assert "write eu-west-1 instead of eu-wst-1, which does not exist" in tried
 
 
-def test_row_21_a_cordoned_cluster_is_uncordoned_or_tolerated() -> None:
+def test_a_cordoned_cluster_is_uncordoned_or_tolerated() -> None:
     [m1, m2] = with_cpu(m1=9, m2=9)
     found = ask(
         binding("web").replicas(2, cpu=1).dynamic_weight().names("m1"), m1.taint(CORDON), m2, cluster="m1"
@@ -100,7 +100,7 @@ def test_row_21_a_cordoned_cluster_is_uncordoned_or_tolerated() -> None:
     assert found.result("tolerate") == {"m1": 2}
 
 
-def test_row_22_a_missing_crd_is_installed() -> None:
+def test_a_missing_crd_is_installed() -> None:
     asked = binding("web").resource("example.com/v1", "Widget").duplicated()
     [m1, m2] = with_cpu(m1=9, m2=9)
 
@@ -110,7 +110,7 @@ def test_row_22_a_missing_crd_is_installed() -> None:
     assert found.result("serveApi") == {"m1": 0, "m2": 0}
 
 
-def test_row_24_a_region_is_set_or_the_constraint_dropped() -> None:
+def test_a_region_is_set_or_the_constraint_dropped() -> None:
     asked = binding("web").replicas(2, cpu=1).dynamic_weight().spread("region", 1, 1)
 
     found = ask(asked, *with_cpu(m1=9), cluster="m1")
@@ -120,7 +120,7 @@ def test_row_24_a_region_is_set_or_the_constraint_dropped() -> None:
     assert found.result("dropConstraint") == {"m1": 2}
 
 
-def test_row_25_an_eviction_task_is_ended() -> None:
+def test_an_eviction_task_is_ended() -> None:
     asked = binding("web").replicas(2, cpu=1).dynamic_weight().evicted_from("m1")
 
     found = ask(asked, *with_cpu(m1=9), cluster="m1")
@@ -129,14 +129,14 @@ def test_row_25_an_eviction_task_is_ended() -> None:
     assert found.result("endEviction") == {"m1": 2}
 
 
-def test_row_26_there_is_a_remedy_on_each_side() -> None:
+def test_there_is_a_remedy_on_each_side() -> None:
     found = ask(billing(), *fleet(), options=("--placed",))
 
     assert found.fields["next"]["reason"] == "NoClusterFit"
     assert {side for sides in found.sides for side in sides} == {"policy", "cluster"}
 
 
-def test_row_27_an_affinity_group_is_left() -> None:
+def test_an_affinity_group_is_left() -> None:
     asked = binding("web").replicas(2, cpu=1).dynamic_weight().groups(affinity="blue")
     peer = binding("peer").replicas(2, cpu=1).dynamic_weight().groups(affinity="blue").on(m2=2).applied()
     peer.last_scheduled(SCHEDULED)
@@ -154,7 +154,7 @@ def test_row_27_an_affinity_group_is_left() -> None:
     assert ["releasePeer"] in found.ops
 
 
-def test_row_30_a_maximum_is_set() -> None:
+def test_a_maximum_is_set() -> None:
     asked = binding("web").replicas(2, cpu=1).duplicated().spread("cluster", 1, 0)
 
     found = ask(asked, *with_cpu(m1=9, m2=9), cluster="m1")
@@ -164,7 +164,7 @@ def test_row_30_a_maximum_is_set() -> None:
     assert found.edit("setGroups")["minimal"]["failsAt"] == 0
 
 
-def test_row_31_the_refused_cluster_is_admitted_or_one_is_enough() -> None:
+def test_the_refused_cluster_is_admitted_or_one_is_enough() -> None:
     [m1, m2] = with_cpu(m1=9, m2=9)
     asked = binding("web").replicas(2, cpu=1).dynamic_weight().spread("cluster", 2, 2)
 
@@ -176,7 +176,7 @@ def test_row_31_the_refused_cluster_is_admitted_or_one_is_enough() -> None:
     assert ["setGroups"] in other.ops
 
 
-def test_row_32_one_region_is_enough_and_no_cluster_gets_another_region() -> None:
+def test_one_region_is_enough_and_no_cluster_gets_another_region() -> None:
     asked = binding("web").replicas(2, cpu=1).dynamic_weight().spread("region", 2, 2)
     [m1, m2] = with_cpu(m1=9, m2=9)
 
@@ -186,7 +186,7 @@ def test_row_32_one_region_is_enough_and_no_cluster_gets_another_region() -> Non
     assert all("setRegion" not in ops for ops in found.ops)
 
 
-def test_row_33_a_strategy_that_observes_the_spread_constraint_leaves_one_cluster() -> None:
+def test_a_strategy_that_observes_the_spread_constraint_leaves_one_cluster() -> None:
     asked = binding("web").replicas(10, cpu=1).static_weights(m1=2, m2=8).spread("cluster", 1, 1)
     asked.on(m1=2, m2=8).applied().last_scheduled(SCHEDULED)
 
@@ -196,7 +196,7 @@ def test_row_33_a_strategy_that_observes_the_spread_constraint_leaves_one_cluste
     assert found.result("setStrategy") == {"m2": 10}
 
 
-def test_row_36_the_tied_region_wins_without_another_or_with_more_replicas() -> None:
+def test_the_tied_region_wins_without_another_or_with_more_replicas() -> None:
     asked = checkout().on(**{"ap-south-1": 4, "eu-west-1": 12, "eu-west-2": 8}).applied()
     asked.last_scheduled(SCHEDULED)
 
@@ -213,7 +213,7 @@ def test_row_36_the_tied_region_wins_without_another_or_with_more_replicas() -> 
     assert "a WorkloadRebalancer" in tried
 
 
-def test_row_36_the_same_edit_has_another_effect_on_a_binding_that_is_new() -> None:
+def test_the_same_edit_has_another_effect_on_a_binding_that_is_new() -> None:
     asked = checkout().on(**{"ap-south-1": 4, "eu-west-1": 12, "eu-west-2": 8}).applied()
     asked.last_scheduled(SCHEDULED)
 
@@ -222,7 +222,7 @@ def test_row_36_the_same_edit_has_another_effect_on_a_binding_that_is_new() -> N
     assert found.result("excludeCluster") == {"eu-west-1": 8, "eu-west-2": 6, "us-east-1": 10}
 
 
-def test_row_39_one_more_group_brings_in_the_new_cluster_after_a_rebalance() -> None:
+def test_one_more_group_brings_in_the_new_cluster_after_a_rebalance() -> None:
     asked = binding("web").replicas(30, cpu=1).dynamic_weight().spread("cluster", 1, 4)
     asked.on(m1=6, m2=9, m3=6, m4=9).applied().last_scheduled(SCHEDULED)
 
@@ -232,7 +232,7 @@ def test_row_39_one_more_group_brings_in_the_new_cluster_after_a_rebalance() -> 
     assert ["reschedule", "setGroups"] in [sorted(ops) for ops in found.ops]
 
 
-def test_row_41_one_more_cluster_or_fewer_replicas() -> None:
+def test_one_more_cluster_or_fewer_replicas() -> None:
     asked = binding("web").replicas(120, cpu=1).dynamic_weight().spread("cluster", 1, 3)
 
     found = ask(asked, *with_cpu(m1=28, m2=36, m3=24, m4=44), options=("--placed",))
@@ -244,7 +244,7 @@ def test_row_41_one_more_cluster_or_fewer_replicas() -> None:
     assert found.edit("setReplicas")["minimal"]["at"] == 108
 
 
-def test_row_43_six_replicas_are_enough_for_the_smaller_weight() -> None:
+def test_six_replicas_are_enough_for_the_smaller_weight() -> None:
     asked = binding("web").replicas(4, cpu=1).static_weights(m1=10, m2=1)
 
     found = ask(asked, *with_cpu(m1=50, m2=50), cluster="m2")
@@ -253,7 +253,7 @@ def test_row_43_six_replicas_are_enough_for_the_smaller_weight() -> None:
     assert found.result("setReplicas") == {"m1": 5, "m2": 1}
 
 
-def test_row_45_a_rule_is_added_for_the_cluster_that_no_weight_names() -> None:
+def test_a_rule_is_added_for_the_cluster_that_no_weight_names() -> None:
     asked = binding("web").replicas(6, cpu=1).static_weights(m1=1, m2=1)
 
     found = ask(asked, *with_cpu(m1=50, m2=50, m3=50), cluster="m3")
@@ -262,7 +262,7 @@ def test_row_45_a_rule_is_added_for_the_cluster_that_no_weight_names() -> None:
     assert found.result("addWeight") == {"m1": 2, "m2": 2, "m3": 2}
 
 
-def test_row_46_division_by_weight_uses_what_aggregated_division_leaves_out() -> None:
+def test_division_by_weight_uses_what_aggregated_division_leaves_out() -> None:
     asked = binding("web").replicas(12, cpu=1).aggregated()
 
     found = ask(asked, *with_cpu(A=8, B=12, C=18), cluster="A")
@@ -271,7 +271,7 @@ def test_row_46_division_by_weight_uses_what_aggregated_division_leaves_out() ->
     assert any("setStrategy" in ops for ops in found.ops)
 
 
-def test_row_47_a_rebalance_divides_all_replicas_again() -> None:
+def test_a_rebalance_divides_all_replicas_again() -> None:
     asked = binding("web").replicas(12, cpu=1).dynamic_weight().on(m1=12).applied().last_scheduled(SCHEDULED)
 
     found = ask(asked, *with_cpu(m1=20, m2=100), cluster="m2")
@@ -283,7 +283,7 @@ def test_row_47_a_rebalance_divides_all_replicas_again() -> None:
     ("op", "expected"),
     [("setReplicas", {"m1": 1, "m2": 2}), ("setRequest", {"m1": 3, "m2": 5})],
 )
-def test_row_51_fewer_replicas_a_smaller_request_or_more_capacity(op: str, expected: dict[str, Any]) -> None:
+def test_fewer_replicas_a_smaller_request_or_more_capacity(op: str, expected: dict[str, Any]) -> None:
     asked = binding("web").replicas(8, cpu=1).dynamic_weight()
 
     found = ask(asked, *with_cpu(m1=1, m2=2), options=("--placed",))
@@ -292,7 +292,7 @@ def test_row_51_fewer_replicas_a_smaller_request_or_more_capacity(op: str, expec
     assert sum(found.result(op).values()) == sum(expected.values())
 
 
-def test_row_54_overflow_adds_the_capacity_of_the_second_cluster() -> None:
+def test_overflow_adds_the_capacity_of_the_second_cluster() -> None:
     asked = binding("web").replicas(6, cpu=1).dynamic_weight()
     asked.term("first", "m1").term("second", "m2")
 
@@ -301,7 +301,7 @@ def test_row_54_overflow_adds_the_capacity_of_the_second_cluster() -> None:
     assert found.result("addOverflow") == {"m1": 4, "m2": 2}
 
 
-def test_row_55_a_term_that_was_left_is_used_again_after_an_edit_of_the_placement() -> None:
+def test_a_term_that_was_left_is_used_again_after_an_edit_of_the_placement() -> None:
     asked = binding("web").replicas(2, cpu=1).dynamic_weight()
     asked.term("first", "m1").term("second", "m2")
     asked.on(m2=2).applied().observing("second").last_scheduled(SCHEDULED)

@@ -1,11 +1,11 @@
-"""Writes the golden files again: ``python -m tests.rebalance.make_golden``; look at the differences before you commit them."""
+"""Writes the golden files again: ``python -m tests.unit.rebalance.make_golden``; look at the differences before you commit them."""
 
 from __future__ import annotations
 
 import tempfile
 from pathlib import Path
 
-from tests.rebalance.fleet import GOALS, GOLDEN, WIDTHS, files, golden, proposed, text
+from tests.unit.rebalance.fleet import GOALS, GOLDEN, WIDTHS, files, golden, proposed, text
 
 
 def main() -> None:

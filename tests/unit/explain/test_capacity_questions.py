@@ -1,4 +1,4 @@
-"""Question table, 4.7: estimators that fail, bursts of decisions, and replicas that count as their own capacity."""
+"""Estimators that fail, bursts of decisions, and replicas that count as their own capacity."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from karmada_scheduler.core.available_replicas import Estimators
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.shared_requests import PARTIAL, UPSTREAM, FailurePolicy
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster, gates
-from tests.explain.asking import causes, codes, explained, inputs_of, placement, primary
-from tests.explain.test_select_questions import with_cpu
 from tests.unit.estimator.test_accurate import CountingObserver, FakeTransport
+from tests.unit.explain.asking import causes, codes, explained, inputs_of, placement, primary
+from tests.unit.explain.test_select_questions import with_cpu
 
 SCHEDULED = "2026-11-22T10:00:00Z"
 REFUSED = "connection refused"
@@ -27,7 +27,7 @@ REFUSED = "connection refused"
     ("policy", "expected", "failed"),
     [(PARTIAL, {"m1": 2, "m2": 10}, ["m2"]), (UPSTREAM, {"m1": 6, "m2": 6}, ["m1", "m2"])],
 )
-def test_row_57_an_estimator_that_fails_leaves_the_resource_summaries(
+def test_an_estimator_that_fails_leaves_the_resource_summaries(
     policy: FailurePolicy, expected: dict[str, int], failed: list[str]
 ) -> None:
     asked = binding("web").replicas(12, cpu=1).dynamic_weight()
@@ -55,7 +55,7 @@ def test_row_57_an_estimator_that_fails_leaves_the_resource_summaries(
     assert found.evidence["countedInstead"] == "resource summaries (general estimator)"
 
 
-def test_row_57_a_recorded_decision_has_the_estimators_that_failed_and_the_age_of_the_summaries() -> None:
+def test_a_recorded_decision_has_the_estimators_that_failed_and_the_age_of_the_summaries() -> None:
     record = {
         "at": SCHEDULED,
         "targets": {"m1": 2},
@@ -94,7 +94,7 @@ def reported(*, cpu: int, used: int = 0, pending: int = 0) -> ClusterBuilder:
     return made.allocated({"cpu": used}).allocating({"cpu": pending})
 
 
-def test_row_58_a_burst_of_decisions_counts_on_the_same_capacity() -> None:
+def test_a_burst_of_decisions_counts_on_the_same_capacity() -> None:
     """karmada-io/karmada#1385, #6783"""
     first, *others = burst(8, seconds=6)
 
@@ -108,7 +108,7 @@ def test_row_58_a_burst_of_decisions_counts_on_the_same_capacity() -> None:
     assert found.evidence["gate"] == "SchedulingOvercommitProtection"
 
 
-def test_row_58_the_gate_counts_the_decisions_of_a_burst() -> None:
+def test_the_gate_counts_the_decisions_of_a_burst() -> None:
     """karmada-io/karmada#1385, #6783"""
     asked = binding("web-7").replicas(4, cpu=1).dynamic_weight()
     others = [footprint(each, each.spec.clusters[0]) for each in (one.build() for one in burst(2))]
@@ -123,7 +123,7 @@ def test_row_58_the_gate_counts_the_decisions_of_a_burst() -> None:
     assert placement(protected) == {"m1": 1, "m2": 3}
 
 
-def test_row_58_pending_pods_show_the_burst_after_the_report() -> None:
+def test_pending_pods_show_the_burst_after_the_report() -> None:
     """karmada-io/karmada#1385, #6783"""
     first, *others = burst(3)
 
@@ -133,7 +133,7 @@ def test_row_58_pending_pods_show_the_burst_after_the_report() -> None:
     assert (found.evidence["asked"], found.evidence["free"]) == ("12", "10")
 
 
-def test_row_58_a_report_that_is_older_than_the_burst_does_not_have_it() -> None:
+def test_a_report_that_is_older_than_the_burst_does_not_have_it() -> None:
     """karmada-io/karmada#1385, #6783"""
     first, *others = burst(3)
     fields = {"manager": "karmada-agent", "subresource": "status", "time": "2026-11-22T09:59:55Z"}
@@ -158,7 +158,7 @@ def test_decisions_that_saw_each_other_are_no_burst(others: list[BindingBuilder]
     assert codes(found) == []
 
 
-def test_row_60_placed_replicas_count_as_capacity_whatever_they_request_now() -> None:
+def test_placed_replicas_count_as_capacity_whatever_they_request_now() -> None:
     """karmada-io/karmada#6771"""
     # They were placed with 500m, and each of them requests 2 cpu now.
     asked = binding("web").replicas(4, cpu=2).dynamic_weight().on(m1=4).applied().last_scheduled(SCHEDULED)
@@ -177,7 +177,7 @@ def test_row_60_placed_replicas_count_as_capacity_whatever_they_request_now() ->
     assert (row.capacity.available, row.capacity.own, row.capacity.allocatable) == (5, 4, 1)
 
 
-def test_row_60_pods_that_are_pending_after_the_change_show_it() -> None:
+def test_pods_that_are_pending_after_the_change_show_it() -> None:
     """karmada-io/karmada#6771"""
     asked = binding("web").replicas(4, cpu=2).dynamic_weight().on(m1=4).applied().last_scheduled(SCHEDULED)
 

@@ -10,9 +10,9 @@ import pytest
 
 from karmada_advisor.sources import process
 from karmada_scheduler.testing import BindingBuilder, cluster
-from tests.plan import fleet
-from tests.plan.conftest import Run
-from tests.plan.test_classes import settled, web
+from tests.unit.plan import fleet
+from tests.unit.plan.conftest import Run
+from tests.unit.plan.test_classes import settled, web
 
 URL = "http://localhost:10353"
 PAYS = """\

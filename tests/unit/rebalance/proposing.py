@@ -19,7 +19,7 @@ from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
-from tests.plan.asking import rules
+from tests.unit.plan.asking import rules
 
 Placement = dict[str, int]
 

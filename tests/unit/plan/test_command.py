@@ -20,12 +20,12 @@ from karmada_advisor.views.plan_markdown import MAX_CHARACTERS, plan_markdown
 from karmada_advisor.views.plan_text import plan_text
 from karmada_advisor.views.schema import document_schema
 from karmada_scheduler.testing import binding, cluster
-from tests.plan import fleet
-from tests.plan.conftest import Run
+from tests.unit.plan import fleet
+from tests.unit.plan.conftest import Run
 from tests.unit.views.test_schema import problems
 
 GOLDEN = Path(__file__).parent / "golden"
-SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "plan.v1alpha1.json"
+SCHEMA = Path(__file__).parents[3] / "docs" / "schemas" / "plan.v1alpha1.json"
 
 CHANGES = {
     "policies": ("-f", "change"),

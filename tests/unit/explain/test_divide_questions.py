@@ -1,14 +1,14 @@
-"""Question table, 4.5 to 4.7: division, affinity terms, and capacity."""
+"""Division, affinity terms, and capacity."""
 
 from karmada_advisor.explain.model import NextState
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster, gates
-from tests.explain.asking import causes, codes, explained, outcome, placement, primary
-from tests.explain.test_select_questions import with_cpu
+from tests.unit.explain.asking import causes, codes, explained, outcome, placement, primary
+from tests.unit.explain.test_select_questions import with_cpu
 
 SCHEDULED = "2026-11-22T10:00:00Z"
 
 
-def test_row_42_a_seat_that_is_rounded_away() -> None:
+def test_a_seat_that_is_rounded_away() -> None:
     """karmada-io/karmada#6424"""
     asked = binding("web").replicas(2).static_weights(m1=2, m2=1)
 
@@ -25,7 +25,7 @@ def test_row_42_a_seat_that_is_rounded_away() -> None:
     assert explanation.division.last_quotient == 1.0
 
 
-def test_row_43_a_weight_that_is_too_small_for_a_replica() -> None:
+def test_a_weight_that_is_too_small_for_a_replica() -> None:
     """karmada-io/karmada#6511"""
 
     def asked(replicas: int) -> BindingBuilder:
@@ -42,7 +42,7 @@ def test_row_43_a_weight_that_is_too_small_for_a_replica() -> None:
     assert placement(explained(asked(6), *fleet)) == {"m1": 5, "m2": 1}
 
 
-def test_row_44_the_parity_of_the_uid_breaks_a_tie() -> None:
+def test_the_parity_of_the_uid_breaks_a_tie() -> None:
     """karmada-io/karmada#4700, #4220"""
 
     def asked(uid: str) -> BindingBuilder:
@@ -60,7 +60,7 @@ def test_row_44_the_parity_of_the_uid_breaks_a_tie() -> None:
     assert results == {"m1": "ascending names", "m2": "descending names"}
 
 
-def test_row_45_a_cluster_that_no_weight_names_gets_nothing() -> None:
+def test_a_cluster_that_no_weight_names_gets_nothing() -> None:
     """karmada-io/karmada#4700"""
     asked = binding("web").replicas(4).static_weights(m1=1, m2=1)
     fleet = [cluster("m1"), cluster("m2"), cluster("m3")]
@@ -72,7 +72,7 @@ def test_row_45_a_cluster_that_no_weight_names_gets_nothing() -> None:
     assert primary(asked, *fleet).evidence["clusters"] == ["m3"]
 
 
-def test_row_46_aggregated_division_uses_the_fewest_clusters() -> None:
+def test_aggregated_division_uses_the_fewest_clusters() -> None:
     asked = binding("web").replicas(12, cpu=1).aggregated()
     fleet = with_cpu(a=8, b=12, c=18)
 
@@ -81,7 +81,7 @@ def test_row_46_aggregated_division_uses_the_fewest_clusters() -> None:
     assert primary(asked, *fleet, why_not="a").evidence["used"] == {"c": 18}
 
 
-def test_row_47_placed_replicas_stay_when_the_workload_grows() -> None:
+def test_placed_replicas_stay_when_the_workload_grows() -> None:
     """karmada-io/karmada#4805, #1189"""
     asked = binding("web").replicas(12, cpu=1).dynamic_weight().on(m1=8).applied().last_scheduled(SCHEDULED)
     fleet = with_cpu(m1=20, m2=100)
@@ -99,7 +99,7 @@ def test_row_47_placed_replicas_stay_when_the_workload_grows() -> None:
     ]
 
 
-def test_row_48_replicas_are_removed_in_proportion_to_what_is_there() -> None:
+def test_replicas_are_removed_in_proportion_to_what_is_there() -> None:
     """karmada-io/karmada#6735"""
     asked = binding("web").replicas(6, cpu=1).dynamic_weight().on(m1=2, m2=4, m3=6).applied()
     fleet = with_cpu(m1=100, m2=1, m3=1)
@@ -111,7 +111,7 @@ def test_row_48_replicas_are_removed_in_proportion_to_what_is_there() -> None:
     assert explanation.causes[0].evidence["before"] == {"m1": 2, "m2": 4, "m3": 6}
 
 
-def test_row_49_a_duplicated_binding_that_becomes_divided_keeps_what_is_there() -> None:
+def test_a_duplicated_binding_that_becomes_divided_keeps_what_is_there() -> None:
     """karmada-io/karmada#2188"""
     asked = binding("web").replicas(3, cpu=1).duplicated().on(m1=3, m2=3).applied()
     asked.dynamic_weight().last_scheduled(SCHEDULED)
@@ -124,7 +124,7 @@ def test_row_49_a_duplicated_binding_that_becomes_divided_keeps_what_is_there() 
     assert explanation.causes[0].evidence["class"] == "Reconcile"
 
 
-def test_row_50_a_workload_with_zero_replicas_has_an_empty_result() -> None:
+def test_a_workload_with_zero_replicas_has_an_empty_result() -> None:
     """karmada-io/karmada#6361"""
     asked = binding("web").replicas(0, cpu=1).dynamic_weight().on(m1=2).applied()
 
@@ -135,7 +135,7 @@ def test_row_50_a_workload_with_zero_replicas_has_an_empty_result() -> None:
     assert explanation.causes[0].evidence["flag"] == "--enable-empty-workload-propagation"
 
 
-def test_row_51_too_little_capacity_names_the_limiting_resource_and_what_is_missing() -> None:
+def test_too_little_capacity_names_the_limiting_resource_and_what_is_missing() -> None:
     """karmada-io/karmada#4216, #6333"""
     asked = binding("web").replicas(8, cpu="500m", memory="1Gi").dynamic_weight()
     fleet = [cluster("m1").capacity(cpu="700m", memory="9Gi"), cluster("m2").capacity(cpu=4, memory="2Gi")]
@@ -151,7 +151,7 @@ def test_row_51_too_little_capacity_names_the_limiting_resource_and_what_is_miss
     assert found.evidence["missingAmounts"] == {"cpu": "2.5", "memory": "5Gi"}
 
 
-def test_row_52_the_only_replica_goes_to_the_larger_weight_which_is_capacity() -> None:
+def test_the_only_replica_goes_to_the_larger_weight_which_is_capacity() -> None:
     """karmada-io/karmada#4708"""
     asked = binding("web").replicas(1, cpu=1).dynamic_weight()
     fleet = with_cpu(m1=4, m2=7)
@@ -162,7 +162,7 @@ def test_row_52_the_only_replica_goes_to_the_larger_weight_which_is_capacity() -
     assert found.evidence["weights"] == {"m1": 4, "m2": 7}
 
 
-def test_row_53_a_duplicated_binding_stays_in_a_full_term() -> None:
+def test_a_duplicated_binding_stays_in_a_full_term() -> None:
     """karmada-io/karmada#4569, #4694"""
 
     def asked() -> BindingBuilder:
@@ -179,7 +179,7 @@ def test_row_53_a_duplicated_binding_stays_in_a_full_term() -> None:
     assert placement(explained(asked().dynamic_weight(), *fleet)) == {"m2": 5}
 
 
-def test_row_54_affinity_terms_do_not_add_up() -> None:
+def test_affinity_terms_do_not_add_up() -> None:
     """karmada-io/karmada#5997"""
     asked = binding("web").replicas(5, cpu=1).dynamic_weight().term("first", "m1").term("second", "m2")
 
@@ -196,7 +196,7 @@ def test_row_54_affinity_terms_do_not_add_up() -> None:
     assert placement(explained(overflow, *with_cpu(m1=4, m2=8))) == {"m1": 4, "m2": 2}
 
 
-def test_row_55_a_binding_does_not_return_to_a_term_that_it_has_left() -> None:
+def test_a_binding_does_not_return_to_a_term_that_it_has_left() -> None:
     """karmada-io/karmada#4990, #7717, #5070, #5172"""
     asked = binding("web").replicas(2, cpu=1).dynamic_weight().term("first", "m1").term("second", "m2")
     asked.on(m2=2).observing("second").applied().last_scheduled(SCHEDULED)
@@ -211,7 +211,7 @@ def test_row_55_a_binding_does_not_return_to_a_term_that_it_has_left() -> None:
     assert [(row.name, row.outcome) for row in explanation.terms] == [("first", "left"), ("second", "used")]
 
 
-def test_row_56_a_sum_over_nodes_hides_that_no_node_takes_a_replica() -> None:
+def test_a_sum_over_nodes_hides_that_no_node_takes_a_replica() -> None:
     """karmada-io/karmada#521, #2843"""
     asked = binding("web").replicas(2, cpu=2).dynamic_weight()
     small = cluster("m1").capacity(cpu=4)
@@ -231,7 +231,7 @@ def test_row_56_a_sum_over_nodes_hides_that_no_node_takes_a_replica() -> None:
     }
 
 
-def test_row_59_without_requests_only_pods_count() -> None:
+def test_without_requests_only_pods_count() -> None:
     """karmada-io/karmada#4708"""
     asked = binding("web").replicas(4).dynamic_weight()
 
@@ -243,7 +243,7 @@ def test_row_59_without_requests_only_pods_count() -> None:
     assert explanation.clusters[0].capacity.limited_by == "pods"
 
 
-def test_row_61_a_set_of_components_that_fits_nowhere() -> None:
+def test_a_set_of_components_that_fits_nowhere() -> None:
     """karmada-io/karmada#7550"""
     asked = binding("job").component("a", 1, cpu=2).component("b", 2, cpu=4).spread("cluster", 1, 1)
     asked.dynamic_weight()
@@ -253,7 +253,7 @@ def test_row_61_a_set_of_components_that_fits_nowhere() -> None:
     assert found.code == "ComponentSets"
 
 
-def test_row_62_a_quota_that_refused_the_write() -> None:
+def test_a_quota_that_refused_the_write() -> None:
     """karmada-io/karmada#6937, #6467, #7069, #5011"""
     asked = binding("web").replicas(2, cpu=1).dynamic_weight()
     asked.condition(type="Scheduled", status="False", reason="QuotaExceeded", message="exceeded quota: q")
@@ -264,7 +264,7 @@ def test_row_62_a_quota_that_refused_the_write() -> None:
     assert found.evidence["message"] == "exceeded quota: q"
 
 
-def test_row_63_a_cluster_that_is_down_evicts_nothing_by_itself() -> None:
+def test_a_cluster_that_is_down_evicts_nothing_by_itself() -> None:
     """karmada-io/karmada#6951, #6925, #744"""
     asked = binding("web").replicas(2, cpu=1).dynamic_weight().on(m1=2).applied().last_scheduled(SCHEDULED)
     down = cluster("m1").condition("Ready", "False").taint("cluster.karmada.io/not-ready:NoSchedule")
@@ -276,7 +276,7 @@ def test_row_63_a_cluster_that_is_down_evicts_nothing_by_itself() -> None:
     assert second.evidence["cluster"] == "m1"
 
 
-def test_row_64_a_work_that_is_not_applied_is_not_a_matter_of_scheduling() -> None:
+def test_a_work_that_is_not_applied_is_not_a_matter_of_scheduling() -> None:
     """karmada-io/karmada#4325"""
     asked = binding("web").replicas(2).duplicated().on(m1=2, m2=2).applied().last_scheduled(SCHEDULED)
     asked.manifest()["status"]["aggregatedStatus"] = [
@@ -290,7 +290,7 @@ def test_row_64_a_work_that_is_not_applied_is_not_a_matter_of_scheduling() -> No
     assert found.evidence["works"] == ["karmada-es-m2"]
 
 
-def test_row_65_a_policy_edit_that_makes_the_decision_fail_keeps_the_placement() -> None:
+def test_a_policy_edit_that_makes_the_decision_fail_keeps_the_placement() -> None:
     """karmada-io/karmada#900, #7455"""
 
     def region(name: str) -> ClusterBuilder:

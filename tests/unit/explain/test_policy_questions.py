@@ -1,4 +1,4 @@
-"""Question table, 4.2: which policy."""
+"""Which policy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from karmada_advisor.explain.policies import TemplateHead, matching
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.state.model import StateName
 from karmada_scheduler.testing import binding, cluster
-from tests.explain.asking import codes, inputs_of
+from tests.unit.explain.asking import codes, inputs_of
 
 WEB = TemplateHead("apps/v1", "Deployment", "shop", "web", {"app": "web"})
 DEPLOYMENTS = {"apiVersion": "apps/v1", "kind": "Deployment"}
@@ -83,7 +83,7 @@ def claimed_by(holder: str, policies: list[dict[str, Any]]) -> list[Cause]:
     return causes_of(inputs, inputs.decide())
 
 
-def test_row_15_of_two_policies_the_order_that_chose_is_named() -> None:
+def test_of_two_policies_the_order_that_chose_is_named() -> None:
     """karmada-io/karmada#1140"""
     [found] = claimed_by("z", [policy("a", DEPLOYMENTS), policy("z", BY_NAME)])
 
@@ -93,7 +93,7 @@ def test_row_15_of_two_policies_the_order_that_chose_is_named() -> None:
     assert found.evidence["criterion"] == "selector"
 
 
-def test_row_16_a_higher_priority_does_not_take_a_template_that_is_held() -> None:
+def test_a_higher_priority_does_not_take_a_template_that_is_held() -> None:
     """karmada-io/karmada#4697, #2727, #3787"""
     found = claimed_by("a", [policy("a", DEPLOYMENTS), policy("z", BY_NAME, priority=5)])
 
@@ -105,7 +105,7 @@ def test_row_16_a_higher_priority_does_not_take_a_template_that_is_held() -> Non
     }
 
 
-def test_row_17_a_template_that_no_policy_matches_has_the_nearest_one() -> None:
+def test_a_template_that_no_policy_matches_has_the_nearest_one() -> None:
     """karmada-io/karmada#5031"""
     policies = [policy("far", {**DEPLOYMENTS, "kind": "Job"}), policy("near", {**DEPLOYMENTS, "name": "wep"})]
 
@@ -120,7 +120,7 @@ def test_row_17_a_template_that_no_policy_matches_has_the_nearest_one() -> None:
     assert "nearest: PropagationPolicy shop/near, but its name is wep" in found.state.text
 
 
-def test_row_17_a_reserved_namespace_is_never_propagated() -> None:
+def test_a_reserved_namespace_is_never_propagated() -> None:
     """karmada-io/karmada#5031"""
     found = explain_unclaimed(replace(WEB, namespace="kube-system"), [])
 
