@@ -248,7 +248,7 @@ PROCESSES ?= 3
 .PHONY: test
 test: binaries chromium promtool ## every test, those on the real control plane included (PROCESSES=0 runs them one after the other)
 	@$(BIN)/python -m tests.deploy programs --all
-	$(BIN)/pytest -q -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder
+	$(BIN)/pytest -q -n $(PROCESSES)
 
 .PHONY: wheel
 wheel: install ## build dist/*.whl

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
 
 from karmada_scheduler.process import process_exit
-from tests.sharing import Durations, share_out
+from tests.sharing import Durations, ModuleScheduling, longest_first
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES") or 0)
 """Random examples per law with `make fuzz-input`; a run of the tests has the same ones each time."""
@@ -25,10 +26,16 @@ def _the_test_process_goes_on(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     process_exit.TERMINATION.restore()
 
 
-@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Share the tests out between processes, if there are several."""
-    share_out(items, is_shared="PYTEST_XDIST_WORKER" in os.environ)
+    """Let the longest modules begin first, if several processes share the tests."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        longest_first(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ModuleScheduling:
+    """Keep the tests of a module in one process."""
+    return ModuleScheduling(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -7,48 +7,57 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 LONGEST_FIRST = (
+    "tests/e2e/test_web.py",
+    "tests/e2e/test_state_situations.py",
+    "tests/e2e/test_no_harm.py",
     "tests/e2e/",
     "tests/deploy/",
+    "tools/simulation/",
     "tools/soak/",
-    "tools/fast_apiserver/",
     "tests/bad_days/",
     "tools/",
 )
-"""Folders whose modules begin first when several processes share the tests; the short modules of the rest fill up."""
+"""Modules that begin first when several processes share the tests; the many short ones of the rest fill up."""
+
+TOGETHER = {
+    f"tests/deploy/test_{name}.py": "deploy" for name in ("least_privilege", "operations", "rendered_objects")
+}
+"""Modules that share a process because they share a control plane of their own."""
 
 SLOWEST = 10
 """Tests that are named at the end of a run."""
 
 
-def share_out(items: list[pytest.Item], *, is_shared: bool) -> None:
-    """Keep the tests of a module in one process, and let the longest modules begin first.
+class ModuleScheduling(LoadScopeScheduling):
+    """Keeps the tests of a module in one process, so that its fixtures are made once."""
 
-    A module that names a group of its own shares a process with that group.
+    def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
+        """Begin with the modules in the order in which they were collected."""
+        config.option.loadscopereorder = False
+        super().__init__(config, log)
 
-    Args:
-        items: The collected tests; sorted in place.
-        is_shared: Whether several processes run them; else their order stays.
-    """
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
-    if is_shared:
-        items.sort(key=lambda item: _rank(item.nodeid))
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)
+
+
+def group_of(nodeid: str) -> str:
+    """Return what has to run in one process with a test: its module, or several."""
+    module = nodeid.partition("::")[0]
+    return TOGETHER.get(module, module)
+
+
+def longest_first(items: list[pytest.Item]) -> None:
+    """Sort collected tests so that the modules that take longest begin first."""
+    items.sort(key=lambda item: _rank(item.nodeid))
 
 
 def _rank(nodeid: str) -> int:
-    return next(
-        (number for number, folder in enumerate(LONGEST_FIRST) if nodeid.startswith(folder)),
-        len(LONGEST_FIRST),
-    )
-
-
-def _without_group(nodeid: str) -> str:
-    """Return the name of a test without the group that xdist appends to it."""
-    at = nodeid.rfind("@")
-    return nodeid[:at] if at > nodeid.rfind("]") else nodeid
+    found = (number for number, start in enumerate(LONGEST_FIRST) if nodeid.startswith(start))
+    return next(found, len(LONGEST_FIRST))
 
 
 @dataclass(slots=True)
@@ -61,7 +70,7 @@ class Durations:
         """Add reports of pytest; other objects are ignored."""
         for report in reports:
             if isinstance(report, pytest.TestReport):
-                self.tests[_without_group(report.nodeid)] += report.duration
+                self.tests[report.nodeid] += report.duration
 
     @property
     def parts(self) -> dict[str, tuple[float, int]]:

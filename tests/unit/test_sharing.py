@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.sharing import Durations, share_out
+from tests.sharing import LONGEST_FIRST, TOGETHER, Durations, group_of, longest_first
+
+ROOT = Path(__file__).parents[2]
 
 
-class _Item(SimpleNamespace):
-    """What is needed of an item of pytest."""
-
-    def __init__(self, nodeid: str, *, group: str | None = None) -> None:
-        super().__init__(nodeid=nodeid, group=group)
-
-    def get_closest_marker(self, _: str) -> str | None:
-        found: str | None = self.group
-        return found
-
-    def add_marker(self, marker: Any) -> None:
-        (self.group,) = marker.args
+def test_a_module_is_a_group_and_modules_with_a_common_control_plane_are_one() -> None:
+    assert group_of("tests/unit/a.py::x[1::2]") == "tests/unit/a.py"
+    assert group_of("tests/deploy/test_operations.py::x") == group_of(
+        "tests/deploy/test_least_privilege.py::y"
+    )
+    assert all((ROOT / module).exists() for module in (*TOGETHER, *LONGEST_FIRST))
 
 
-def _shared(*items: _Item, is_shared: bool = True) -> list[tuple[str, str]]:
-    found: list[Any] = list(items)
-    share_out(found, is_shared=is_shared)
-    return [(item.nodeid, item.group) for item in found]
-
-
-def test_a_module_is_one_group_unless_it_names_its_own() -> None:
-    assert _shared(_Item("tests/unit/a.py::x[1::2]"), _Item("tests/unit/b.py::y", group="both")) == [
-        ("tests/unit/a.py::x[1::2]", "tests/unit/a.py"),
-        ("tests/unit/b.py::y", "both"),
-    ]
-
-
-def test_the_longest_folders_begin_first_if_processes_share_the_tests() -> None:
+def test_the_longest_modules_begin_first_and_keep_their_order() -> None:
     names = [
         "tests/bad_days/a.py::x",
         "tests/e2e/a.py::z",
@@ -45,9 +29,9 @@ def test_the_longest_folders_begin_first_if_processes_share_the_tests() -> None:
         "tests/unit/a.py::x",
         "tools/a.py::x",
     ]
-    items = [_Item(name) for name in names]
-    assert [name for name, _ in _shared(*items, is_shared=False)] == names
-    assert [name for name, _ in _shared(*items)] == [
+    items: list[Any] = [SimpleNamespace(nodeid=name) for name in names]
+    longest_first(items)
+    assert [item.nodeid for item in items] == [
         "tests/e2e/a.py::z",
         "tests/e2e/a.py::y",
         "tests/bad_days/a.py::x",
@@ -60,13 +44,13 @@ def _report(nodeid: str, when: Any, seconds: float) -> pytest.TestReport:
     return pytest.TestReport(nodeid, ("", 0, ""), {}, "passed", None, when, duration=seconds)
 
 
-def test_durations_count_setup_and_teardown_and_forget_the_group() -> None:
+def test_durations_are_sums_of_setup_call_and_teardown() -> None:
     durations = Durations()
     durations.add(
         [
-            _report("tests/e2e/a.py::x[a@b]@tests/e2e/a.py", "setup", 2.0),
-            _report("tests/e2e/a.py::x[a@b]@tests/e2e/a.py", "call", 1.0),
-            _report("tests/e2e/a.py::y@tests/e2e/a.py", "call", 4.0),
+            _report("tests/e2e/a.py::x[a@b]", "setup", 2.0),
+            _report("tests/e2e/a.py::x[a@b]", "call", 1.0),
+            _report("tests/e2e/a.py::y", "call", 4.0),
             _report("tools/b.py::z", "call", 0.5),
             "a warning",
         ]
