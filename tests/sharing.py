@@ -24,7 +24,8 @@ LONGEST_FIRST = (
 """Modules that begin first when several processes share the tests; the many short ones of the rest fill up."""
 
 TOGETHER = {
-    f"tests/deploy/test_{name}.py": "deploy" for name in ("least_privilege", "operations", "rendered_objects")
+    f"tests/deploy/test_{name}.py": "deploy"
+    for name in ("image", "least_privilege", "operations", "rendered_objects", "wheel")
 }
 """Modules that share a process because they share a control plane of their own."""
 

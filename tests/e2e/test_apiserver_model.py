@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -32,12 +33,12 @@ from tools.apiserver_model import (
 )
 from tools.apiserver_model.comparison import DecodedResponse, Run, Step, compared, play
 from tools.apiserver_model.random_requests import KINDS, RandomRequests
-from tools.controlplane import binaries
+from tools.controlplane import binaries, wait_for
 from tools.controlplane.api import Client
 from tools.controlplane.installation import Installation
 from tools.controlplane.processes import Supervisor
 
-SEQUENCES = int(os.environ.get("APISERVER_SEQUENCES", "100"))
+SEQUENCES = int(os.environ.get("APISERVER_SEQUENCES", "150"))
 _BINDINGS = "/apis/work.karmada.io/v1alpha2/namespaces/watched/resourcebindings"
 
 
@@ -49,7 +50,7 @@ class RealServer:
         self.events: dict[str, list[Object]] = {name: [] for name in KINDS}
         self._ended = threading.Event()
         for kind in (BY_NAME[name] for name in KINDS):
-            version = client.get(kind.path)["metadata"]["resourceVersion"]
+            version = wait_for(partial(_version, client, kind), f"the storage of {kind.name} to be ready")
             threading.Thread(target=self._watch, args=(kind, version), daemon=True).start()
 
     def send(self, step: Step) -> DecodedResponse:
@@ -82,6 +83,11 @@ class RealServer:
         except requests.RequestException:
             if not self._ended.is_set():
                 raise
+
+
+def _version(client: Client, kind: Kind) -> str:
+    found: str = client.get(kind.path)["metadata"]["resourceVersion"]
+    return found
 
 
 class ModelServer:
