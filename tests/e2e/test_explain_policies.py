@@ -90,7 +90,11 @@ def test_the_edit_of_a_lazy_policy_waits_for_the_template(
     assert web.placed() == {"sim-a1": 2}
     web.scale(3)
     web.wait_placed({"sim-a1": 3, "sim-a2": 3})
-    assert ask.explain().fields["causes"] == []
+    controlplane.wait_for(
+        lambda: ask.explain().fields["causes"],
+        "the copies in the members to be reported",
+        until=lambda causes: causes == [],
+    )
 
 
 def test_a_suspended_binding_says_that_no_policy_suspended_it(
