@@ -201,12 +201,12 @@ debian = { install() { apt-get install --yes --quiet=2 --no-install-recommends $
 screenshots: binaries chromium ## screenshots of every view of the page in docs/web, from a real control plane (ARGS="--url http://...")
 	@$(BIN)/python -m tools.web_page.screenshots $(ARGS)
 
-PROCESSES ?= 0
+PROCESSES ?= 3
 
 .PHONY: test
-test: binaries chromium promtool ## every test, those on the real control plane included (PROCESSES=3 shares them out)
+test: binaries chromium promtool ## every test, those on the real control plane included (PROCESSES=0 runs them one after the other)
 	@$(BIN)/python -m tests.deploy programs --all
-	$(BIN)/pytest -q -n $(PROCESSES) --dist loadgroup --durations=10
+	$(BIN)/pytest -q -n $(PROCESSES)
 
 .PHONY: wheel
 wheel: install ## build dist/*.whl

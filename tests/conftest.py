@@ -1,19 +1,14 @@
 """For all tests."""
 
 import os
-from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
 
 from karmada_scheduler.process import process_exit
-from tests import reruns
-from tests.reruns import pytest_sessionfinish
-
-__all__ = [
-    "pytest_sessionfinish"
-]  # a hook; a conftest of a subfolder is not loaded where reports are collected
+from tests.sharing import Durations, ModuleScheduling, longest_first
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES") or 0)
 """Random examples per law with `make fuzz-input`; a run of the tests has the same ones each time."""
@@ -31,15 +26,21 @@ def _the_test_process_goes_on(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     process_exit.TERMINATION.restore()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the longest modules begin first, if several processes share the tests."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        longest_first(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ModuleScheduling:
+    """Keep the tests of a module in one process."""
+    return ModuleScheduling(config, log)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print why first attempts failed, and the seconds that the tests of each folder took in all processes."""
-    reruns.pytest_terminal_summary(terminalreporter)
-    seconds: dict[str, float] = defaultdict(float)
+    """Print the slowest tests, and the seconds that the tests of each folder took in all processes."""
+    durations = Durations()
     for outcome in ("passed", "failed", "error", "skipped", ""):  # "" has setups and teardowns
-        for report in terminalreporter.stats.get(outcome, ()):
-            if isinstance(report, pytest.TestReport):
-                seconds["/".join(report.nodeid.split("/")[:2])] += report.duration
-    if len(seconds) > 1:
-        terminalreporter.section("seconds per folder")
-        for folder in sorted(seconds, key=seconds.__getitem__, reverse=True):
-            terminalreporter.write_line(f"{seconds[folder]:7.1f}  {folder}")
+        durations.add(terminalreporter.stats.get(outcome, ()))
+    durations.print(terminalreporter)

@@ -13,8 +13,8 @@ from pathlib import Path
 import requests
 
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder
-from tests.explain.fleet import billing, checkout, fleet
 from tests.fake_apiserver import wait_for
+from tests.unit.explain.fleet import billing, checkout, fleet
 from tools.controlplane.processes import free_port
 
 _MAIN = "import sys; from karmada_scheduler.__main__ import main; main()"

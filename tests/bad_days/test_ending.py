@@ -4,7 +4,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -36,9 +35,7 @@ def test_it_ends_within_its_grace_period_when_the_api_server_does_not_answer(tmp
             server.fault(method="POST", gate=Gate())
             server.put(binding("web"))
             wait_for(lambda: server.count("PATCH"), "a write under way", scheduler)
-            began = time.monotonic()
-            assert scheduler.stop(timeout=30) == 0, scheduler.log
-            assert time.monotonic() - began < 28
+            assert scheduler.stop(timeout=28) == 0, scheduler.log
 
 
 def test_it_ends_at_once_while_it_starts(tmp_path: Path) -> None:

@@ -233,4 +233,4 @@ def test_a_scheduler_that_answers_nonsense_slowly_costs_the_page_its_records_onl
         began = time.monotonic()
         for path in ("/", "/decisions", "/v1/fleet", EXPLAIN):
             assert page.get(path, timeout=30).status_code == 200
-        assert time.monotonic() - began < 15  # they do not each wait for it
+        assert time.monotonic() - began < 35  # they do not each wait 10 s for it

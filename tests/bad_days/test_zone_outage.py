@@ -19,7 +19,7 @@ BINDINGS = int(os.environ.get("BAD_DAYS_BINDINGS", "3000"))
 IS_BY_HAND = "BAD_DAYS_BINDINGS" in os.environ
 CLUSTERS = 8
 LEAST_FLAPS = 3
-MOST_SECONDS = 2.0 if IS_BY_HAND else 10.0  # a busy machine is slow; the counts below are what must hold
+MOST_SECONDS = 2.0 if IS_BY_HAND else 30.0  # a busy machine is slow; the counts below are what must hold
 PLACEMENT = {"replicaScheduling": DUPLICATED}
 ON_ALL = {"elsewhere": 1} | {f"m{number}": 1 for number in range(CLUSTERS)}
 
@@ -86,7 +86,7 @@ def test_a_zone_that_flaps_delays_neither_the_lease_nor_a_fresh_binding(tmp_path
             )
             assert max(placing) < MOST_SECONDS
             assert max(answers) < MOST_SECONDS
-            assert gap < (5 if IS_BY_HAND else 10)
+            assert gap < (5 if IS_BY_HAND else 15)
             assert lines == 0
             assert server.targets("b0") == ON_ALL
             assert scheduler.exit_status is None

@@ -16,7 +16,6 @@ from tools.controlplane.members import Member
 from tools.controlplane.ours import Scheduler
 from tools.controlplane.ours import start_scheduler as start
 
-HERE = Path(__file__).parent
 USERS = [
     "system:karmada:my-scheduler",
     "system:karmada:with-estimators",
@@ -33,13 +32,6 @@ AUDIT_POLICY = {
 }
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace"}
 _numbers = itertools.count(1)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of the control plane in one process."""
-    for item in items:
-        if "plane" in getattr(item, "fixturenames", ()) and HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("deploy"))
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from tests.e2e.workload import Workload, named
 from tools.controlplane import ControlPlane, Object
 from tools.controlplane.processes import Process
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("image")]
+pytestmark = pytest.mark.e2e
 
 OURS = "registry.example/karmada-pyscheduler:0.1.0"
 PLUGINS = "with-testfilter:0.1.0"

@@ -11,7 +11,7 @@ import yaml
 
 from karmada_advisor.explain.model import Stage
 from karmada_scheduler import command
-from tests.explain.fleet import failed_billing, fleet, manifests, placed_checkout
+from tests.unit.explain.fleet import failed_billing, fleet, manifests, placed_checkout
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "explain.md").read_text()

@@ -546,7 +546,7 @@ def test_the_alarm_of_a_test_runner_is_given_back_with_the_time_that_is_left() -
         assert fired == [signal.SIGALRM]
         signal.setitimer(signal.ITIMER_REAL, 0.02)
         schedule(web(), cluster("m1"), plugins=framework(Hangs("filter"), timeout=0.05))
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while len(fired) < 2 and time.monotonic() < deadline:
             pass
         assert len(fired) == 2

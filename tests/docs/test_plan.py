@@ -18,7 +18,7 @@ from karmada_advisor.plan.model import CLASSES
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "plan.md").read_text()
 EXAMPLE = ROOT / "docs" / "examples" / "plan"
-GOLDEN = ROOT / "tests" / "plan" / "golden"
+GOLDEN = ROOT / "tests" / "unit" / "plan" / "golden"
 
 
 @pytest.mark.parametrize("name", ["policies", "loss"])

@@ -1,15 +1,13 @@
-"""Runs ``explain`` and ``why-not`` as processes against the control plane, as a user who may only get and list."""
+"""Runs ``explain`` and ``why-not`` against the control plane, as a user who may only get and list."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.commands import run
 from tools.controlplane import ControlPlane, Object
 
 READER = "explain-reader"
@@ -83,8 +81,5 @@ class Asking:
 
     def run(self, command: str, *arguments: str) -> Answer:
         """Run any command."""
-        program = [sys.executable, "-m", "karmada_scheduler", command, *arguments]
-        flags: Sequence[str] = ["-n", self.namespace, f"--kubeconfig={self.kubeconfig}"]
-        done = subprocess.run([*program, *flags], capture_output=True, text=True, timeout=300, check=False)
-        assert "Traceback" not in done.stderr, done.stderr
-        return Answer(done.returncode, done.stdout, done.stderr)
+        done = run(command, *arguments, "-n", self.namespace, f"--kubeconfig={self.kubeconfig}")
+        return Answer(done.status, done.out, done.err)

@@ -11,7 +11,7 @@ from tests.e2e.workload import DYNAMIC, WORK, is_settled
 from tools.controlplane import ControlPlane, Object, wait_for
 
 _WRITERS = 16
-_LIST_SECONDS = 2.0  # a list of thousands is work for the API server, too
+_LIST_SECONDS = 0.5  # a list of hundreds is work for the API server, too
 
 
 class Backlog:

@@ -31,18 +31,10 @@ _numbers = itertools.count(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark everything in this folder as e2e, with a second attempt; see docs/decisions/0035-reruns.md.
-
-    The tests of one control plane stay in one process. A module that names a group of its own
-    shares a control plane with that group only.
-    """
+    """Mark everything in this folder as e2e."""
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.e2e)
-            item.add_marker(pytest.mark.flaky(reruns=1))
-            uses_controlplane = "controlplane" in getattr(item, "fixturenames", ())
-            if uses_controlplane and item.get_closest_marker("xdist_group") is None:
-                item.add_marker(pytest.mark.xdist_group("controlplane"))
 
 
 @pytest.hookimpl(wrapper=True)

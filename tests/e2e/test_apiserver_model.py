@@ -1,22 +1,26 @@
 """The model of the API server in tools/apiserver_model behaves as a real one.
 
 The real one is etcd, kube-apiserver with Karmada's types, and karmada-aggregated-apiserver, without webhooks and
-controllers, so that nobody else changes objects.
+controllers, so that nobody else changes objects. ``APISERVER_SEQUENCES=1000 pytest tests/e2e/test_apiserver_model.py``
+compares more random requests.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import orjson
 import pytest
+import requests
 
 from tools.apiserver_model import (
     BY_NAME,
@@ -29,14 +33,12 @@ from tools.apiserver_model import (
 )
 from tools.apiserver_model.comparison import DecodedResponse, Run, Step, compared, play
 from tools.apiserver_model.random_requests import KINDS, RandomRequests
-from tools.controlplane import binaries
+from tools.controlplane import binaries, wait_for
 from tools.controlplane.api import Client
 from tools.controlplane.installation import Installation
 from tools.controlplane.processes import Supervisor
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("apiserver model")]
-
-SEQUENCES = 300
+SEQUENCES = int(os.environ.get("APISERVER_SEQUENCES", "150"))
 _BINDINGS = "/apis/work.karmada.io/v1alpha2/namespaces/watched/resourcebindings"
 
 
@@ -47,11 +49,9 @@ class RealServer:
         self.client = client
         self.events: dict[str, list[Object]] = {name: [] for name in KINDS}
         self._ended = threading.Event()
-        self._watches = [
-            threading.Thread(target=self._watch, args=(BY_NAME[name],), daemon=True) for name in KINDS
-        ]
-        for each in self._watches:
-            each.start()
+        for kind in (BY_NAME[name] for name in KINDS):
+            version = wait_for(partial(_version, client, kind), f"the storage of {kind.name} to be ready")
+            threading.Thread(target=self._watch, args=(kind, version), daemon=True).start()
 
     def send(self, step: Step) -> DecodedResponse:
         """Send a step."""
@@ -75,9 +75,19 @@ class RealServer:
         """End the watches, which takes up to their time limit of a few seconds."""
         self._ended.set()
 
-    def _watch(self, kind: Kind) -> None:
-        for event, found in self.client.watch(kind.path, stop=self._ended, timeout=5):
-            self.events[kind.name].append({"type": event, "object": found})
+    def _watch(self, kind: Kind, version: str) -> None:
+        """Take every event after a version; a list would leave out what came and went meanwhile."""
+        try:
+            for event, found in self.client._stream(kind.path, version, stop=self._ended, timeout=3600):
+                self.events[kind.name].append({"type": event, "object": found})
+        except requests.RequestException:
+            if not self._ended.is_set():
+                raise
+
+
+def _version(client: Client, kind: Kind) -> str:
+    found: str = client.get(kind.path)["metadata"]["resourceVersion"]
+    return found
 
 
 class ModelServer:
@@ -245,7 +255,7 @@ def _counts(events: dict[str, list[Object]], namespaces: str, names: str) -> Cou
     return found
 
 
-def _wait(condition: Callable[[], bool], seconds: float = 15) -> None:
+def _wait(condition: Callable[[], bool], seconds: float = 60) -> None:
     """Wait until a condition holds, or for some seconds; the comparison tells what is missing."""
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:

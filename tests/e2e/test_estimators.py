@@ -241,7 +241,7 @@ async def test_estimators_work_without_certificate_verification(clients: Clients
 async def eventually(client: Client, requirements: ReplicaRequirements, expected: list[int]) -> None:
     """Repeat the request until the answer is as expected: estimators see Nodes and Pods by watches of their own."""
     last: object = None
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 80
     while time.monotonic() < deadline:
         try:
             last = await client.replicas(requirements)

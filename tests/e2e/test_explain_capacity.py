@@ -1,4 +1,4 @@
-"""Question table, 4.1 and 4.7, on real controllers: queue, retries, estimators, quotas, and what capacity counts."""
+"""On real controllers: queue, retries, estimators, quotas, and what capacity counts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def status(controlplane: ControlPlane) -> Iterator[Status]:
     made.restore()
 
 
-def test_row_5_a_binding_that_fits_again_waits_for_its_retry(
+def test_a_binding_that_fits_again_waits_for_its_retry(
     web: Workload, ask: Asking, status: Status, start_scheduler: StartScheduler
 ) -> None:
     scheduler = start_scheduler()
@@ -67,7 +67,7 @@ def test_row_5_a_binding_that_fits_again_waits_for_its_retry(
     assert web.placed() == {}
 
 
-def test_row_56_a_replica_is_larger_than_every_node_of_its_cluster(
+def test_a_replica_is_larger_than_every_node_of_its_cluster(
     web: Workload, ask: Asking, status: Status
 ) -> None:
     status.change("sim-c2", nodeSummary={"totalNum": 16, "readyNum": 16})
@@ -81,7 +81,7 @@ def test_row_56_a_replica_is_larger_than_every_node_of_its_cluster(
     assert answer.evidence["requested"] == "4"
 
 
-def test_row_57_estimators_that_do_not_answer_leave_the_resource_summaries(
+def test_estimators_that_do_not_answer_leave_the_resource_summaries(
     controlplane: ControlPlane, web: Workload, ask: Asking, start_scheduler: StartScheduler
 ) -> None:
     port = free_port()
@@ -101,7 +101,7 @@ def test_row_57_estimators_that_do_not_answer_leave_the_resource_summaries(
     assert answer.evidence["oldestSummarySeconds"] > 0
 
 
-def test_row_58_two_decisions_of_a_burst_take_the_same_capacity(
+def test_two_decisions_of_a_burst_take_the_same_capacity(
     controlplane: ControlPlane, namespace: str, ask: Asking, status: Status
 ) -> None:
     both = [
@@ -127,7 +127,7 @@ def test_row_58_two_decisions_of_a_burst_take_the_same_capacity(
     assert answer.evidence["names"] == [f"{namespace}/one-deployment", f"{namespace}/two-deployment"]
 
 
-def test_row_60_placed_replicas_count_as_capacity_after_their_request_changed(
+def test_placed_replicas_count_as_capacity_after_their_request_changed(
     controlplane: ControlPlane, web: Workload, ask: Asking
 ) -> None:
     web.create(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=None)
@@ -147,7 +147,7 @@ def test_row_60_placed_replicas_count_as_capacity_after_their_request_changed(
     assert answer.fields["state"]["clusters"] == [{"name": "sim-b1", "replicas": 4}]
 
 
-def test_row_62_a_quota_refuses_the_write_of_a_decision(
+def test_a_quota_refuses_the_write_of_a_decision(
     controlplane: ControlPlane, web: Workload, ask: Asking
 ) -> None:
     quota: Object = {

@@ -1,4 +1,4 @@
-"""Row 61 of the question table: a workload of several components, of which whole sets are counted."""
+"""A workload of several components, of which whole sets are counted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _binding(namespace: str, scheduler: str, *components: Object) -> Object:
 
 
 @pytest.mark.parametrize("too_large", [False, True], ids=["a set fits", "no set fits"])
-def test_row_61_components_fit_as_a_set_or_not_at_all(
+def test_components_fit_as_a_set_or_not_at_all(
     too_large: bool, controlplane: ControlPlane, namespace: str, start_either: StartEither
 ) -> None:
     """karmada-io/karmada#7550: every component would fit on its own, and both together do not."""

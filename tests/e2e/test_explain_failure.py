@@ -1,4 +1,4 @@
-"""Question table, 4.1, 4.3 and 4.8, on real controllers: clusters that fail or refuse, evictions, and what comes after."""
+"""On real controllers: clusters that fail or refuse, evictions, and what comes after."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rebalance(web: Workload) -> None:
     )
 
 
-def test_row_10_a_rebalancer_from_before_the_uncordon_has_acted(
+def test_a_rebalancer_from_before_the_uncordon_has_acted(
     controlplane: ControlPlane, web: Workload, ask: Asking
 ) -> None:
     controlplane.client.patch(f"{CLUSTERS}/sim-c1", {"spec": {"taints": [CORDON]}})
@@ -64,9 +64,7 @@ def test_row_10_a_rebalancer_from_before_the_uncordon_has_acted(
     assert evidence["onRebalance"] == {"sim-c1": 2, "sim-c2": 2}
 
 
-def test_row_21_a_cordoned_cluster_names_its_taint(
-    controlplane: ControlPlane, web: Workload, ask: Asking
-) -> None:
+def test_a_cordoned_cluster_names_its_taint(controlplane: ControlPlane, web: Workload, ask: Asking) -> None:
     controlplane.client.patch(f"{CLUSTERS}/sim-c1", {"spec": {"taints": [CORDON]}})
     try:
         web.create(named("sim-c1", replicaScheduling=DYNAMIC), scheduler=None)
@@ -98,7 +96,7 @@ def incomplete(controlplane: ControlPlane) -> Iterator[str]:
     controlplane.client.patch(f"{path}/status", {"status": restored})
 
 
-def test_row_23_a_cluster_with_an_incomplete_list_of_apis_refuses_new_bindings(
+def test_a_cluster_with_an_incomplete_list_of_apis_refuses_new_bindings(
     incomplete: str, web: Workload, ask: Asking
 ) -> None:
     web.create(named(incomplete, replicaScheduling=DUPLICATED), scheduler=None)
@@ -112,7 +110,7 @@ def test_row_23_a_cluster_with_an_incomplete_list_of_apis_refuses_new_bindings(
     assert row["cause"] == "ApiListIncomplete"
 
 
-def test_row_27_a_group_keeps_a_binding_away_from_the_cluster_of_its_peer(
+def test_a_group_keeps_a_binding_away_from_the_cluster_of_its_peer(
     controlplane: ControlPlane, namespace: str, ask: Asking
 ) -> None:
     apart = labelled(
@@ -138,7 +136,7 @@ def test_row_27_a_group_keeps_a_binding_away_from_the_cluster_of_its_peer(
     )
 
 
-def test_row_29_a_condition_of_an_earlier_generation_contradicts_the_decision(
+def test_a_condition_of_an_earlier_generation_contradicts_the_decision(
     web: Workload, ask: Asking, start_scheduler: StartScheduler
 ) -> None:
     scheduler = start_scheduler()
@@ -158,7 +156,7 @@ def test_row_29_a_condition_of_an_earlier_generation_contradicts_the_decision(
     assert any("sim-a9, which does not exist. Nearest: sim-a" in each for each in answer.fields["warnings"])
 
 
-def test_row_63_a_cluster_that_is_down_evicts_nothing_by_itself(
+def test_a_cluster_that_is_down_evicts_nothing_by_itself(
     controlplane: ControlPlane, web: Workload, ask: Asking
 ) -> None:
     web.create(named("sim-c2", replicaScheduling=DYNAMIC), scheduler=None)
@@ -187,7 +185,7 @@ def test_row_63_a_cluster_that_is_down_evicts_nothing_by_itself(
     assert placed(web.binding()) == {"sim-c2": 4}
 
 
-def test_row_64_a_work_that_cannot_be_applied_is_not_a_matter_of_scheduling(
+def test_a_work_that_cannot_be_applied_is_not_a_matter_of_scheduling(
     controlplane: ControlPlane, web: Workload, ask: Asking
 ) -> None:
     member = controlplane.members["real2"].client

@@ -1,4 +1,4 @@
-"""Row 14 of the question table: a binding that waits in the queue of a running scheduler."""
+"""A binding that waits in the queue of a running scheduler."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COUNT = 12
 
 
 @pytest.mark.parametrize("has_priorities", [False, True], ids=["work queue", "priority queue"])
-def test_row_14_a_binding_in_the_queue_has_its_position_and_how_long_it_has_waited(
+def test_a_binding_in_the_queue_has_its_position_and_how_long_it_has_waited(
     has_priorities: bool,
     controlplane: ControlPlane,
     namespace: str,

@@ -21,8 +21,6 @@ from tests.e2e.workload import AGGREGATED, DUPLICATED, Workload, is_settled, pla
 from tools.controlplane import ControlPlane, Object
 from tools.controlplane.karmada import CLUSTERS
 
-pytestmark = pytest.mark.xdist_group("moves")
-
 UPSTREAM, WITHOUT, WITH = "karmada-scheduler", "ours without FailBack", "ours with FailBack"
 FROM_FIRST = "ours with rebalanceFromFirst"
 EACH = pytest.mark.parametrize("which", [UPSTREAM, WITHOUT, WITH])

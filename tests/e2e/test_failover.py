@@ -11,8 +11,6 @@ from tests.e2e.workload import Workload, named, placed
 from tools.controlplane import ControlPlane, Object
 from tools.controlplane.simulated import SimulatedMember, applied
 
-pytestmark = pytest.mark.xdist_group("moves")
-
 WORKS = "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-sick/works"
 
 

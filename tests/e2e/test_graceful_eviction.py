@@ -16,8 +16,6 @@ from tests.e2e.test_no_harm import is_reported, tasks, wait_ready, workload_of
 from tests.e2e.workload import AGGREGATED, DUPLICATED, Workload, condition, is_settled, named, placed
 from tools.controlplane import ControlPlane, Object
 
-pytestmark = pytest.mark.xdist_group("moves")
-
 TASK: Object = {
     "fromCluster": "pin-a",
     "purgeMode": "Gracefully",

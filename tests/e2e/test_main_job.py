@@ -54,9 +54,12 @@ def test_a_new_binding_costs_one_patch_of_the_spec_and_one_of_the_status(
     web.create(named("sim-a1", "sim-a2", replicaScheduling=DUPLICATED), replicas=2)
     found = web.wait_placed({"sim-a1": 2, "sim-a2": 2})
     assert found["metadata"]["generation"] == 2
-    metrics = scheduler.scrape()
+    status = 'karmada_scheduler_api_writes_total{result="200",target="status"} '
+    metrics = web.plane.wait_for(
+        scheduler.scrape, "the response to the last patch", until=lambda text: status in text
+    )
     assert 'karmada_scheduler_api_writes_total{result="200",target="spec"} 1.0' in metrics
-    assert 'karmada_scheduler_api_writes_total{result="200",target="status"} 1.0' in metrics
+    assert status + "1.0" in metrics
     assert 'karmada_scheduler_classified_bindings_total{schedule_class="First"} 1.0' in metrics
 
 

@@ -22,8 +22,6 @@ from tests.e2e.workload import AGGREGATED, DUPLICATED, DYNAMIC, Workload, condit
 from tools.controlplane import ControlPlane, Object
 from tools.controlplane.karmada import CLUSTERS
 
-pytestmark = pytest.mark.xdist_group("moves")
-
 UPSTREAM, WITHOUT, WITH = "karmada-scheduler", "ours without PlacementGuard", "ours with PlacementGuard"
 EACH = pytest.mark.parametrize("which", [UPSTREAM, WITHOUT, WITH])
 GRACEFUL = {"graceful": {"enabled": True, "gracePeriodSeconds": 300}}

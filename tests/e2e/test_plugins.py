@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from tests.commands import run
 from tests.e2e.backlog import Backlog
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import DUPLICATED, Workload, condition, named
@@ -272,13 +271,9 @@ def test_extenders_filter_and_score_and_a_broken_one_moves_nothing(
 
 def test_the_plugins_command_lists_the_enabled_plugins(tmp_path: Path) -> None:
     (tmp_path / "only.py").write_text(ONLY.format(cluster="m1"))
-    answer = subprocess.run(
-        [sys.executable, "-m", "karmada_scheduler", "plugins", f"--plugin-dir={tmp_path}", "-o", "json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    found = {each["name"]: each for each in json.loads(answer.stdout)}
+    done = run("plugins", f"--plugin-dir={tmp_path}", "-o", "json")
+    assert done.status == 0
+    found = {each["name"]: each for each in json.loads(done.out)}
     assert found["Only"]["points"] == ["filter"]
     assert found["Only"]["origin"] == str(tmp_path / "only.py")
     assert found["Only"]["enabled"] == {"default-scheduler": ["filter"]}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from tests.commands import run
 from tests.e2e.asking import BINDINGS, LEASES, POLICIES, reader
 from tests.e2e.asking import CLUSTERS as CLUSTERS_READ
 from tests.e2e.conftest import StartScheduler
@@ -39,23 +38,9 @@ def report(plane: ControlPlane, workloads: list[Workload]) -> None:
 def proposal(config: Path, folder: Path, namespace: str) -> dict[str, Any]:
     """Run the command as a user who may get and list."""
     flags = f"-n {namespace} --max-moves {BOUND} --batch-size 3 --scheduler-name my-scheduler -o json".split()
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "karmada_scheduler",
-            "rebalance",
-            *flags,
-            f"--kubeconfig={config}",
-            f"--write-to={folder}",
-        ],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    found: dict[str, Any] = json.loads(done.stdout)
+    done = run("rebalance", *flags, f"--kubeconfig={config}", f"--write-to={folder}")
+    assert (done.status, done.err) == (0, "")
+    found: dict[str, Any] = json.loads(done.out)
     return found
 
 

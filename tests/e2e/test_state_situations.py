@@ -6,15 +6,16 @@ The control plane is one of their own, with more schedulers and members than tha
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.commands import run
+from tools.state_check.asking import in_namespace, shown
 from tools.state_check.check import Check, problems_of
-from tools.state_check.model import Situation
+from tools.state_check.model import Answer, Situation
 from tools.state_check.plane import running
 from tools.state_check.situations import SITUATIONS
-
-pytestmark = pytest.mark.xdist_group("state")
 
 CHOSEN = (
     "healthy-dynamic",
@@ -42,7 +43,13 @@ CHOSEN = (
 @pytest.fixture(scope="module")
 def check(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Check]:
     with running(tmp_path_factory.mktemp("state") / "run", page=True) as plane:
-        yield Check(plane)
+        yield Check(plane, ask=asked_here)
+
+
+def asked_here(kubeconfig: Path, namespace: str, /, *arguments: str) -> Answer:
+    words = [*arguments, *in_namespace(namespace)]
+    done = run(*words, f"--kubeconfig={kubeconfig}")
+    return Answer(shown(words), done.status, done.out, done.err)
 
 
 def _named(name: str) -> Situation:

@@ -1,12 +1,17 @@
-"""Swapping schedulers under load: the holder of the Lease continues where the other one stopped."""
+"""Swapping schedulers under load: the holder of the Lease continues where the other one stopped.
+
+``SWAP_BINDINGS=2000 pytest tests/e2e/test_swap.py`` swaps them with more bindings.
+"""
 
 from __future__ import annotations
+
+import os
 
 from tests.e2e.backlog import Backlog
 from tests.e2e.conftest import StartScheduler
 from tools.controlplane import ControlPlane
 
-COUNT = 2000
+COUNT = int(os.environ.get("SWAP_BINDINGS", "400"))
 AFTER = COUNT // 4  # created while no scheduler runs, so that some are left for the second
 LEASE = "swap"
 QUICK = (
@@ -17,7 +22,7 @@ QUICK = (
 )
 
 
-def test_2000_bindings_half_done_by_one_scheduler_are_finished_by_the_other_and_back(
+def test_bindings_half_done_by_one_scheduler_are_finished_by_the_other_and_back(
     controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler
 ) -> None:
     backlog = Backlog(controlplane, namespace, "swapped")
@@ -26,12 +31,12 @@ def test_2000_bindings_half_done_by_one_scheduler_are_finished_by_the_other_and_
         "swapped", *QUICK, "--kube-api-qps=1000", "--kube-api-burst=2000", leader_elect=True
     )
     with backlog.creating(range(COUNT - AFTER)):
-        backlog.wait_placed(COUNT // 2, timeout=180)
+        backlog.wait_placed(COUNT // 4, timeout=180)
         theirs.kill()
         controlplane.forget(theirs)
     backlog.create(range(COUNT - AFTER, COUNT))
     half = backlog.results()
-    assert COUNT // 2 <= len(half) <= COUNT - AFTER
+    assert COUNT // 4 <= len(half) <= COUNT - AFTER
 
     ours = start_scheduler(*QUICK, name="swapped", lease=LEASE)
     whole = backlog.wait_placed(COUNT, timeout=240)

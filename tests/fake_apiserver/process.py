@@ -17,6 +17,7 @@ import orjson
 import requests
 
 from tools.controlplane.processes import free_port
+from tools.controlplane.waiting import PATIENCE
 
 from .server import FakeApiServer
 
@@ -65,7 +66,7 @@ class SchedulerProcess:
         """How it ended, None while it runs."""
         return self._popen.poll()
 
-    def answers(self, path: str, *, timeout: float = 2.0) -> int | None:
+    def answers(self, path: str, *, timeout: float = 10.0) -> int | None:
         """Return the HTTP status of a path of its health server, None if there was no answer in time (seconds)."""
         try:
             return self._get(self.health + path, timeout).status_code
@@ -189,17 +190,17 @@ def wait_for(
         look: Returns the state; true if it is the expected one.
         what: What is waited for, for the error.
         process: Whose log is shown in the error.
-        timeout: In seconds.
+        timeout: In seconds, on an idle machine: it waits ``PATIENCE`` times as long.
         every: Seconds between two calls.
 
     Raises:
         AssertionError: It was not seen in time.
     """
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + PATIENCE * timeout
     while True:
         if found := look():
             return found
         if time.monotonic() > deadline:
             tail = "\n".join(process.log.splitlines()[-40:]) if process is not None else ""
-            raise AssertionError(f"waited {timeout:g}s for {what}\n{tail}")
+            raise AssertionError(f"waited {PATIENCE * timeout:g}s for {what}\n{tail}")
         time.sleep(every)

@@ -22,9 +22,9 @@ from karmada_scheduler import command
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.client import json_body
 from karmada_scheduler.config import features
-from tests.explain.fleet import billing, checkout, fleet
 from tests.fuzz.measuring import fuzzed, measured
 from tests.fuzz.strategies import Changed, mutated
+from tests.unit.explain.fleet import billing, checkout, fleet
 from tests.unit.web.site import write
 
 _RECORD = {

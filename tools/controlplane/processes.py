@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import random
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 GUARD = Path(__file__).parent / "guard.py"
 # Below the ports the kernel hands to outgoing connections (32768 and up on Linux): one of those
 # could be taken between choosing it here and the program binding it.
 PORTS = range(20000, 32000)
+_PORTS_AT_ONCE: Final = 100
+"""Ports that a process claims at a time."""
 LOG_LINES = 25
 
 
@@ -167,22 +172,34 @@ class Supervisor:
         self.close()
 
 
-_handed_out: set[int] = set()
+_free: list[int] = []
 _handing_out = threading.Lock()
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that nothing listens on and that was not returned before."""
+    """Return a port of 127.0.0.1 that nothing listens on and that no process has got from here before."""
     with _handing_out:
-        for port in random.sample(PORTS, k=200):
-            if port in _handed_out:
-                continue
+        while True:
+            if not _free:
+                _free.extend(random.sample(_claimed(), k=_PORTS_AT_ONCE))
+            port = _free.pop()
             with socket.socket() as probe:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                try:
+                with contextlib.suppress(OSError):
                     probe.bind(("127.0.0.1", port))
-                except OSError:
-                    continue
-            _handed_out.add(port)
-            return port
-    raise RuntimeError(f"no free port between {PORTS.start} and {PORTS.stop}")
+                    return port
+
+
+def _claimed() -> range:
+    """Return ports that no other process on this machine hands out: their lock file is held until this one ends."""
+    folder = Path(tempfile.gettempdir()) / f"karmada-pyscheduler-ports-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    for start in random.sample(PORTS[::_PORTS_AT_ONCE], k=len(PORTS) // _PORTS_AT_ONCE):
+        lock = os.open(folder / str(start), os.O_CREAT | os.O_RDWR, 0o666)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+        else:
+            return range(start, start + _PORTS_AT_ONCE)
+    raise RuntimeError(f"all ports between {PORTS.start} and {PORTS.stop} are claimed by other processes")

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import requests
 
 from .api import ApiError
 
 T = TypeVar("T")
+PATIENCE: Final = 4
+"""A wait lasts as many times its timeout: the timeouts are those of an idle machine, and a busy one is several times
+slower. Only what never happens takes longer by it."""
 
 
 class WaitTimeoutError(AssertionError):
@@ -34,8 +37,8 @@ def wait_for(
 
     Args:
         probe: Reads the state.
-        what: What is waited for, for the error: "waited 60 s for <what>".
-        timeout: Seconds.
+        what: What is waited for, for the error: "waited 240 s for <what>".
+        timeout: Seconds on an idle machine.
         until: Whether the answer is the expected one; by default its truth.
         check: Called before each look; what it raises ends the wait (a dead process, say).
         interval: Seconds between looks.
@@ -43,7 +46,7 @@ def wait_for(
     Raises:
         WaitTimeoutError: With the last answer or failure.
     """
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + PATIENCE * timeout
     while True:
         if check is not None:
             check()
@@ -57,7 +60,9 @@ def wait_for(
             failure = error
             last = f"{type(error).__name__}: {error}"
         if time.monotonic() >= deadline:
-            raise WaitTimeoutError(f"waited {timeout:g} s for {what}; last seen:\n{last}") from failure
+            raise WaitTimeoutError(
+                f"waited {PATIENCE * timeout:g} s for {what}; last seen:\n{last}"
+            ) from failure
         time.sleep(interval)
 
 

@@ -14,14 +14,14 @@ import requests
 from tools.controlplane import ApiError, Object, WaitTimeoutError
 from tools.controlplane.api import local_session
 from tools.state_check import applying
-from tools.state_check.asking import ask, fields_of
+from tools.state_check.asking import Ask, ask, fields_of
 from tools.state_check.judge import judged, judged_also, remedy_text
 from tools.state_check.model import HEALTHY, Also, Answer, Outcome, Result, Situation
 from tools.state_check.plane import READS, Plane
 from tools.state_check.scene import Scene
 
 _WIDE = "--width=2000"
-_PAGE_SECONDS = 15
+_PAGE_SECONDS = 60  # as the others, for a busy machine
 _SEARCH = "--timeout=10s"
 _ERRORS = (WaitTimeoutError, ApiError, requests.RequestException, KeyError, AssertionError)
 
@@ -29,14 +29,16 @@ _ERRORS = (WaitTimeoutError, ApiError, requests.RequestException, KeyError, Asse
 class Check:
     """Checks situations in one plane."""
 
-    def __init__(self, plane: Plane, *, all_remedies: bool = False) -> None:
+    def __init__(self, plane: Plane, *, all_remedies: bool = False, ask: Ask = ask) -> None:
         """Take the plane.
 
         Args:
             plane: Control plane, schedulers and users.
             all_remedies: Whether the situation is made again for each further remedy, to apply it.
+            ask: Runs a command.
         """
         self._plane = plane
+        self._ask = ask
         self._all_remedies = all_remedies
 
     def check(self, situation: Situation) -> Outcome:
@@ -59,7 +61,7 @@ class Check:
         def explain(*flags: str) -> Answer:
             written = [_filled(flag, scene, self._plane) for flag in situation.flags]
             name = _filled(situation.ask, scene, self._plane)
-            answer = ask(config, scene.namespace, "explain", name, *written, *flags)
+            answer = self._ask(config, scene.namespace, "explain", name, *written, *flags)
             answers.append(answer)
             return answer
 
@@ -104,11 +106,11 @@ class Check:
             scene.notes["file"] = str(path)
         arguments = [filled(each) for each in also.arguments]
         namespace = "" if arguments[0] in {"plan", "rebalance"} else scene.namespace
-        text = ask(config, namespace, *arguments, _WIDE)
+        text = self._ask(config, namespace, *arguments, _WIDE)
         answers.append(text)
         fields = {}
         if also.fields or also.effect:
-            found = ask(config, namespace, *arguments, "-o", "json")
+            found = self._ask(config, namespace, *arguments, "-o", "json")
             answers.append(found)
             fields = fields_of(found)
         remedies = fields.get("remedies") or ()
@@ -130,7 +132,7 @@ class Check:
         name = _filled(situation.ask, scene, self._plane)
 
         def explain(*more: str) -> Answer:
-            return ask(self._plane.reader, scene.namespace, "explain", name, *flags, *more)
+            return self._ask(self._plane.reader, scene.namespace, "explain", name, *flags, *more)
 
         clusters = applying.fleet(self._plane.karmada)
         remedies = fields_of(explain("-o", "json", _SEARCH)).get("remedies") or ()

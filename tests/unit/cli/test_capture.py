@@ -17,7 +17,7 @@ from karmada_advisor.sources.control_plane import ControlPlane
 from karmada_advisor.sources.live import LiveContents
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
-from tests.explain.fleet import billing, checkout, fleet
+from tests.unit.explain.fleet import billing, checkout, fleet
 
 LONG = "--timeout=5m"
 

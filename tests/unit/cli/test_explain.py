@@ -17,7 +17,7 @@ from karmada_advisor.sources.control_plane import ControlPlane
 from karmada_advisor.sources.live import LiveContents, LiveError
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
-from tests.explain.fleet import failed_billing, fleet, placed_checkout
+from tests.unit.explain.fleet import failed_billing, fleet, placed_checkout
 
 GOLDEN = Path(__file__).parent / "golden"
 PLUGIN = """

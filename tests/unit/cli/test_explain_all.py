@@ -17,7 +17,7 @@ from karmada_advisor.state.model import BindingState, Placed, StateName, Target
 from karmada_advisor.views.schema import document_schema
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, binding
-from tests.explain.fleet import failed_billing, fleet, placed_checkout
+from tests.unit.explain.fleet import failed_billing, fleet, placed_checkout
 from tests.unit.views.test_schema import problems
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "schemas" / "explanationsummary.v1alpha1.json"

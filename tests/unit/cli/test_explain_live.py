@@ -11,9 +11,9 @@ import pytest
 
 from karmada_scheduler import command
 from karmada_scheduler.testing import binding, cluster
-from tests.explain.fleet import billing, fleet, manifests, placed_checkout
 from tests.fake_apiserver import FakeApiServer, Gate, html, status
 from tests.fake_apiserver.process import write_kubeconfig
+from tests.unit.explain.fleet import billing, fleet, manifests, placed_checkout
 
 FAULTS: dict[str, dict[str, Any]] = {
     "forbidden": {"answer": status(403, "Forbidden", 'User "eve" cannot do that')},

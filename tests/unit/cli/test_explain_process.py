@@ -13,7 +13,7 @@ import yaml
 from karmada_advisor.sources import process
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder
-from tests.explain.fleet import billing, checkout, fleet, placed_checkout
+from tests.unit.explain.fleet import billing, checkout, fleet, placed_checkout
 
 URL = "http://localhost:10353"
 RECORD = {
@@ -154,7 +154,7 @@ def test_the_queue_has_the_time_of_the_next_decision(
     assert fields["provenance"]["queueState"] == "backoff"
 
 
-def test_row_14_a_binding_that_waits_for_others_says_so(
+def test_a_binding_that_waits_for_others_says_so(
     scheduler: Process, files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     undecided(tmp_path)

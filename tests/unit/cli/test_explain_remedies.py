@@ -13,7 +13,7 @@ import yaml
 
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
-from tests.explain.fleet import billing, fleet, placed_checkout
+from tests.unit.explain.fleet import billing, fleet, placed_checkout
 from tests.unit.views.test_schema import problems, schema_of_file
 from tools.why_not_check.json_patch import applied
 

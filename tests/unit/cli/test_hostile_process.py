@@ -16,7 +16,7 @@ import pytest
 from karmada_advisor.sources import process
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_scheduler import command
-from tests.explain.fleet import billing, checkout, fleet
+from tests.unit.explain.fleet import billing, checkout, fleet
 from tests.unit.web.site import write
 
 Behaviour = Callable[[socket.socket], None]

@@ -11,7 +11,7 @@ from karmada_advisor.sources import live
 from karmada_advisor.sources.live import LiveContents
 from karmada_scheduler.command import main
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
-from tests.explain.fleet import billing, checkout, fleet
+from tests.unit.explain.fleet import billing, checkout, fleet
 
 
 @pytest.fixture

@@ -378,7 +378,7 @@ def test_an_exec_plugin_that_takes_too_long_is_killed_with_its_children(tmp_path
     plugin = {"apiVersion": _ANSWER["apiVersion"], "command": "sh", "args": ["-c", script]}
     with pytest.raises(ExecPluginError, match=r"exec plugin sh: took longer than 0.5s"):
         exec_plugin.run(plugin, timeout=0.5)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while _runs(int(noted.read_text())):
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -16,8 +16,8 @@ from karmada_advisor.views.markdown import MAX_CHARACTERS, escaped, explanation_
 from karmada_advisor.views.printable import printable, with_printable_texts
 from karmada_advisor.views.text import explanation_text
 from karmada_scheduler.testing import binding, cluster
-from tests.explain.asking import explained
-from tests.explain.fleet import billing, checkout, fleet
+from tests.unit.explain.asking import explained
+from tests.unit.explain.fleet import billing, checkout, fleet
 
 ESC = "\x1b"
 HOSTILE = f"m1{ESC}[31m\nPLACED | @all <img src=x onerror=alert(1)> [x](http://e.x) `a` #12 \u202eabc \x9b"

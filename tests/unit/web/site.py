@@ -22,8 +22,8 @@ from karmada_advisor.web.pages import Pages
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
 from karmada_scheduler.http_server.request_guard import Access, Limits
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder
-from tests.explain.fleet import billing, checkout, fleet
 from tests.unit.estimator.fault_server import free_port
+from tests.unit.explain.fleet import billing, checkout, fleet
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from karmada_advisor.explain.model import Explanation, Mismatch
 from karmada_advisor.web.computing import BusyError, TooLongError
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
-from tests.explain.fleet import billing, checkout, fleet
+from tests.unit.explain.fleet import billing, checkout, fleet
 from tests.unit.web.site import Inline, Site, write
 
 PAGES = (

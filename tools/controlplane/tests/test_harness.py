@@ -176,3 +176,13 @@ def test_simulated_members_come_in_pairs_per_region() -> None:
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
     assert table(("A", "BB"), [("long", 1)], indent="") == "A     BB\nlong  1"
+
+
+def test_two_processes_get_different_ports() -> None:
+    count = 150  # more than a process claims at once
+    code = f"from tools.controlplane.processes import free_port\nfor _ in range({count}): print(free_port())"
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True) as other:
+        ours = {free_port() for _ in range(count)}
+        theirs = {int(line) for line in other.communicate()[0].split()}
+    assert len(ours) == len(theirs) == count
+    assert not ours & theirs

@@ -19,7 +19,7 @@ from karmada_advisor.views.layout import Style
 from karmada_advisor.views.text import explanation_text
 from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.testing import binding, cluster
-from tests.explain.asking import inputs_of
+from tests.unit.explain.asking import inputs_of
 from tools.explain_check.__main__ import generated, generated_inputs
 from tools.explain_check.check import Tally, check
 

@@ -6,8 +6,6 @@ from tools.soak.judge import Judgement, judge
 from tools.soak.planted import LEAKS
 from tools.soak.run import Plan, Soak
 
-pytestmark = pytest.mark.xdist_group("soak")
-
 
 @pytest.fixture(scope="module")
 def leaking(tmp_path_factory: pytest.TempPathFactory) -> Judgement:

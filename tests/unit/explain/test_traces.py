@@ -1,0 +1,132 @@
+"""Traces of single steps: what they show beyond the decision."""
+
+import pytest
+
+from karmada_advisor.explain.combinations import combinations
+from karmada_scheduler.api.binding import TargetCluster, footprint
+from karmada_scheduler.core.algorithms.select_groups import Group, Limits, select_groups
+from karmada_scheduler.testing import ClusterBuilder, binding, cluster, gates
+from tests.unit.explain.asking import explained
+from tests.unit.explain.fleet import checkout, fleet
+from tests.unit.explain.test_select_questions import with_cpu
+from tools.oracle.generator.rng import Random
+
+
+def test_combinations_name_the_criterion_at_which_each_lost() -> None:
+    selection = explained(checkout(), *fleet()).selection
+
+    assert selection is not None
+    assert [
+        (each.names, each.clusters, each.weight, each.lost_by) for each in selection.combinations[:4]
+    ] == [
+        (("ap-south", "eu-west"), 3, 24000, ""),
+        (("eu-west", "us-east"), 3, 24000, "name"),
+        (("ap-south", "us-east"), 2, 24000, "clusters"),
+        (("eu-north", "eu-west"), 3, 23000, "weight"),
+    ]
+    assert len(selection.combinations) == 6
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_the_best_combination_is_the_one_that_the_core_takes(seed: int) -> None:
+    rng = Random(seed)
+    groups = [
+        Group(f"r{index}", 1 + rng.upto(3), rng.pick((0, 1000, 1000, 2000, 3500)))
+        for index in range(1 + rng.upto(6))
+    ]
+    limits = Limits(rng.upto(3), rng.upto(5), rng.upto(8))
+    taken = [each.name for each in select_groups(groups, limits)]
+
+    found = combinations(groups, limits, taken)
+
+    assert bool(found.shown) == bool(taken)
+    if taken:
+        assert found.shown[0].taken
+        assert found.shown[0].names == tuple(sorted(taken))
+        assert all(each.lost_by for each in found.shown[1:])
+
+
+def test_too_many_combinations_are_not_enumerated() -> None:
+    groups = [Group(f"r{index:02}", 1, 1000) for index in range(60)]
+    taken = [each.name for each in select_groups(groups, Limits(20, 30, 0))]
+
+    found = combinations(groups, Limits(20, 30, 0), taken)
+
+    assert (len(found.shown), found.more) == (1, -1)
+
+
+def test_a_cluster_is_exchanged_for_one_with_more_available_replicas() -> None:
+    asked = (
+        binding("web").replicas(12, cpu=1).dynamic_weight().spread("cluster", 1, 2).on(m1=1, m2=1).applied()
+    )
+    asked.last_scheduled("2026-11-22T10:00:00Z")
+
+    selection = explained(asked, *with_cpu(m1=1, m2=1, m3=20)).selection
+
+    assert selection is not None
+    assert [(each.removed, each.added) for each in selection.swaps] == [("m2", "m3")]
+    assert selection.losses["m2"] == "swap"
+
+
+@pytest.mark.parametrize(
+    ("made", "limit"),
+    [
+        (cluster("m1").capacity(cpu=2, memory="100Gi"), ("cpu", "2", "500m")),
+        (cluster("m1").capacity(cpu=20, memory="3Gi"), ("memory", "3Gi", "1Gi")),
+        (cluster("m1").capacity(cpu=20, memory="100Gi", pods=3), ("pods", "3", "")),
+        (cluster("m1").without_summary(), ("no resource summary", "", "")),
+        (
+            cluster("m1").capacity(cpu=20, memory="100Gi").grade(0, nodes=3, cpu=1, memory="1Gi"),
+            ("memory", "100Gi", "1Gi"),
+        ),
+    ],
+)
+def test_the_limiting_resource_is_the_one_that_alone_allows_as_few(
+    made: ClusterBuilder, limit: tuple[str, str, str]
+) -> None:
+    asked = binding("web").replicas(1, cpu="500m", memory="1Gi").dynamic_weight()
+
+    [row] = explained(asked, made).clusters
+
+    assert row.capacity is not None
+    assert (row.capacity.limited_by, row.capacity.free, row.capacity.requested) == limit
+
+
+def test_assumed_placements_are_named() -> None:
+    asked = binding("web").replicas(2, cpu=1).dynamic_weight()
+    other = binding("other").replicas(3, cpu=1).build()
+    assumed = {"m1": [footprint(other, TargetCluster("m1", 3))]}
+    on = gates(SchedulingOvercommitProtection=True)
+
+    [row] = explained(asked, *with_cpu(m1=10), gates=on, assumed=assumed).clusters
+
+    assert row.capacity is not None
+    assert row.capacity.available == 7
+    assert row.capacity.assumed == ("default/other-deployment",)
+
+
+def test_the_division_numbers_the_replicas() -> None:
+    division = explained(checkout(), *fleet()).division
+
+    assert division is not None
+    assert [
+        (row.name, row.weight, row.seats, row.last_seat, round(row.next_at, 3)) for row in division.rows
+    ] == [
+        ("ap-south-1", 12, 4, 21, 1.333),
+        ("eu-west-1", 36, 12, 24, 1.44),
+        ("eu-west-2", 24, 8, 23, 1.412),
+    ]
+
+
+def test_the_rules_have_both_sides_of_each_comparison() -> None:
+    asked = binding("web").replicas(4, cpu=1).dynamic_weight().on(m1=3).applied().names("m1")
+
+    trigger = explained(asked, cluster("m1")).trigger
+
+    assert trigger is not None
+    by_id = {rule.id: rule for rule in trigger.rules}
+    assert by_id["R1"].holds
+    assert by_id["R1"].left == "differs in clusterAffinity"
+    assert (by_id["R2"].holds, by_id["R2"].left, by_id["R2"].right) == (True, "3 in all", "4")
+    assert not by_id["R3"].holds
+    assert trigger.schedule_class == "Reconcile"

@@ -1,0 +1,209 @@
+"""What each flag does to the objects, and how it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from karmada_advisor.plan.change import UNSCHEDULABLE, ChangeError, Draft
+from karmada_advisor.plan.fingerprint import fingerprint
+from karmada_advisor.plan.objects import PlanObjects
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.testing import binding, cluster
+from tests.unit.plan.fleet import policy
+
+
+def draft(*manifests: Any) -> Draft:
+    """Return a draft over a cordoned cluster m1, a cluster m2, and a workload."""
+    m1 = cluster("m1").region("eu").labels(tier="prod").taint(f"{UNSCHEDULABLE}:NoSchedule")
+    m1.allocated({"cpu": "400", "pods": 100})
+    web = binding("web", namespace="shop").replicas(4, cpu=1)
+    return Draft(PlanObjects.of([m1.manifest(), cluster("m2").manifest(), web.manifest(), *manifests]))
+
+
+def parsed(made: Draft, name: str = "m1") -> Cluster:
+    return Cluster.from_manifest(made.after.clusters[name])
+
+
+def test_the_objects_before_the_change_stay_as_they_are() -> None:
+    before = draft().after
+    one = Draft(before)
+    one.uncordon("m1")
+    one.room("m1", "cpu=+20")
+    one.scale("shop/web", 9)
+    assert Draft(before).after == before
+    assert fingerprint(before, "") == fingerprint(draft().after, "")
+
+
+def test_uncordon_removes_the_taint_of_cordon_and_raises_the_generation() -> None:
+    made = draft()
+    made.uncordon("m1")
+    assert parsed(made).taints == ()
+    assert parsed(made).generation == 2
+    assert made.shown[0].text == "uncordoned"
+
+
+def test_cordon_sets_the_taint_once() -> None:
+    made = draft()
+    made.cordon("m1")
+    assert [str(each) for each in parsed(made).taints] == [f"{UNSCHEDULABLE}:NoSchedule"]
+
+
+@pytest.mark.parametrize(
+    ("written", "taints"),
+    [
+        ("a=b:NoSchedule", ["cluster.karmada.io/unschedulable:NoSchedule", "a=b:NoSchedule"]),
+        ("a:NoExecute", ["cluster.karmada.io/unschedulable:NoSchedule", "a:NoExecute"]),
+        (f"{UNSCHEDULABLE}-", []),
+        (f"{UNSCHEDULABLE}:NoSchedule-", []),
+    ],
+)
+def test_a_taint_is_added_or_removed(written: str, taints: list[str]) -> None:
+    made = draft()
+    made.taint("m1", written)
+    assert [str(each) for each in parsed(made).taints] == taints
+
+
+def test_a_label_is_set_changed_and_removed() -> None:
+    made = draft()
+    made.label("m1", "zone=a")
+    made.label("m1", "tier=test")
+    made.label("m1", "zone-")
+    assert parsed(made).labels == {"tier": "test"}
+    assert [each.text for each in made.shown] == [
+        "+ label zone=a",
+        "label tier: prod -> test",
+        "- label zone=a",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "free"),
+    [("cpu=+20", 620), ("cpu=-100", 500), ("cpu=50", 50), ("+20cpu", 620), ("cpu=+500m", 600.5)],
+)
+def test_what_is_free_can_be_changed(written: str, free: float) -> None:
+    made = draft()
+    made.room("m1", written)
+    summary = parsed(made).resource_summary
+    assert summary is not None
+    assert summary.left("cpu").milli_value == free * 1000
+    assert parsed(made).generation == 1  # the status only: no event for the scheduler
+
+
+def test_several_resources_change_at_once() -> None:
+    made = draft()
+    made.room("m1", "cpu=+20,memory=-64Gi,pods=7")
+    summary = parsed(made).resource_summary
+    assert summary is not None
+    assert (summary.left("pods").value, summary.left("memory").value) == (7, (1000 - 64) * 2**30)
+
+
+def test_a_new_cluster_is_like_another_one_and_empty() -> None:
+    made = draft()
+    made.add("m9", "m1")
+    found, like = parsed(made, "m9"), parsed(made)
+    assert (found.region, found.labels, found.api_kinds) == (like.region, like.labels, like.api_kinds)
+    assert found.resource_summary is not None
+    assert found.resource_summary.left("cpu").value == 1000
+
+
+def test_a_deleted_cluster_is_being_deleted_so_that_its_bindings_leave() -> None:
+    made = draft()
+    made.delete("cluster", "", "m1")
+    assert parsed(made).deleting
+    assert made.shown[0].text == "is gone (0 replicas of 0 bindings)"
+
+
+def test_a_file_without_status_keeps_what_the_cluster_reports() -> None:
+    made = draft()
+    file = cluster("m1").region("us").manifest()
+    del file["status"]
+    made.put(file)
+    assert parsed(made).region == "us"
+    assert parsed(made).resource_summary is not None
+    assert parsed(made).generation == 2
+
+
+def test_a_file_that_changes_nothing_is_shown_as_equal() -> None:
+    made = draft(policy("prod-batch"))
+    made.put(policy("prod-batch"))
+    assert [(each.sign, each.text) for each in made.shown] == [("=", "")]
+
+
+def test_a_policy_keeps_its_id_and_gets_the_defaults_of_the_webhook() -> None:
+    made = draft(policy("prod-batch"))
+    edited = policy("prod-batch", {"spreadConstraints": [{"maxGroups": 3}]})
+    del edited["metadata"]["labels"]
+    made.put(edited)
+    [stored] = (made.after.policies or {}).values()
+    assert stored["metadata"]["labels"] == policy("prod-batch")["metadata"]["labels"]
+    assert stored["spec"]["placement"]["spreadConstraints"] == [
+        {"spreadByField": "cluster", "minGroups": 1, "maxGroups": 3}
+    ]
+
+
+def test_an_override_policy_is_not_read() -> None:
+    made = draft()
+    made.put({"kind": "OverridePolicy", "metadata": {"name": "o"}})
+    assert made.shown == []
+    assert made.notes == ["OverridePolicy o is not read: it changes no placement"]
+
+
+@pytest.mark.parametrize(
+    "name", ["shop/web", "shop/web-deployment", "shop/Deployment/web", "shop/deployment/web"]
+)
+def test_a_workload_is_named_by_itself_its_kind_or_its_binding(name: str) -> None:
+    made = draft()
+    made.scale(name, 30)
+    assert made.shown[0].object == "Deployment/shop/web"
+    assert made.shown[0].text == "replicas 4 -> 30"
+
+
+def test_a_name_of_two_workloads_is_ambiguous() -> None:
+    other = binding("web", namespace="shop").resource("apps/v1", "StatefulSet").manifest()
+    other["metadata"]["name"] = "web-statefulset"
+    with pytest.raises(
+        ChangeError, match="is ambiguous: Deployment/shop/web, StatefulSet/shop/web; write NS/KIND"
+    ):
+        draft(other).scale("shop/web", 3)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda made: made.put({"kind": "Cluster"}),
+        lambda made: made.without("m3"),
+        lambda made: made.delete("Deployment", "shop", "wob"),
+        lambda made: made.room("m1", "cpu="),
+        lambda made: made.add_cluster(binding("x").manifest()),
+        lambda made: made.put(policy("prod-batch") | {"spec": {"placement": []}}),
+    ],
+)
+def test_a_change_that_is_wrong_is_an_error(change: Callable[[Draft], object]) -> None:
+    with pytest.raises(ChangeError):
+        change(draft())
+
+
+def test_the_fingerprint_ignores_what_no_decision_reads() -> None:
+    one = cluster("m1").resource_version("7").manifest()
+    other = cluster("m1").resource_version("8").manifest()
+    other["status"]["nodeSummary"] = {"totalNum": 3}
+    assert fingerprint(PlanObjects.of([one]), "") == fingerprint(PlanObjects.of([other]), "")
+    fuller = cluster("m1").capacity(cpu=3).manifest()
+    assert fingerprint(PlanObjects.of([one]), "") != fingerprint(PlanObjects.of([fuller]), "")
+    assert fingerprint(PlanObjects.of([one]), "gates") != fingerprint(PlanObjects.of([one]), "")
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_deleted_template_takes_its_binding_with_it(is_read: bool) -> None:
+    template = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+    }
+    made = draft(*([template] if is_read else []))
+    made.delete("deployment", "shop", "web")
+    assert (made.after.bindings, made.after.templates) == ({}, {})
+    assert [(each.sign, each.object) for each in made.shown] == [("-", "Deployment/shop/web")]

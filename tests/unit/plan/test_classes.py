@@ -1,0 +1,281 @@
+"""The class of a binding: what the scheduler does upon a change, and what it does not look at again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from karmada_advisor.plan.model import ClaimChange, Effect
+from karmada_scheduler.testing import BindingBuilder, binding, cluster
+from tests.unit.plan.asking import effects, gate, only, placement, plan_of
+from tests.unit.plan.fleet import claimed, policy, selector
+
+SPREAD = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]
+DYNAMIC = {
+    "replicaSchedulingType": "Divided",
+    "replicaDivisionPreference": "Weighted",
+    "weightPreference": {"dynamicWeight": "AvailableReplicas"},
+}
+
+
+def settled(made: BindingBuilder, **replicas: int) -> BindingBuilder:
+    """Return a binding on clusters, as the scheduler has left it."""
+    return (
+        made.on(**replicas)
+        .applied()
+        .last_scheduled("2026-11-22T10:00:00Z")
+        .condition(type="Scheduled", status="True", reason="Success")
+    )
+
+
+def web(name: str = "web", replicas: int = 4, **placement_fields: Any) -> BindingBuilder:
+    """Return a binding of the policy p."""
+    placed = {"replicaScheduling": DYNAMIC, **placement_fields}
+    return claimed(binding(name).replicas(replicas, cpu=1).placement(placed), "p")
+
+
+def policy_p(**placement_fields: Any) -> dict[str, Any]:
+    """Return the policy p, which selects all Deployments."""
+    found = policy("p", {"replicaScheduling": DYNAMIC, **placement_fields})
+    found["spec"]["resourceSelectors"] = [{"apiVersion": "apps/v1", "kind": "Deployment"}]
+    return found
+
+
+def test_a_cordoned_cluster_keeps_its_bindings_and_the_plan_says_how_many() -> None:
+    plan = plan_of([cluster("m1"), cluster("m2")], [settled(web(), m1=4)], lambda draft: draft.cordon("m1"))
+    assert plan.counts["unchanged"] == 1
+    assert plan.bindings == ()
+    assert plan.notes == ("1 of them are on m1 and would not be placed there again once they leave",)
+
+
+def test_a_deleted_cluster_moves_its_bindings_at_once() -> None:
+    plan = plan_of(
+        [cluster("m1"), cluster("m2")],
+        [settled(web("here"), m1=4), settled(web("there"), m2=4)],
+        lambda draft: draft.without("m1"),
+    )
+    found = only(plan)
+    assert (found.effect, found.when, found.schedule_type) == (Effect.MOVED, "at once", "Failover")
+    assert placement(found.after) == {"m2": 4}
+    assert (found.stops, found.starts, found.entirely) == (4, 4, True)
+
+
+def test_a_binding_whose_last_cluster_is_deleted_is_unplaced() -> None:
+    plan = plan_of([cluster("m1")], [settled(web(), m1=4)], lambda draft: draft.without("m1"))
+    found = only(plan)
+    assert found.effect is Effect.UNPLACED
+    assert plan.violates(frozenset({"unplaced", "stuck"}))
+    assert plan.failures[0].reason == "NoClusterFit"
+
+
+def test_a_changed_policy_moves_its_bindings_only() -> None:
+    other = claimed(binding("other").replicas(4, cpu=1).dynamic_weight(), "q")
+    plan = plan_of(
+        [cluster("m1"), cluster("m2")],
+        [settled(web(), m1=4), settled(other, m1=4)],
+        lambda draft: draft.put(policy_p(clusterAffinity={"clusterNames": ["m2"]})),
+        policies=[policy_p(), {**policy("q", {"replicaScheduling": DYNAMIC})}],
+    )
+    assert effects(plan) == {"web": Effect.MOVED}
+    assert placement(only(plan).after) == {"m2": 4}
+    assert plan.not_derived == 1
+
+
+def test_a_binding_that_keeps_its_placement_although_every_decision_fails_is_stuck() -> None:
+    constraint = [{"spreadByField": "cluster", "minGroups": 3, "maxGroups": 3}]
+    plan = plan_of(
+        [cluster("m1"), cluster("m2")],
+        [settled(web(), m1=2, m2=2)],
+        lambda draft: draft.put(policy_p(spreadConstraints=constraint)),
+        policies=[policy_p()],
+    )
+    found = only(plan)
+    assert found.effect is Effect.STUCK
+    assert found.before == found.after
+    assert "minGroups" in plan.failures[0].causes[0].text or plan.failures[0].causes
+    assert plan.counts["stuck"] == plan.after_rebalance["stuck"] == 1
+
+
+def test_a_policy_edit_that_steady_division_ignores_is_latent() -> None:
+    clusters = [cluster("m1").capacity(cpu=100), cluster("m2").capacity(cpu=100)]
+    plan = plan_of(
+        clusters,
+        [settled(web(spreadConstraints=SPREAD), m1=4)],
+        lambda draft: draft.put(
+            policy_p(spreadConstraints=[{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 2}])
+        ),
+        policies=[policy_p(spreadConstraints=SPREAD)],
+    )
+    found = only(plan)
+    assert (found.effect, found.when) == (Effect.LATENT, "at the next rebalance")
+    assert placement(found.after) == {"m1": 4}
+    assert found.later is not None
+    assert placement(found.later.targets) == {"m1": 2, "m2": 2}
+    assert plan.after_rebalance == {"unchanged": 0, "moved": 1, "stuck": 0}
+
+
+def test_a_new_cluster_is_latent_for_placed_bindings_and_placed_for_waiting_ones() -> None:
+    waiting = claimed(binding("waiting").replicas(2, cpu=1).dynamic_weight().names("m9"), "q").condition(
+        type="Scheduled", status="False", reason="NoClusterFit"
+    )
+    plan = plan_of(
+        [cluster("m1").capacity(cpu=100)],
+        [settled(web(replicas=40), m1=40), waiting],
+        lambda draft: draft.add("m9", "m1"),
+    )
+    assert effects(plan) == {"web": Effect.LATENT, "waiting": Effect.PLACED}
+
+
+def test_free_capacity_alone_reschedules_only_what_is_retried() -> None:
+    def unplaced(name: str, reason: str) -> BindingBuilder:
+        made = claimed(binding(name).replicas(8, cpu=1).dynamic_weight(), "p")
+        return made.condition(type="Scheduled", status="False", reason=reason)
+
+    plan = plan_of(
+        [cluster("m1").capacity(cpu=4)],
+        [settled(web(), m1=4), unplaced("retried", "Unschedulable"), unplaced("idle", "NoClusterFit")],
+        lambda draft: draft.room("m1", "cpu=+20"),
+    )
+    assert effects(plan) == {"retried": Effect.PLACED}
+    assert only(plan).when == "at the next retry"
+
+
+def test_a_lazy_policy_defers_its_change() -> None:
+    lazy = policy_p(clusterAffinity={"clusterNames": ["m2"]})
+    lazy["spec"]["activationPreference"] = "Lazy"
+    before = policy_p()
+    before["spec"]["activationPreference"] = "Lazy"
+    plan = plan_of(
+        [cluster("m1"), cluster("m2")],
+        [settled(web(), m1=4)],
+        lambda draft: draft.put(lazy),
+        policies=[before],
+    )
+    assert only(plan).effect is Effect.DEFERRED
+    assert only(plan).when == "when the template changes"
+
+
+def test_a_deleted_policy_releases_its_bindings_which_keep_their_clusters() -> None:
+    plan = plan_of(
+        [cluster("m1")],
+        [settled(web(), m1=4)],
+        lambda draft: draft.delete("ClusterPropagationPolicy", "", "p"),
+        policies=[policy_p()],
+    )
+    assert (only(plan).effect, only(plan).claim) == (Effect.UNCHANGED, ClaimChange.RELEASED)
+    assert plan.counts["released"] == 1
+    assert plan.counts["unchanged"] == 1
+
+
+def test_a_binding_that_another_policy_takes_over_is_adopted() -> None:
+    second = policy("second", {"replicaScheduling": DYNAMIC, "clusterAffinity": {"clusterNames": ["m2"]}})
+    second["spec"]["resourceSelectors"] = [{"apiVersion": "apps/v1", "kind": "Deployment"}]
+    plan = plan_of(
+        [cluster("m1"), cluster("m2")],
+        [settled(web(), m1=4)],
+        lambda draft: draft.delete("ClusterPropagationPolicy", "", "p"),
+        policies=[policy_p(), second],
+    )
+    assert (only(plan).effect, only(plan).claim) == (Effect.MOVED, ClaimChange.ADOPTED)
+    assert str(only(plan).policy) == "ClusterPropagationPolicy second"
+
+
+def test_what_would_change_anyway_is_drift_and_no_effect_of_the_change() -> None:
+    duplicated = claimed(binding("copy").replicas(2).duplicated(), "q").on(m1=2).applied()
+    plan = plan_of(
+        [cluster("m1"), cluster("m2")],
+        [settled(web(), m1=4), duplicated.last_scheduled("2026-11-22T10:00:00Z")],
+        lambda draft: draft.label("m2", "tier=prod"),
+    )
+    assert effects(plan) == {}
+    assert plan.drift is not None
+    assert [(str(each), placement(each.after)) for each in plan.drift] == [
+        ("default/copy-deployment", {"m1": 2, "m2": 2})
+    ]
+    assert plan.violates(frozenset({"drift"}))
+
+
+def test_a_binding_that_fails_already_is_not_stuck_because_of_the_change() -> None:
+    failing = web(spreadConstraints=[{"spreadByField": "cluster", "minGroups": 5, "maxGroups": 5}])
+    failing.on(m1=4).applied({"replicaScheduling": DYNAMIC}).last_scheduled("2026-11-22T10:00:00Z")
+    plan = plan_of([cluster("m1"), cluster("m2")], [failing], lambda draft: draft.label("m2", "tier=prod"))
+    assert plan.counts["stuck"] == 0
+    assert plan.drift is not None
+    assert plan.drift[0].error
+
+
+def test_drift_is_left_out_on_demand() -> None:
+    plan = plan_of(
+        [cluster("m1")], [settled(web(), m1=4)], lambda draft: draft.cordon("m1"), with_drift=False
+    )
+    assert plan.drift is None
+
+
+def test_scaling_starts_replicas_and_stops_none() -> None:
+    plan = plan_of(
+        [cluster("m1").capacity(cpu=100)],
+        [settled(web(), m1=4)],
+        lambda draft: draft.scale("default/web", 30),
+    )
+    found = only(plan)
+    assert (found.effect, found.schedule_type, found.stops, found.starts) == (Effect.MOVED, "Scale", 0, 26)
+
+
+def test_a_workload_that_is_scaled_above_what_fits_is_stuck() -> None:
+    plan = plan_of(
+        [cluster("m1").capacity(cpu=10)],
+        [settled(web(), m1=4)],
+        lambda draft: draft.scale("default/web", 300),
+    )
+    assert only(plan).effect is Effect.STUCK
+
+
+def test_a_new_taint_moves_nothing_unless_karmada_evicts() -> None:
+    clusters, placed = [cluster("m1"), cluster("m2")], [settled(web(), m1=4)]
+
+    def change(draft: Any) -> None:
+        draft.taint("m1", "broken=yes:NoExecute")
+
+    assert effects(plan_of(clusters, placed, change)) == {}
+    evicting = plan_of(clusters, placed, change, evicts=True)
+    assert (only(evicting).effect, only(evicting).when) == (Effect.MOVED, "after eviction")
+    assert placement(only(evicting).after) == {"m2": 4}
+
+
+def test_a_gate_that_changes_restarts_the_scheduler_which_looks_at_every_binding() -> None:
+    plan = plan_of(
+        [cluster("m1"), cluster("m2")],
+        [settled(web(), m1=4)],
+        gates_after=gate("SchedulingOvercommitProtection"),
+    )
+    assert effects(plan) == {}
+    assert plan.not_derived is None
+
+
+def test_a_reschedule_that_a_workload_rebalancer_requests_happens_at_once() -> None:
+    rebalancer = {
+        "apiVersion": "apps.karmada.io/v1alpha1",
+        "kind": "WorkloadRebalancer",
+        "metadata": {"name": "again"},
+        "spec": {
+            "workloads": [
+                {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"}
+            ]
+        },
+    }
+    clusters = [cluster("m1").capacity(cpu=100), cluster("m2").capacity(cpu=100)]
+    plan = plan_of(clusters, [settled(web(), m1=4)], lambda draft: draft.put(rebalancer))
+    assert placement(only(plan).after) == {"m1": 2, "m2": 2}
+    assert plan.changes[0].text == "reschedules 1 binding"
+
+
+def test_a_template_without_labels_that_are_known_keeps_its_policy() -> None:
+    before, after = policy_p(), policy_p(clusterAffinity={"clusterNames": ["m2"]})
+    for each in (before, after):
+        each["spec"]["resourceSelectors"] = [selector("p")]
+    plan = plan_of(
+        [cluster("m1"), cluster("m2")],
+        [settled(web(), m1=4)],
+        lambda draft: draft.put(after),
+        policies=[before],
+    )
+    assert (only(plan).effect, only(plan).claim) == (Effect.MOVED, ClaimChange.KEPT)
