@@ -25,6 +25,18 @@ def nearest(name: str, existing: Iterable[str], *, cutoff: float = 0.5) -> str:
     return by_folded[found[0]] if found else ""
 
 
+def unknown(shown: str, name: str, existing: Iterable[str]) -> str:
+    """Return that something does not exist, and the existing name that is most like its own.
+
+    Args:
+        shown: What it is, with its name.
+        name: Its name.
+        existing: The names that exist.
+    """
+    near = nearest(name, existing)
+    return f"{shown} does not exist" + (f". Nearest: {near}" if near else "")
+
+
 def nearest_value(value: str, existing: Iterable[str]) -> str:
     """Return the existing value that is most like a value; "" if it exists, or none is like it."""
     values = set(existing)

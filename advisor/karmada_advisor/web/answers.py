@@ -15,10 +15,6 @@ from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.api.binding import BindingKey
 
 
-class NoAnswerError(Exception):
-    """There is no answer to a question; the text says why."""
-
-
 @dataclass(frozen=True, slots=True)
 class Question:
     """A question about a binding.

@@ -13,8 +13,9 @@ import orjson
 
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import API_VERSION, Explanation
-from karmada_advisor.explain.names import nearest
+from karmada_advisor.explain.names import unknown
 from karmada_advisor.plan.model import Effect, Plan
+from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.state.model import StateName
 from karmada_advisor.views.fields import (
     document_fields,
@@ -22,7 +23,7 @@ from karmada_advisor.views.fields import (
 )
 from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.web import charts
-from karmada_advisor.web.answers import Answers, AskedChange, NoAnswerError, Question
+from karmada_advisor.web.answers import Answers, AskedChange, Question
 from karmada_advisor.web.attention import summary
 from karmada_advisor.web.bindings import Filter, worst_first
 from karmada_advisor.web.computing import BusyError, Computer, TooLongError
@@ -270,10 +271,7 @@ class Handlers:
         name = request.path["cluster"]
         found = state.contents.cluster_by_name.get(name)
         if found is None:
-            near = nearest(name, state.contents.cluster_by_name)
-            raise RequestRefusedError(
-                404, f"cluster {name} does not exist" + (f". Nearest: {near}" if near else "")
-            )
+            raise RequestRefusedError(404, unknown(f"cluster {name}", name, state.contents.cluster_by_name))
         return cluster_shown(state.contents, found)
 
     async def _why_not_cluster(self, request: Request) -> WhyNotCluster:
@@ -380,9 +378,8 @@ class Handlers:
         namespace, name = request.path.get("namespace", ""), request.path["name"]
         key = BindingKey(RESOURCE_BINDING if namespace else CLUSTER_RESOURCE_BINDING, namespace, name)
         if key not in state.contents.binding_by_key:
-            near = nearest(str(key), map(str, state.contents.binding_by_key))
             raise RequestRefusedError(
-                404, f"{key.display} does not exist" + (f". Nearest: {near}" if near else "")
+                404, unknown(key.display, str(key), map(str, state.contents.binding_by_key))
             )
         return key
 
@@ -417,11 +414,9 @@ class Handlers:
         state = self._answers.state
         key = self._key_of(state, request)
         cluster = request.query.get("cluster", "").strip()
-        if cluster and cluster not in state.contents.cluster_by_name:
-            near = nearest(cluster, state.contents.cluster_by_name)
-            raise RequestRefusedError(
-                404, f"cluster {cluster} does not exist" + (f". Nearest: {near}" if near else "")
-            )
+        clusters = state.contents.cluster_by_name
+        if cluster and cluster not in clusters:
+            raise RequestRefusedError(404, unknown(f"cluster {cluster}", cluster, clusters))
         question = Question(
             cluster,
             _number(request, "replicas", 1),

@@ -42,11 +42,11 @@ def make_parser() -> argparse.ArgumentParser:
         "for its record and its queue",
         "; its profiles, plugins, arguments and feature gates are used",
     )
-    parser.add_argument(
+    shared.add_text(
+        parser,
         "--capture",
-        default="",
-        metavar="FILE",
-        help="also write all that the answer is made of into a file, for --replay and for bug reports",
+        "FILE",
+        "also write all that the answer is made of into a file, for --replay and for bug reports",
     )
     parser.add_argument(
         "--anonymise",
@@ -88,7 +88,5 @@ def _add_scope(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "-A", "--all-namespaces", action="store_true", help="of all namespaces, and those without one"
     )
-    group.add_argument(
-        "--policy", default="", metavar="[NS/]NAME", help="those that this policy claims, of all namespaces"
-    )
-    group.add_argument("--on", default="", metavar="CLUSTER", help="those that are on this cluster")
+    shared.add_text(group, "--policy", "[NS/]NAME", "those that this policy claims, of all namespaces")
+    shared.add_text(group, "--on", "CLUSTER", "those that are on this cluster")

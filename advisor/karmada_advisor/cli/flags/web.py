@@ -25,12 +25,11 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="HOST:PORT",
         help=f"loopback address and port (default {_DEFAULT_ADDRESS}); kubectl port-forward reaches it in a Pod",
     )
-    parser.add_argument(
+    shared.add_texts(
+        parser,
         "--allowed-host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a name in the Host header besides those of this machine; may be repeated",
+        "NAME",
+        "a name in the Host header besides those of this machine; may be repeated",
     )
     parser.add_argument(
         "--refresh",
