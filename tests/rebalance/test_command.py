@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from karmada_advisor.rebalance.model import RebalanceProposal
-from karmada_advisor.views.schema import document_schema
 from karmada_scheduler import command
+from tests.document_schema import document_schema
 from tests.plan.conftest import Ran
 from tests.rebalance import fleet
 from tests.unit.views.test_schema import problems

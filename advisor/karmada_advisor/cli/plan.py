@@ -220,11 +220,7 @@ def _quotas(arguments: argparse.Namespace, sources: Sources) -> tuple[list[Quota
     if manifests is None and sources.is_live:
         from karmada_advisor.sources import live  # the client, which files do not need
 
-        plane = control_plane(arguments)
-        try:
-            manifests, problems = live.read_quotas(plane, timeout=arguments.request_timeout)
-        except live.LiveError as error:
-            raise NoAnswerError(str(error)) from error
+        manifests, problems = live.read_quotas(control_plane(arguments), timeout=arguments.request_timeout)
     if manifests is None:
         return None, "; ".join(problems)
     quotas = []
@@ -247,11 +243,7 @@ def _read_templates(
     kinds = [KindName(*each) for each in selected_kinds(before, draft.after)]
     if not kinds:
         return TemplatesKnown(), ()
-    plane = control_plane(arguments)
-    try:
-        found = live.read_templates(plane, kinds)
-    except live.LiveError as error:
-        raise NoAnswerError(str(error)) from error
+    found = live.read_templates(control_plane(arguments), kinds)
     for each in found.objects:
         key = template_key(each)
         for objects in (before, draft.after):

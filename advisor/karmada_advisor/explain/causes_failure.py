@@ -10,7 +10,7 @@ from karmada_advisor.explain.causes_filter import code_of, sentence
 from karmada_advisor.explain.causes_models import not_in_models
 from karmada_advisor.explain.causes_values import unknown_values
 from karmada_advisor.explain.model import Cause, FilterCell, Stage
-from karmada_advisor.explain.names import nearest
+from karmada_advisor.explain.names import affinities_of, nearest
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.traces import Traces
 from karmada_scheduler.api.placement import Placement
@@ -54,20 +54,18 @@ def unknown_names(situation: Situation) -> Iterator[Cause]:
     if placement is None:
         return
     names = [each.name for each in snapshot]
-    unknown = {name: nearest(name, names) for name in _named(placement) if snapshot.get(name) is None}
+    unknown = {
+        name: nearest(name, names)
+        for affinity in affinities_of(placement)
+        for name in affinity.cluster_names
+        if snapshot.get(name) is None
+    }
     if unknown:
         shown = "; ".join(
             f"{name} does not exist" + (f", nearest: {found}" if found else "")
             for name, found in unknown.items()
         )
         yield Cause("ClusterUnknown", Stage.POLICY, {"unknown": unknown}, f"clusterNames: {shown}")
-
-
-def _named(placement: Placement) -> list[str]:
-    affinities = [placement.cluster_affinity] if placement.cluster_affinity is not None else []
-    for term in placement.cluster_affinities:
-        affinities += [term.affinity, *(each.affinity for each in term.overflow_affinities)]
-    return list(dict.fromkeys(name for each in affinities for name in each.cluster_names))
 
 
 def _refusals(situation: Situation, traces: Traces) -> Iterator[Cause]:

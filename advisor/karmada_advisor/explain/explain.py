@@ -32,6 +32,7 @@ from karmada_advisor.explain.process_view import recorded_decision
 from karmada_advisor.explain.rows import capacity_note, rows_of
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
+from karmada_advisor.state.stored import condition_of
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import condition_for, retryable
@@ -270,21 +271,15 @@ def _terms(situation: Situation) -> tuple[TermRow, ...]:
 
 def _condition(situation: Situation) -> ConditionShown | None:
     binding = situation.inputs.binding
-    found = binding.status.condition(SCHEDULED_CONDITION)
-    if found is None:
+    if binding.status.condition(SCHEDULED_CONDITION) is None:
         return None
+    status, reason, message, since = condition_of(binding)
     agrees = True
     if situation.is_decided and situation.asks and not situation.inputs.missing:
         expected = condition_for(situation.now.decision.error)
-        agrees = (found.get("status"), found.get("reason")) == (expected.status, expected.reason)
-    return ConditionShown(
-        str(found.get("status") or ""),
-        str(found.get("reason") or ""),
-        str(found.get("message") or ""),
-        binding.status.scheduler_observed_generation == binding.generation,
-        agrees,
-        str(found.get("lastTransitionTime") or ""),
-    )
+        agrees = (status, reason) == (expected.status, expected.reason)
+    is_current = binding.status.scheduler_observed_generation == binding.generation
+    return ConditionShown(status, reason, message, is_current, agrees, since)
 
 
 def _mismatches(situation: Situation) -> tuple[Mismatch, ...]:

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.placement import ClusterAffinity, Placement
 
 _LIKE: Final = 0.6
 """How much a value has to be like another one: ``gpu`` and ``gpus`` are, ``eu`` and ``us`` are not."""
@@ -110,3 +111,11 @@ class FleetValues:
             value: The value that is asked for.
         """
         return nearest_value(value, self._fields.get(key, ()))
+
+
+def affinities_of(placement: Placement) -> list[ClusterAffinity]:
+    """Return the affinities of a placement: the single one, or those of all terms with their overflow."""
+    found = [placement.cluster_affinity] if placement.cluster_affinity is not None else []
+    for term in placement.cluster_affinities:
+        found += [term.affinity, *(each.affinity for each in term.overflow_affinities)]
+    return found

@@ -351,11 +351,9 @@ def _named(name: str, namespace: str, default: Callable[[], str]) -> NamedBindin
 def _from_plane(arguments: argparse.Namespace, asked: NamedBinding | None, *, all_bindings: bool) -> Objects:
     from karmada_advisor.sources import live  # the client, which files do not need
 
-    plane = control_plane(arguments)
-    try:
-        found = live.read_live(plane, asked, all_bindings=all_bindings, timeout=arguments.request_timeout)
-    except (live.LiveError, NoSuchBindingError) as error:
-        raise NoAnswerError(str(error)) from error
+    found = live.read_live(
+        control_plane(arguments), asked, all_bindings=all_bindings, timeout=arguments.request_timeout
+    )
     objects = Objects(
         found.server,
         found.asked or asked,
@@ -393,9 +391,8 @@ def add_other_bindings(arguments: argparse.Namespace, objects: Objects) -> None:
     """Read all bindings of the control plane; if that fails, it is a warning, because one binding is explained."""
     from karmada_advisor.sources import live
 
-    plane = control_plane(arguments)
     try:
-        found = live.read_bindings(plane, timeout=arguments.request_timeout)
+        found = live.read_bindings(control_plane(arguments), timeout=arguments.request_timeout)
     except live.LiveError as error:
         objects.warnings.append(f"bindings: {error}")
         return

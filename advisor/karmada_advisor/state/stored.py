@@ -61,3 +61,16 @@ def mappings(value: object) -> list[Mapping[str, Any]]:
     if not isinstance(value, Sequence) or isinstance(value, str):
         return []
     return [each for each in value if isinstance(each, Mapping)]
+
+
+def texts(value: object) -> list[str]:
+    """Return the texts in a list, none for any other value."""
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list | tuple) else []
+
+
+def value_at(manifest: Mapping[str, Any] | None, *path: str) -> Any:
+    """Return the value at a path of a manifest, None if there is none."""
+    found: Any = manifest
+    for name in path:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from karmada_advisor.state.stored import condition_of
 from karmada_advisor.whynot.objects import NOBODY_DECIDES, ScheduledObjects
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED, SUCCESS
 
@@ -33,16 +33,11 @@ def is_placed(outcome: ScheduledObjects) -> bool:
     if not outcome.scheduled.targets:
         return False
     if outcome.scheduled.type is ScheduleType.AVOID:
-        if outcome.edits and _is_refused_by_quota(outcome.binding):
+        if outcome.edits and condition_of(outcome.binding).reason == QUOTA_EXCEEDED:
             return False  # without a decision, the condition stays
         is_kept = outcome.binding.spec.scheduling_suspended or outcome.scheduled.code == NOBODY_DECIDES
         return not is_kept or _has_all_replicas(outcome.binding)
     return outcome.scheduled.code == SUCCESS
-
-
-def _is_refused_by_quota(binding: Binding) -> bool:
-    condition = binding.status.condition(SCHEDULED_CONDITION)
-    return condition is not None and condition.get("reason") == QUOTA_EXCEEDED
 
 
 def _has_all_replicas(binding: Binding) -> bool:

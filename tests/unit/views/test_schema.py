@@ -11,8 +11,8 @@ import pytest
 
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.views.fields import document_fields
-from karmada_advisor.views.schema import document_schema
 from karmada_scheduler.testing import BindingBuilder, binding
+from tests.document_schema import document_schema
 from tests.explain.asking import explained
 from tests.explain.fleet import billing, checkout, fleet
 

@@ -210,20 +210,13 @@ def requests(context: Context) -> Iterator[Edit]:
             continue
         yield from _request(context, (*path, name), name, str(written), amount)
         if amount.value > 0 and name not in {"cpu", "memory"}:
-            yield context.make(
-                Side.WORKLOAD, "dropRequest", context.objects.ref, PatchAction.REMOVE, (*path, name),
-                text=f"no request of {name}", extra=0.6, harm=Harm.UNCHECKED,
-            )  # fmt: skip
+            text = f"no request of {name}"
+            yield context.workload(
+                "dropRequest", PatchAction.REMOVE, (*path, name), text, extra=0.6, harm=Harm.UNCHECKED
+            )
     if needed(context):
-        yield context.make(
-            Side.WORKLOAD,
-            "dropRequests",
-            context.objects.ref,
-            PatchAction.REMOVE,
-            path,
-            text="no requests",
-            extra=1.2,
-            harm=Harm.UNCHECKED,
+        yield context.workload(
+            "dropRequests", PatchAction.REMOVE, path, "no requests", extra=1.2, harm=Harm.UNCHECKED
         )
 
 
@@ -236,15 +229,9 @@ def _request(
         return
 
     def build(least: int) -> Edit:
-        return context.make(
-            Side.WORKLOAD,
-            "setRequest",
-            context.objects.ref,
-            PatchAction.SET,
-            path,
-            value=f"{least}{suffix}",
-            text=f"request {least}{suffix} {name} instead of {written}",
-            extra=0.2,
+        text = f"request {least}{suffix} {name} instead of {written}"
+        return context.workload(
+            "setRequest", PatchAction.SET, path, text, value=f"{least}{suffix}", extra=0.2
         )
 
     yield from amounts_of(

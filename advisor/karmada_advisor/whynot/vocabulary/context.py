@@ -133,6 +133,10 @@ class Context:
         """Return an edit of the placement; the path starts below it, the rest are arguments of ``make``."""
         return self.make(Side.POLICY, op, self.objects.ref, action, (*PLACEMENT, *path), text=text, **rest)
 
+    def workload(self, op: str, action: PatchAction, path: Path, text: str, **rest: Any) -> Edit:
+        """Return an edit of what the workload asks for; the rest are arguments of ``make``."""
+        return self.make(Side.WORKLOAD, op, self.objects.ref, action, path, text=text, **rest)
+
     def on_cluster(self, op: str, action: PatchAction, path: Path, text: str, **rest: Any) -> Edit:
         """Return an edit of the cluster; the rest are arguments of ``make``."""
         return self.make(Side.CLUSTER, op, self.cluster_ref, action, path, text=text, **rest)
