@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import requests
 
-from karmada_advisor.cli.table import table
+from karmada_advisor.cli.output import table
 from tools.bench.plane_meters import cpu_seconds, peak_mib, resident_mib
 from tools.bench.recording import Sizes
 from tools.controlplane.api import local_session

@@ -30,7 +30,7 @@ from typing import Any, Final, Protocol
 import orjson
 import uvloop
 
-from karmada_advisor.cli.table import table
+from karmada_advisor.cli.output import table
 from karmada_scheduler.client.http import HttpConnections
 from karmada_scheduler.client.http_connection import Response
 from karmada_scheduler.client.identity import Identity, Pem, TLSMaterial

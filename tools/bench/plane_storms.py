@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from karmada_advisor.cli.table import table
+from karmada_advisor.cli.output import table
 from tools.bench import plane_meters as meters
 from tools.bench import scenarios
 from tools.bench.bare_client import Job

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from karmada_advisor.cli.table import table
+from karmada_advisor.cli.output import table
 from tools.bench.records import MAX_BYTES, Recording
 
 _SAMPLES = 50

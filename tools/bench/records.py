@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from karmada_advisor.cli.table import table
+from karmada_advisor.cli.output import table
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.cache.clusters import ClusterCache

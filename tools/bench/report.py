@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from karmada_advisor.cli.table import table
+from karmada_advisor.cli.output import table
 from tools.bench.scenarios import BARE, DEFAULT, LIFTED, OURS
 from tools.bench.summary import Summary, summaries
 from tools.pages import markdown_table, with_section

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from karmada_advisor.cli.table import table
+from karmada_advisor.cli.output import table
 from tests import manifests
 from tests.e2e.workload import DYNAMIC, WORK
 from tools.bench_estimators.fleet import Fleet

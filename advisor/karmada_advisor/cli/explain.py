@@ -19,8 +19,8 @@ from karmada_advisor.cli.output import NO_ANSWER, CommandAnswer, print_answer, p
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.causes_capacity import may_be_overcommitted
 from karmada_advisor.explain.explain import explain
+from karmada_advisor.explain.inputs import ProcessView
 from karmada_advisor.explain.model import BindingHead, Explanation, Provenance, Tense
-from karmada_advisor.explain.process_view import ProcessView
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.sources import capture
 from karmada_advisor.sources.anonymous import anonymous

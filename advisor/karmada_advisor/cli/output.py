@@ -6,7 +6,7 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -98,3 +98,13 @@ def style_of(arguments: argparse.Namespace) -> Style:
     if width is None:
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns if terminal else DEFAULT_WIDTH
     return Style(max(LEAST_WIDTH, width), colour, arguments.all)
+
+
+def table(heading: Sequence[str], rows: Sequence[Sequence[object]], *, indent: str = "") -> str:
+    """Return rows under a heading, each column as wide as its widest cell, with two spaces between columns."""
+    cells = [list(heading), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(heading))]
+    return "\n".join(
+        (indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip()
+        for row in cells
+    )

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from karmada_advisor.cli.output import print_error
-from karmada_advisor.cli.table import table
+from karmada_advisor.cli.output import print_error, table
 from karmada_advisor.views.fields import as_json
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features

@@ -22,9 +22,8 @@ from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.plan.fingerprint import fingerprint
 from karmada_advisor.plan.holds import stored_holds
 from karmada_advisor.rebalance.inputs import Inputs
-from karmada_advisor.rebalance.manifests import manifests
 from karmada_advisor.rebalance.model import Bounds, Goal, RebalanceProposal
-from karmada_advisor.rebalance.propose import propose
+from karmada_advisor.rebalance.propose import manifests, propose
 from karmada_advisor.sources import planned
 from karmada_advisor.sources.objects import NoAnswerError, gather
 from karmada_advisor.sources.process import use_rules

@@ -20,8 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
 from typing import Final, NamedTuple, TypeVar
 
-from karmada_advisor.cli.output import print_error
-from karmada_advisor.cli.table import table
+from karmada_advisor.cli.output import print_error, table
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.sources import rules
 from karmada_advisor.sources.files import Contents, Problem, as_binding, as_cluster, as_workload, read

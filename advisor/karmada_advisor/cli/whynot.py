@@ -32,8 +32,7 @@ from karmada_advisor.state.reading import state_of
 from karmada_advisor.views.printable import with_printable_texts
 from karmada_advisor.views.why_not import why_not_cluster_text, why_not_text
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer, goal_shown, remedy_of_configuration
-from karmada_advisor.whynot.blockers import BlockedStep, blocker_of
-from karmada_advisor.whynot.goals import IsPlaced, OffCluster, OnCluster, is_placed
+from karmada_advisor.whynot.goals import BlockedStep, IsPlaced, OffCluster, OnCluster, blocker_of, is_placed
 from karmada_advisor.whynot.model import Remedy, WhyNot
 from karmada_advisor.whynot.objects import ObjectSet, ScheduledObjects
 from karmada_advisor.whynot.reverse import WhyNotCluster, why_not_cluster

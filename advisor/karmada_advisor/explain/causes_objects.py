@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from karmada_advisor.explain.amounts import shown
+from karmada_advisor.explain.inputs import ProcessView
 from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.policies import Matching, TemplateHead, held_claim, matching
-from karmada_advisor.explain.process_view import ProcessView
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.state.model import Applied, StateName
-from karmada_advisor.state.refusals import foreign_refusals
-from karmada_advisor.state.stored import condition_of, short, value_at
+from karmada_advisor.state.stored import condition_of, foreign_refusals, short, value_at
 from karmada_scheduler.api.cluster import READY
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement import Placement

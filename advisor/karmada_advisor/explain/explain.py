@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from karmada_advisor.explain.amounts import shown
+from karmada_advisor.explain.amounts import request_of, shown
 from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster
-from karmada_advisor.explain.funnel import funnel_of
-from karmada_advisor.explain.inputs import ExplainInputs
+from karmada_advisor.explain.funnel import capacity_note, funnel_of, rows_of
+from karmada_advisor.explain.inputs import ExplainInputs, recorded_decision
 from karmada_advisor.explain.model import (
     BindingHead,
     Cause,
@@ -28,8 +28,6 @@ from karmada_advisor.explain.model import (
     WouldBe,
 )
 from karmada_advisor.explain.notes import notes_of, warnings_of
-from karmada_advisor.explain.process_view import recorded_decision
-from karmada_advisor.explain.rows import capacity_note, rows_of
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.state.stored import condition_of
@@ -137,8 +135,6 @@ def _decided(situation: Situation, causes: tuple[Cause, ...], provenance: Proven
 def head_of(inputs: ExplainInputs) -> BindingHead:
     """Return what the binding asks for."""
     binding = inputs.binding
-    requirements = binding.spec.replica_requirements
-    request = requirements.resource_request if requirements is not None else {}
     key = binding.key
     return BindingHead(
         key.kind,
@@ -146,7 +142,7 @@ def head_of(inputs: ExplainInputs) -> BindingHead:
         key.name,
         binding.generation,
         binding.spec.replicas,
-        {name: shown(name, amount) for name, amount in request.items()},
+        {name: shown(name, amount) for name, amount in request_of(binding.spec).items()},
         policy_of(binding.annotations),
     )
 

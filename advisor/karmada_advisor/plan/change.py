@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, Final
 
-from karmada_advisor.claims.defaults import stored_spec
+from karmada_advisor.claims.shapes import stored_spec
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.plan import differences
 from karmada_advisor.plan.model import ChangeShown, FieldChange

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from karmada_advisor.explain.names import nearest
+from karmada_advisor.explain.names import FleetValues, nearest
 from karmada_advisor.plan.model import PlanWarning
 from karmada_advisor.plan.objects import Manifest, part
 from karmada_advisor.state.stored import mappings, texts
@@ -24,15 +24,8 @@ class KnownValues:
         """Take the clusters that are not being deleted."""
         self.clusters = [each for each in clusters if not each.deleting]
         self.names = {each.name for each in self.clusters}
-        self.fields = {
-            "provider": {each.provider for each in self.clusters} - {""},
-            "region": {each.region for each in self.clusters} - {""},
-            "zone": {zone for each in self.clusters for zone in each.zones},
-        }
-        self.labels: dict[str, set[str]] = {}
-        for each in self.clusters:
-            for key, value in each.labels.items():
-                self.labels.setdefault(key, set()).add(value)
+        values = FleetValues(self.clusters)
+        self.fields, self.labels = values.fields, values.labels
         self._nearest: dict[str, str] = {}
 
     def nearest_name(self, name: str) -> str:

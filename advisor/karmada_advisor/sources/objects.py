@@ -12,7 +12,7 @@ from karmada_advisor.explain.names import nearest
 from karmada_advisor.explain.policies import TemplateHead
 from karmada_advisor.plan.objects import binding_key
 from karmada_advisor.sources import capture
-from karmada_advisor.sources.bindings import NamedBinding, NoSuchBindingError, named_binding, singular
+from karmada_advisor.sources.bindings import NamedBinding, named_binding, singular
 from karmada_advisor.sources.control_plane import DEFAULT_NAMESPACE, context_namespace, control_plane
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.files import Contents, as_binding, as_cluster, as_workload, read
@@ -342,10 +342,7 @@ def _from_files(arguments: argparse.Namespace) -> Objects:
 
 
 def _named(name: str, namespace: str, default: Callable[[], str]) -> NamedBinding:
-    try:
-        return named_binding(name, namespace, "" if namespace else default())
-    except NoSuchBindingError as error:
-        raise NoAnswerError(str(error)) from error
+    return named_binding(name, namespace, "" if namespace else default())
 
 
 def _from_plane(arguments: argparse.Namespace, asked: NamedBinding | None, *, all_bindings: bool) -> Objects:

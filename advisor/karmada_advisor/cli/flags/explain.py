@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from karmada_advisor.cli.flags import shared, values
+from karmada_advisor.cli.flags import shared
 
 _REMEDY_SECONDS: Final = 2.0
 _WATCH_SECONDS: Final = 600.0
@@ -61,7 +61,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--timeout",
-        type=values.seconds,
+        type=shared.seconds,
         default=_REMEDY_SECONDS,
         metavar="TIME",
         help=f"of that search (default {_REMEDY_SECONDS:g}s); why-not searches on",
@@ -74,7 +74,7 @@ def make_parser() -> argparse.ArgumentParser:
         "-w",
         "--watch",
         nargs="?",
-        type=values.seconds,
+        type=shared.seconds,
         const=_WATCH_SECONDS,
         metavar="TIME",
         help=f"print each change of the state until the binding is placed, for this time at most (default {_WATCH_SECONDS:g}s)",

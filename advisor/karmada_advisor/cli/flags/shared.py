@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from karmada_advisor.cli.flags import values
-
 DEFAULT_WIDTH: Final = 100
 LEAST_WIDTH: Final = 40
 FILES: Final = "YAML or JSON as kubectl writes it, also gzipped, - for standard input; may be repeated"
@@ -78,7 +76,7 @@ def add_objects(parser: argparse.ArgumentParser, *, cluster_flag: str = "--clust
     )
     parser.add_argument(
         "--request-timeout",
-        type=values.seconds,
+        type=seconds,
         default=_REQUEST_SECONDS,
         metavar="TIME",
         help=f"for reading everything from the control plane (default {_REQUEST_SECONDS:g}s)",
@@ -193,3 +191,16 @@ def _width(text: str) -> int:
     if columns < LEAST_WIDTH:
         raise argparse.ArgumentTypeError(f"at least {LEAST_WIDTH} columns are needed, got {columns}")
     return columns
+
+
+def seconds(text: str) -> float:
+    """Return a time such as ``2s`` or ``500ms`` in seconds."""
+    for suffix, factor in (("ms", 0.001), ("s", 1.0), ("m", 60.0), ("", 1.0)):
+        if text.endswith(suffix):
+            try:
+                found = float(text.removesuffix(suffix)) * factor
+            except ValueError:
+                break
+            if 0 < found < float("inf"):
+                return found
+    raise argparse.ArgumentTypeError(f"expected a time such as 2s or 500ms, got {text!r}")

@@ -17,10 +17,9 @@ from karmada_advisor.cli.flags import plan as plan_flags
 from karmada_advisor.cli.web.reading import Reader
 from karmada_advisor.cli.whynot import ask, ask_cluster, question_of, search_bounds
 from karmada_advisor.explain.explain import explain
-from karmada_advisor.explain.inputs import ExplainInputs
+from karmada_advisor.explain.inputs import ExplainInputs, ProcessView
 from karmada_advisor.explain.model import Cause, Explanation
 from karmada_advisor.explain.overview import EXPLAINED, causes_of_state
-from karmada_advisor.explain.process_view import ProcessView
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.plan.change import ChangeError
 from karmada_advisor.plan.model import Plan
@@ -29,8 +28,7 @@ from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.inputs import Explaining, explaining
 from karmada_advisor.sources.process import read_decisions, read_process, read_state, use_rules
 from karmada_advisor.sources.remedies import with_remedies
-from karmada_advisor.web.answers import AskedChange, CauseScan, FoundCause, Question
-from karmada_advisor.web.attention import summary
+from karmada_advisor.web.answers import AskedChange, CauseScan, FoundCause, Question, summary
 from karmada_advisor.web.decisions import (
     OBJECTS,
     RECORDS,

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.whynot.blockers import BlockedStep
 from karmada_advisor.whynot.edits import Edit, Harm, PatchAction
-from karmada_advisor.whynot.goals import has_replicas
+from karmada_advisor.whynot.goals import BlockedStep, has_replicas
 from karmada_advisor.whynot.quantities import amounts_of
 from karmada_advisor.whynot.vocabulary.context import PLACEMENT, Context
 from karmada_scheduler.api.placement import AGGREGATED, DIVIDED, WEIGHTED
