@@ -24,7 +24,6 @@ STILL_TWICE = {
     "Held",
     "HttpTransport",
     "Limits",
-    "NoAnswerError",
     "Outcome",
     "QueueObserver",
     "Recorded",

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from karmada_advisor.explain.process_view import recorded_decision
+from karmada_advisor.explain.inputs import recorded_decision
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.process_answers import state_of, view_of
 from karmada_advisor.sources.process_rules import ProcessConfiguration

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from karmada_advisor.cli.table import table
+from karmada_advisor.cli.output import table
 
 _FLEET: Final = Path(__file__).parents[2] / "docs" / "examples" / "fleet"
 _FILES: Final = (f"--clusters={_FLEET / 'clusters.yaml'}", f"--bindings={_FLEET / 'bindings.yaml'}")

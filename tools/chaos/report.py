@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from karmada_advisor.cli.table import table
+from karmada_advisor.cli.output import table
 from tools.chaos.judge import Result
 from tools.chaos.plan import KINDS
 from tools.chaos.records import Records

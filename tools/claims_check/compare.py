@@ -16,7 +16,7 @@ from karmada_advisor.claims import (
     claim,
     read_template,
 )
-from karmada_advisor.claims.outcome import TemplateClaim
+from karmada_advisor.claims.model import TemplateClaim
 from karmada_advisor.claims.replicas import comparable
 from karmada_advisor.claims.template import CLAIM_ANNOTATIONS, CLAIM_LABELS, Claim, TemplateKey, read_claim
 from karmada_scheduler.api.binding_spec import BindingKey

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from karmada_advisor.cli.table import table
+from karmada_advisor.cli.output import table
 
 from . import binaries
 from .api import ApiError

@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from karmada_advisor.explain.inputs import ExplainInputs
+from karmada_advisor.explain.situation import Traces
 from karmada_advisor.explain.trace_trigger import trace_trigger
-from karmada_advisor.explain.traces import Traces
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.diagnosis import SchedulingError
 

@@ -16,9 +16,8 @@ from unittest import mock
 
 from karmada_advisor.cli import whynot as command
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer
-from karmada_advisor.whynot.blockers import BlockedStep, GoalBlocker, blocker_of
 from karmada_advisor.whynot.edits import Edit, Harm, compatible
-from karmada_advisor.whynot.goals import Goal, OffCluster
+from karmada_advisor.whynot.goals import BlockedStep, Goal, GoalBlocker, OffCluster, blocker_of
 from karmada_advisor.whynot.harm import harm_of
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.objects import NO_EDITS, Edits, ObjectSet, ScheduledObjects

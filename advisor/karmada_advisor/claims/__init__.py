@@ -7,19 +7,17 @@ The rules are those of the resource detector of karmada-controller-manager v1.18
 """
 
 from karmada_advisor.claims.claim import changes, claim
-from karmada_advisor.claims.events import (
+from karmada_advisor.claims.model import (
+    ClaimRefusal,
+    Claims,
+    DetectorOptions,
+    DetectorOutcome,
     Event,
     PolicyDeleted,
     PolicyWritten,
+    TemplateClaim,
     TemplateDeleted,
     TemplateWritten,
-)
-from karmada_advisor.claims.options import DetectorOptions
-from karmada_advisor.claims.outcome import (
-    ClaimRefusal,
-    Claims,
-    DetectorOutcome,
-    TemplateClaim,
     UnclaimedReason,
     Waits,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from karmada_advisor.claims.options import DetectorOptions
+from karmada_advisor.claims.model import DetectorOptions
 from karmada_advisor.claims.policy import ClaimingPolicy
 from karmada_advisor.claims.replicas import Replicas, same_requirements
 from karmada_advisor.claims.template import Template

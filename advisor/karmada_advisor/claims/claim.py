@@ -7,28 +7,25 @@ from typing import Any, Final
 
 from karmada_advisor.claims.binding_spec import MissingPriorityClassError
 from karmada_advisor.claims.detector import Detector
-from karmada_advisor.claims.events import (
+from karmada_advisor.claims.model import (
+    ClaimRefusal,
+    Claims,
+    DetectorOptions,
+    DetectorOutcome,
     Event,
     PolicyDeleted,
     PolicyWritten,
+    TemplateClaim,
     TemplateDeleted,
     TemplateWritten,
-)
-from karmada_advisor.claims.options import DetectorOptions
-from karmada_advisor.claims.outcome import (
-    ClaimRefusal,
-    Claims,
-    DetectorOutcome,
-    TemplateClaim,
     UnclaimedReason,
     Waits,
 )
-from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
-from karmada_advisor.claims.replica_reader import ReplicaReader
+from karmada_advisor.claims.policy import ClaimingPolicy, read_policy, refusal
+from karmada_advisor.claims.replicas import ReplicaReader
 from karmada_advisor.claims.selectors import Match
 from karmada_advisor.claims.state import DetectedBinding, DetectorState, How, read_binding
 from karmada_advisor.claims.template import CLAIM_ANNOTATIONS, CLAIM_LABELS, UNCLAIMED, Template, TemplateKey
-from karmada_advisor.claims.validation import refusal
 from karmada_scheduler.api.binding import API_VERSION
 from karmada_scheduler.api.binding_spec import BindingKey
 from karmada_scheduler.api.manifest import Manifest, read_mapping

@@ -15,16 +15,16 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from karmada_advisor.claims.binding_spec import MissingPriorityClassError, binding_spec
-from karmada_advisor.claims.events import (
+from karmada_advisor.claims.model import (
+    DetectorOptions,
     Event,
     PolicyDeleted,
     PolicyWritten,
     TemplateDeleted,
     TemplateWritten,
 )
-from karmada_advisor.claims.options import DetectorOptions
 from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
-from karmada_advisor.claims.replica_reader import ReplicaReader
+from karmada_advisor.claims.replicas import ReplicaReader
 from karmada_advisor.claims.selectors import Match
 from karmada_advisor.claims.state import DetectedBinding, DetectorState, How
 from karmada_advisor.claims.template import UNCLAIMED, Template, TemplateKey

@@ -1,4 +1,4 @@
-"""Replicas of a template and what one of them needs, as Karmada's default interpreter reads them.
+"""The replicas and the requirements that Karmada reads from a template.
 
 Source: karmada v1.18.2 pkg/resourceinterpreter/default/native/replica.go, pkg/util/helper/binding.go
 GenerateReplicaRequirements, pkg/util/resource.go AddPodTemplateRequest; k8s.io/kubernetes pkg/apis/apps/v1/defaults.go and
@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from karmada_advisor.claims.template import Template
+from karmada_advisor.claims.model import CUSTOMIZED, DetectorOptions
+from karmada_advisor.claims.template import Template, TemplateKey
 from karmada_scheduler.api.manifest import (
     Manifest,
     read_integer,
@@ -40,24 +41,6 @@ class Replicas(NamedTuple):
 
 
 UNKNOWN: Final = Replicas(known=False)
-
-CUSTOMIZED: Final = frozenset(
-    {
-        ("apps.kruise.io/v1alpha1", "BroadcastJob"),
-        ("apps.kruise.io/v1alpha1", "CloneSet"),
-        ("apps.kruise.io/v1alpha1", "SidecarSet"),
-        ("apps.kruise.io/v1alpha1", "UnitedDeployment"),
-        ("apps.kruise.io/v1beta1", "StatefulSet"),
-        ("argoproj.io/v1alpha1", "Workflow"),
-        ("flink.apache.org/v1beta1", "FlinkDeployment"),
-        ("kubeflow.org/v1", "Notebook"),
-        ("ray.io/v1", "RayService"),
-    }
-)
-"""Kinds whose replicas Karmada reads with scripts that it ships.
-
-Source: karmada v1.18.2 pkg/resourceinterpreter/default/thirdparty/resourcecustomizations (replicaResource).
-"""
 
 
 def replicas_of(
@@ -236,3 +219,28 @@ def comparable(requirements: Manifest) -> dict[str, Any]:
     request = read_list(read_mapping(requirements, "resourceRequest", ""), "resourceRequest")
     amounts = {name: amount.milli_value for name, amount in request.items()}
     return {**requirements, "resourceRequest": amounts}
+
+
+class ReplicaReader:
+    """Reads the replicas of templates as the options say; the same manifest is read once."""
+
+    def __init__(self, options: DetectorOptions) -> None:
+        self._options = options
+        self._found: dict[TemplateKey, tuple[Mapping[str, Any] | None, Replicas]] = {}
+
+    def of(self, template: Template) -> Replicas:
+        """Return the replicas of a template.
+
+        Raises:
+            ManifestError: A field of the template has the wrong type.
+        """
+        found = self._found.get(template.key)
+        if found is not None and found[0] is template.manifest:
+            return found[1]
+        replicas = replicas_of(
+            template,
+            customized=self._options.customized,
+            with_quota=self._options.resource_quota_estimate,
+        )
+        self._found[template.key] = template.manifest, replicas
+        return replicas

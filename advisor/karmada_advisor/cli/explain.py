@@ -15,19 +15,18 @@ from typing import Final
 from karmada_advisor.cli import explain_all
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.explain_watch import watched
-from karmada_advisor.cli.output import NO_ANSWER, print_answer, print_error, style_of
+from karmada_advisor.cli.output import NO_ANSWER, CommandAnswer, print_answer, print_error
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.causes_capacity import may_be_overcommitted
 from karmada_advisor.explain.explain import explain
+from karmada_advisor.explain.inputs import ProcessView
 from karmada_advisor.explain.model import BindingHead, Explanation, Provenance, Tense
-from karmada_advisor.explain.process_view import ProcessView
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.sources import capture
 from karmada_advisor.sources.anonymous import anonymous
 from karmada_advisor.sources.inputs import explaining
 from karmada_advisor.sources.objects import NoAnswerError, Objects, add_other_bindings, captured, gather
 from karmada_advisor.state.reading import unreadable
-from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.overview_text import overview_text
 from karmada_advisor.views.printable import with_printable_texts
 from karmada_advisor.views.text import explanation_text
@@ -45,10 +44,10 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         arguments: As parsed.
         own: The plugins of a main program of the user's own.
     """
-    return print_answer(lambda: _answer(arguments, own))
+    return print_answer(arguments, lambda: _answer(arguments, own))
 
 
-def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple[str, int]:
+def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> CommandAnswer:
     """Return what to print, and the exit status.
 
     Raises:
@@ -63,7 +62,28 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
     if arguments.watch is not None:
         _watch(arguments, own)
     explanation, problems = _explanation(arguments, own)
-    return _written(explanation, arguments), _status(explanation.is_good, problems)
+    status = _status(explanation.is_good, problems)
+    return CommandAnswer(
+        explanation,
+        lambda style: explanation_text(with_printable_texts(explanation), style, quiet=arguments.quiet),
+        status,
+        others={
+            "markdown": lambda: _markdown(with_printable_texts(explanation), unfolded=arguments.all),
+            "html": lambda: _html(with_printable_texts(explanation), unfolded=arguments.all),
+        },
+    )
+
+
+def _markdown(explanation: Explanation, *, unfolded: bool) -> str:
+    from karmada_advisor.views.markdown import explanation_markdown
+
+    return explanation_markdown(explanation, unfolded=unfolded)
+
+
+def _html(explanation: Explanation, *, unfolded: bool) -> str:
+    from karmada_advisor.views.html import explanation_html
+
+    return explanation_html(explanation, unfolded=unfolded)
 
 
 def _name(words: Sequence[str]) -> str:
@@ -83,7 +103,7 @@ def _status(is_good: bool, problems: Sequence[str]) -> int:  # noqa: FBT001 (as 
     return GOOD if is_good else NOT_GOOD
 
 
-def _of_all(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple[str, int]:
+def _of_all(arguments: argparse.Namespace, own: Sequence[Registration]) -> CommandAnswer:
     """Return all bindings by state and cause, and the exit status.
 
     Raises:
@@ -98,14 +118,11 @@ def _of_all(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
     found, problems, warnings = explain_all.summary(arguments, own)
     for problem in (*problems, *warnings):
         print_error(problem)
-    match arguments.output:
-        case "json":
-            text = as_json(document_fields(found))
-        case "yaml":
-            text = as_yaml(document_fields(found))
-        case _:
-            text = overview_text(with_printable_texts(found), style_of(arguments))
-    return text, _status(found.is_good, problems)
+    return CommandAnswer(
+        found,
+        lambda style: overview_text(with_printable_texts(found), style),
+        _status(found.is_good, problems),
+    )
 
 
 def _watch(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
@@ -259,22 +276,3 @@ def _unclaimed(objects: Objects) -> Explanation | None:
         events=objects.warning_events(),
     )
     return with_claiming_remedies(explanation, template, objects.policies or ())
-
-
-def _written(explanation: Explanation, arguments: argparse.Namespace) -> str:
-    match arguments.output:
-        case "json":
-            return as_json(document_fields(explanation))
-        case "yaml":
-            return as_yaml(document_fields(explanation))
-    shown = with_printable_texts(explanation)
-    match arguments.output:
-        case "markdown":
-            from karmada_advisor.views.markdown import explanation_markdown
-
-            return explanation_markdown(shown, unfolded=arguments.all)
-        case "html":
-            from karmada_advisor.views.html import explanation_html
-
-            return explanation_html(shown, unfolded=arguments.all)
-    return explanation_text(shown, style_of(arguments), quiet=arguments.quiet)

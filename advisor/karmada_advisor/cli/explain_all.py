@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import Cause, Provenance, Tense
-from karmada_advisor.explain.names import nearest
+from karmada_advisor.explain.names import unknown
 from karmada_advisor.explain.overview import ExplanationSummary, causes_of_state, summary_of
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
@@ -64,10 +64,7 @@ def _chosen(arguments: argparse.Namespace, objects: Objects) -> tuple[list[Bindi
     if arguments.on:
         names = [each.name for each in objects.clusters]
         if arguments.on not in names:
-            near = nearest(arguments.on, names)
-            raise NoAnswerError(
-                f"cluster {arguments.on} does not exist" + (f". Nearest: {near}" if near else "")
-            )
+            raise NoAnswerError(unknown(f"cluster {arguments.on}", arguments.on, names))
         return [each for each in chosen if arguments.on in each.spec.target_names], f"with {arguments.on}"
     if arguments.policy:
         namespace, _, name = arguments.policy.rpartition("/")

@@ -1,4 +1,4 @@
-"""What commands print besides their answer, and how they write text."""
+"""What commands print: their answer in the format that was asked for, and besides it, problems."""
 
 from __future__ import annotations
 
@@ -6,49 +6,90 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
-from typing import Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 from karmada_advisor.cli.flags.shared import DEFAULT_WIDTH, LEAST_WIDTH
 from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.layout import Style
 from karmada_advisor.views.printable import printable
+
+if TYPE_CHECKING:
+    from karmada_advisor.views.fields import Document
 
 NO_ANSWER: Final = 2
 """The exit status of a command that has no answer, or could not read some input."""
 
 
+@dataclass(frozen=True, slots=True)
+class CommandAnswer:
+    """The answer of a command.
+
+    Attributes:
+        document: The answer as data.
+        text: Writes it for people.
+        status: The exit status.
+        more: Fields of the data besides those of ``document``.
+        others: Writes it in further formats, by the name of the format.
+    """
+
+    document: Document
+    text: Callable[[Style], str]
+    status: int
+    more: Mapping[str, Any] = field(default_factory=dict)
+    others: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+
+    def written(self, arguments: argparse.Namespace) -> str:
+        """Return the answer in the format of ``--output``."""
+        match arguments.output:
+            case "json":
+                return as_json({**document_fields(self.document), **self.more})
+            case "yaml":
+                return as_yaml({**document_fields(self.document), **self.more})
+            case "text":
+                return self.text(style_of(arguments))
+        return self.others[arguments.output]()
+
+
 def print_error(text: str) -> None:
-    """Print one line to standard error."""
+    """Print a problem, a warning or a note; it may contain names from files and objects."""
     print(printable(text), file=sys.stderr)  # noqa: T201 (a command, not a server)
 
 
 def print_failure(error: Exception) -> None:
-    """Print each line of the text of an error that ends a command."""
+    """Print why there is no answer."""
     for line in str(error).splitlines():
         print_error(f"Error: {line}")
 
 
-def print_answer(answer: Callable[[], tuple[str, int]]) -> int:
-    """Print an answer and return its exit status; print why there is none, and return ``NO_ANSWER``.
+def print_answer(
+    arguments: argparse.Namespace,
+    answer: Callable[[], CommandAnswer],
+    failures: tuple[type[Exception], ...] = (NoAnswerError,),
+) -> int:
+    """Print an answer, or why there is none; return the exit status.
 
     Args:
-        answer: Returns the text and the exit status. What plugins print meanwhile goes to standard error.
+        arguments: As parsed.
+        answer: Returns the answer; what it prints itself goes to standard error, as plugins may print.
+        failures: Exceptions that say why there is no answer.
     """
     try:
         with redirect_stdout(sys.stderr):
-            text, status = answer()
-    except NoAnswerError as error:
+            found = answer()
+    except failures as error:
         print_failure(error)
         return NO_ANSWER
-    sys.stdout.write(text)
+    sys.stdout.write(found.written(arguments))
     sys.stdout.flush()
-    return status
+    return found.status
 
 
 def style_of(arguments: argparse.Namespace) -> Style:
-    """Return how to write text, from the flags of ``flags.shared.add_output`` and the terminal."""
+    """Return how to lay the text out: in colours only on a terminal, unless a flag says otherwise."""
     terminal = sys.stdout.isatty()
     colour = arguments.color == "always" or (
         arguments.color == "auto" and terminal and not os.environ.get("NO_COLOR")
@@ -57,3 +98,13 @@ def style_of(arguments: argparse.Namespace) -> Style:
     if width is None:
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns if terminal else DEFAULT_WIDTH
     return Style(max(LEAST_WIDTH, width), colour, arguments.all)
+
+
+def table(heading: Sequence[str], rows: Sequence[Sequence[object]], *, indent: str = "") -> str:
+    """Return rows under a heading, each column as wide as its widest cell, with two spaces between columns."""
+    cells = [list(heading), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(heading))]
+    return "\n".join(
+        (indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip()
+        for row in cells
+    )

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +15,7 @@ from typing import Any, Final
 from karmada_advisor.claims.quota import Quota, read_quota
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.flags.plan import FAIL_ON
-from karmada_advisor.cli.output import NO_ANSWER, print_error, print_failure, style_of
+from karmada_advisor.cli.output import NO_ANSWER, CommandAnswer, print_answer, print_error
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.plan.change import ChangeError, Draft, with_defaults
@@ -36,7 +35,6 @@ from karmada_advisor.sources.objects import NoAnswerError, gather
 from karmada_advisor.sources.objects import Objects as Sources
 from karmada_advisor.sources.process import gates_of, read_configuration
 from karmada_advisor.sources.process_rules import running, use
-from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.views.plan_text import plan_text
 from karmada_scheduler.api.manifest import ManifestError
@@ -54,16 +52,19 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         arguments: As parsed.
         own: The plugins of a main program of the user's own.
     """
-    try:
-        with redirect_stdout(sys.stderr), no_collection():  # the output of plugins is no plan
-            plan, problems = plan_of(arguments, own)
-            _check_fleet(arguments.expect, plan)
-    except (NoAnswerError, ChangeError) as error:
-        print_failure(error)
-        return NO_ANSWER
-    sys.stdout.write(_written(plan, arguments))
-    sys.stdout.flush()
-    return status_of(plan, problems, arguments.fail_on)
+    return print_answer(arguments, lambda: _answer(arguments, own), (NoAnswerError, ChangeError))
+
+
+def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> CommandAnswer:
+    with no_collection():
+        plan, problems = plan_of(arguments, own)
+    check_fleet(arguments.expect, plan.fingerprint, "plan")
+    return CommandAnswer(
+        plan,
+        lambda style: plan_text(plan, style),
+        status_of(plan, problems, arguments.fail_on),
+        others={"markdown": lambda: plan_markdown(plan)},
+    )
 
 
 def status_of(plan: Plan, problems: Sequence[str], fail_on: str) -> int:
@@ -219,11 +220,7 @@ def _quotas(arguments: argparse.Namespace, sources: Sources) -> tuple[list[Quota
     if manifests is None and sources.is_live:
         from karmada_advisor.sources import live  # the client, which files do not need
 
-        plane = control_plane(arguments)
-        try:
-            manifests, problems = live.read_quotas(plane, timeout=arguments.request_timeout)
-        except live.LiveError as error:
-            raise NoAnswerError(str(error)) from error
+        manifests, problems = live.read_quotas(control_plane(arguments), timeout=arguments.request_timeout)
     if manifests is None:
         return None, "; ".join(problems)
     quotas = []
@@ -246,11 +243,7 @@ def _read_templates(
     kinds = [KindName(*each) for each in selected_kinds(before, draft.after)]
     if not kinds:
         return TemplatesKnown(), ()
-    plane = control_plane(arguments)
-    try:
-        found = live.read_templates(plane, kinds)
-    except live.LiveError as error:
-        raise NoAnswerError(str(error)) from error
+    found = live.read_templates(control_plane(arguments), kinds)
     for each in found.objects:
         key = template_key(each)
         for objects in (before, draft.after):
@@ -322,9 +315,16 @@ def _fail_on(written: str) -> frozenset[str]:
     return frozenset(names) - {"none"}
 
 
-def _check_fleet(expected: str, plan: Plan) -> None:
-    if expected and (len(expected) < SHOWN or not plan.fingerprint.startswith(expected)):
-        raise NoAnswerError(f"--expect {expected}: the fleet is {plan.provenance.fleet} by now; plan again")
+def check_fleet(expected: str, fingerprint: str, command: str) -> None:
+    """Check that the fleet is the one that ``--expect`` names, if it names one.
+
+    Raises:
+        NoAnswerError: It is another one.
+    """
+    if expected and (len(expected) < SHOWN or not fingerprint.startswith(expected)):
+        raise NoAnswerError(
+            f"--expect {expected}: the fleet is {fingerprint[:SHOWN]} by now; {command} again"
+        )
 
 
 def _progress() -> Callable[[str, int, int], None]:
@@ -341,14 +341,3 @@ def _progress() -> Callable[[str, int, int], None]:
         sys.stderr.flush()
 
     return draw
-
-
-def _written(plan: Plan, arguments: argparse.Namespace) -> str:
-    match arguments.output:
-        case "json":
-            return as_json(document_fields(plan))
-        case "yaml":
-            return as_yaml(document_fields(plan))
-        case "markdown":
-            return plan_markdown(plan)
-    return plan_text(plan, style_of(arguments))

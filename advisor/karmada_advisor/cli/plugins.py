@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, Final
+from typing import Any, Final
 
-from karmada_advisor.cli.output import print_error
-from karmada_advisor.cli.table import table
+from karmada_advisor.cli.output import print_error, table
+from karmada_advisor.views.fields import as_json
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
 from karmada_scheduler.config.flags import plugin_tokens
@@ -73,7 +72,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         print_error(f"Error: {problem}")
     if problems:
         return UNUSABLE
-    _WRITERS[arguments.output](_listed(setup), sys.stdout)
+    sys.stdout.write(_written(_listed(setup), arguments.output))
     for warning in (*configuration.warnings, *setup.built.warnings):
         print_error(f"Warning: {warning}")
     for message in setup.messages:
@@ -156,14 +155,8 @@ def _enabled(name: str, built: BuiltProfiles) -> dict[str, list[Point]]:
     }
 
 
-def _write_table(listed: Sequence[ListedPlugin], out: IO[str]) -> None:
+def _written(listed: Sequence[ListedPlugin], output: str) -> str:
+    if output == "json":
+        return as_json([each.as_fields() for each in listed])
     heading = ("NAME", "POINTS", "ORIGIN", "ENABLED", "DESCRIPTION")
-    out.write(table(heading, [each.as_row() for each in listed]) + "\n")
-
-
-def _write_json(listed: Sequence[ListedPlugin], out: IO[str]) -> None:
-    json.dump([each.as_fields() for each in listed], out, indent=2, ensure_ascii=False)
-    out.write("\n")
-
-
-_WRITERS: Final = {"table": _write_table, "json": _write_json}
+    return table(heading, [each.as_row() for each in listed]) + "\n"

@@ -8,29 +8,26 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
 from karmada_advisor.cli.flags.rebalance import GOALS
-from karmada_advisor.cli.output import NO_ANSWER, print_error, print_failure, style_of
-from karmada_advisor.cli.plan import as_manifests, now
-from karmada_advisor.explain.names import nearest
+from karmada_advisor.cli.output import NO_ANSWER, CommandAnswer, print_answer, print_error
+from karmada_advisor.cli.plan import as_manifests, check_fleet, now
+from karmada_advisor.explain.names import unknown
 from karmada_advisor.explain.trace_trigger import at
-from karmada_advisor.plan.fingerprint import SHOWN, fingerprint
+from karmada_advisor.plan.fingerprint import fingerprint
 from karmada_advisor.plan.holds import stored_holds
 from karmada_advisor.rebalance.inputs import Inputs
-from karmada_advisor.rebalance.manifests import manifests
 from karmada_advisor.rebalance.model import Bounds, Goal, RebalanceProposal
-from karmada_advisor.rebalance.propose import propose
+from karmada_advisor.rebalance.propose import manifests, propose
 from karmada_advisor.sources import planned
 from karmada_advisor.sources.objects import NoAnswerError, gather
 from karmada_advisor.sources.process import use_rules
 from karmada_advisor.sources.process_rules import running
-from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.rebalance_text import rebalance_text
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework.profile.factory import Registration
@@ -45,16 +42,18 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         arguments: As parsed.
         own: The plugins of a main program of the user's own.
     """
-    try:
-        with redirect_stdout(sys.stderr):  # the output of plugins is no proposal
-            proposal, problems = proposal_of(arguments, own)
-            written = _write(proposal, arguments.write_to)
-    except NoAnswerError as error:
-        print_failure(error)
-        return NO_ANSWER
-    sys.stdout.write(_printed(proposal, arguments, written))
-    sys.stdout.flush()
-    return NO_ANSWER if problems else GOOD
+    return print_answer(arguments, lambda: _answer(arguments, own))
+
+
+def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> CommandAnswer:
+    proposal, problems = proposal_of(arguments, own)
+    written = _write(proposal, arguments.write_to)
+    return CommandAnswer(
+        proposal,
+        lambda style: rebalance_text(proposal, style, written=written),
+        NO_ANSWER if problems else GOOD,
+        more={"manifests": manifests(proposal)},
+    )
 
 
 def proposal_of(
@@ -76,7 +75,7 @@ def proposal_of(
     with planned.configurations_of(arguments, sources.workloads, own) as configurations:
         rules = configurations.rules(configurations.changed)
         hashed = fingerprint(as_manifests(sources), configurations.text(configurations.changed))
-        _check_fleet(arguments.expect, hashed)
+        check_fleet(arguments.expect, hashed, "propose")
         proposal = propose(
             Inputs(
                 sources.clusters,
@@ -112,10 +111,7 @@ def _goal(written: str, clusters: Sequence[str]) -> tuple[Goal, str]:
     name, separator, cluster = written.partition("=")
     if name == Goal.FILL.value and separator:
         if cluster not in clusters:
-            near = nearest(cluster, clusters)
-            raise NoAnswerError(
-                f"--goal: cluster {cluster} does not exist" + (f". Nearest: {near}" if near else "")
-            )
+            raise NoAnswerError(unknown(f"--goal: cluster {cluster}", cluster, clusters))
         return Goal.FILL, cluster
     if separator or name not in {Goal.SPREAD.value, Goal.CONSOLIDATE.value}:
         raise NoAnswerError(f"--goal: expected {GOALS}, got {written}")
@@ -129,11 +125,6 @@ def _excluded(namespaces: Sequence[str], patterns: Sequence[str]) -> Callable[[B
         return any(fnmatchcase(str(binding.key), each) for each in patterns)
 
     return is_excluded
-
-
-def _check_fleet(expected: str, hashed: str) -> None:
-    if expected and (len(expected) < SHOWN or not hashed.startswith(expected)):
-        raise NoAnswerError(f"--expect {expected}: the fleet is {hashed[:SHOWN]} by now; propose again")
 
 
 def _write(proposal: RebalanceProposal, folder: Path | None) -> list[str]:
@@ -170,17 +161,3 @@ def _progress() -> Callable[[int, int], None]:
             sys.stderr.flush()
 
     return draw
-
-
-def _printed(proposal: RebalanceProposal, arguments: argparse.Namespace, written: Sequence[str]) -> str:
-    match arguments.output:
-        case "json":
-            return as_json(_fields(proposal))
-        case "yaml":
-            return as_yaml(_fields(proposal))
-    return rebalance_text(proposal, style_of(arguments), written=written)
-
-
-def _fields(proposal: RebalanceProposal) -> dict[str, Any]:
-    """Return the proposal with the WorkloadRebalancers, one per batch."""
-    return document_fields(proposal) | {"manifests": manifests(proposal)}

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from karmada_advisor.cli.collection import collection_of_new_objects
-from karmada_advisor.cli.output import NO_ANSWER, print_answer, print_error, style_of
+from karmada_advisor.cli.output import NO_ANSWER, CommandAnswer, print_answer, print_error
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster
 from karmada_advisor.explain.explain import fleet_of
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Cause, Provenance, Stage, Tense
-from karmada_advisor.explain.names import nearest
+from karmada_advisor.explain.names import unknown
 from karmada_advisor.explain.policies import TemplateHead
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
@@ -30,13 +29,10 @@ from karmada_advisor.sources.inputs import Explaining, explaining
 from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
 from karmada_advisor.sources.remedies import editable
 from karmada_advisor.state.reading import state_of
-from karmada_advisor.views.fields import as_json, as_yaml, document_fields
-from karmada_advisor.views.layout import Style
 from karmada_advisor.views.printable import with_printable_texts
 from karmada_advisor.views.why_not import why_not_cluster_text, why_not_text
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer, goal_shown, remedy_of_configuration
-from karmada_advisor.whynot.blockers import BlockedStep, blocker_of
-from karmada_advisor.whynot.goals import Goal, IsPlaced, OffCluster, OnCluster, is_placed
+from karmada_advisor.whynot.goals import BlockedStep, IsPlaced, OffCluster, OnCluster, blocker_of, is_placed
 from karmada_advisor.whynot.model import Remedy, WhyNot
 from karmada_advisor.whynot.objects import ObjectSet, ScheduledObjects
 from karmada_advisor.whynot.reverse import WhyNotCluster, why_not_cluster
@@ -61,15 +57,17 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         arguments: As parsed.
         own: The plugins of a main program of the user's own.
     """
-    return print_answer(lambda: _replayed(arguments, own) if arguments.replay else _answer(arguments, own))
+    return print_answer(
+        arguments, lambda: _replayed(arguments, own) if arguments.replay else _answer(arguments, own)
+    )
 
 
-def _replayed(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple[str, int]:
+def _replayed(arguments: argparse.Namespace, own: Sequence[Registration]) -> CommandAnswer:
     with capture.replayed(arguments) as found:
         return _answer(found.arguments, own)
 
 
-def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple[str, int]:
+def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> CommandAnswer:
     """Return what to print, and the exit status.
 
     Raises:
@@ -80,23 +78,35 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
     objects = gather(arguments, arguments.name, all_bindings=True, others_needed=not arguments.name)
     for problem in [*objects.problems, *objects.unlisted]:
         print_error(problem)
-    cluster = arguments.of_cluster or arguments.cluster
-    _check_cluster(cluster, objects)
+    cluster, names = arguments.of_cluster or arguments.cluster, [each.name for each in objects.clusters]
+    if cluster and cluster not in names:
+        raise NoAnswerError(unknown(f"cluster {cluster}", cluster, names))
     template = objects.unclaimed_template()
     if template is not None:
-        return _unclaimed(arguments, objects, template)
-    with asking(arguments, objects, own) as session, collection_of_new_objects():
+        return _about_binding(_unclaimed(arguments, objects, template), objects)
+    with (
+        explaining(arguments, objects, own, as_new=arguments.as_new) as using,
+        collection_of_new_objects(),
+    ):
         if arguments.of_cluster:
-            text, is_good = session.of_cluster()
-        else:
-            text, is_good = session.of_binding(objects.find().key)
-    if objects.problems:
-        return text, NO_ANSWER
-    return text, ANSWERED if is_good else NONE_FOUND
+            groups = ask_cluster(using, cluster, arguments.timeout)
+            status = NO_ANSWER if objects.problems else ANSWERED
+            return CommandAnswer(
+                groups, lambda style: why_not_cluster_text(with_printable_texts(groups), style), status
+            )
+        more = _ByConfiguration(arguments, using, own) if arguments.allow else None
+        bounds = search_bounds(arguments.timeout, arguments.max_runs)
+        return _about_binding(ask(using, objects.find().key, _question(arguments), bounds, more), objects)
 
 
-def _unclaimed(arguments: argparse.Namespace, objects: Objects, template: TemplateHead) -> tuple[str, int]:
-    """Return the answer about a workload without a binding, and the exit status."""
+def _about_binding(found: WhyNot, objects: Objects) -> CommandAnswer:
+    is_good = found.holds or bool(found.remedies)
+    status = NO_ANSWER if objects.problems else ANSWERED if is_good else NONE_FOUND
+    return CommandAnswer(found, lambda style: why_not_text(with_printable_texts(found), style), status)
+
+
+def _unclaimed(arguments: argparse.Namespace, objects: Objects, template: TemplateHead) -> WhyNot:
+    """Return the answer about a workload without a binding."""
     policies = objects.policies or ()
     explanation = explain_unclaimed(
         template,
@@ -105,28 +115,24 @@ def _unclaimed(arguments: argparse.Namespace, objects: Objects, template: Templa
         priority_classes=objects.priority_classes,
         events=objects.warning_events(),
     )
-    goal = goal_shown(_goal(arguments), as_new=arguments.as_new)
-    found = answer_unclaimed(explanation, policies, template, goal, arguments.cluster)
-    text = _written(
-        arguments, document_fields(found), lambda style: why_not_text(with_printable_texts(found), style)
-    )
-    return text, NO_ANSWER if objects.problems else ANSWERED if found.remedies else NONE_FOUND
+    goal = goal_shown(_question(arguments).goal, as_new=arguments.as_new)
+    return answer_unclaimed(explanation, policies, template, goal, arguments.cluster)
 
 
-@contextmanager
-def asking(arguments: argparse.Namespace, objects: Objects, own: Sequence[Registration]) -> Iterator[Session]:
-    """Provide what answers questions about objects.
+def question_of(cluster: str, *, placed: bool, off: bool, replicas: int) -> WhyNotQuestion:
+    """Return a question by the flags of the command: about any cluster, or for or against one."""
+    if placed:
+        return WhyNotQuestion(cluster, IsPlaced())
+    return WhyNotQuestion(cluster, OffCluster(cluster) if off else OnCluster(cluster, replicas))
 
-    Args:
-        arguments: With all flags of the command.
-        objects: What was read.
-        own: The plugins of a main program of the user's own.
 
-    Raises:
-        NoAnswerError: The configuration or a plugin cannot be used.
-    """
-    with explaining(arguments, objects, own) as using:
-        yield Session(arguments, using, own)
+def _question(given: argparse.Namespace) -> WhyNotQuestion:
+    return question_of(given.cluster, placed=given.placed, off=given.off, replicas=given.replicas)
+
+
+def search_bounds(seconds: float | None = None, max_runs: int = SearchBounds.max_runs) -> SearchBounds:
+    """Return the bounds of a search; of 2 s without others."""
+    return SearchBounds(seconds or _SEARCH_SECONDS, max_runs)
 
 
 def _check_question(arguments: argparse.Namespace) -> None:
@@ -141,122 +147,108 @@ def _check_question(arguments: argparse.Namespace) -> None:
         raise NoAnswerError("name a cluster, or use --placed")
 
 
-def _check_cluster(cluster: str, objects: Objects) -> None:
-    names = [each.name for each in objects.clusters]
-    if cluster and cluster not in names:
-        near = nearest(cluster, names)
-        raise NoAnswerError(f"cluster {cluster} does not exist" + (f". Nearest: {near}" if near else ""))
+MoreRemedies = Callable[[ObjectSet, WhyNotQuestion, ScheduledObjects], list[Remedy]]
+"""Remedies besides changes of objects, for a question and what is scheduled without a change."""
+
+
+def ask(
+    using: Explaining,
+    key: BindingKey,
+    question: WhyNotQuestion,
+    bounds: SearchBounds,
+    more: MoreRemedies | None = None,
+) -> WhyNot:
+    """Return the answer about one binding.
+
+    Raises:
+        NoAnswerError: The decision reads other bindings, which may not be listed.
+    """
+    edited = _editable(using, key)
+    binding = edited.bindings[edited.ref][1]
+
+    def causes(root: ScheduledObjects) -> list[Cause]:
+        snapshot = edited.snapshot
+        using.show(snapshot)
+        decision = None if using.as_new else root.scheduled.decision
+        return _causes(Situation(using.inputs_of(binding, snapshot), decision), question)
+
+    inputs = using.inputs_of(binding, edited.snapshot)
+    return answer(
+        edited,
+        question,
+        bounds,
+        state=state_of(binding, edited.manifests[edited.ref], inputs.facts),
+        provenance=_provenance(using, inputs),
+        causes=causes,
+        notes=_notes(using),
+        more=lambda root: () if more is None else more(edited, question, root),
+    )
+
+
+def _notes(using: Explaining) -> list[str]:
+    """Return what limits the answer.
+
+    Raises:
+        NoAnswerError: The decision reads other bindings, which may not be listed.
+    """
+    if not using.objects.unlisted:
+        return []
+    if using.dry_run.is_coupled:
+        raise NoAnswerError(
+            "without the permission to list bindings there is no answer: decisions read other bindings because "
+            "of a feature gate or a plugin"
+        )
+    return ["Bindings may not be listed, so it is not known how many others the changes concern."]
 
 
 @dataclass(frozen=True)
-class Session:
-    """The objects and rules of one call of the command."""
+class _ByConfiguration:
+    """The single changes of the configuration that reach a goal, each decided by a scheduler with it."""
 
     arguments: argparse.Namespace
     using: Explaining
     own: Sequence[Registration]
 
-    def of_binding(self, key: BindingKey) -> tuple[str, bool]:
-        """Return the answer about one binding, and whether it is good."""
-        found = self.ask(key)
-        text = _written(
-            self.arguments,
-            document_fields(found),
-            lambda style: why_not_text(with_printable_texts(found), style),
-        )
-        return text, found.holds or bool(found.remedies)
-
-    def ask(self, key: BindingKey) -> WhyNot:
-        """Return the answer about one binding."""
-        arguments = self.arguments
-        edited = _editable(self.using, key)
-        binding = edited.bindings[edited.ref][1]
-
-        def causes(root: ScheduledObjects) -> list[Cause]:
-            snapshot = edited.snapshot
-            self.using.show(snapshot)
-            inputs = self.using.inputs_of(binding, snapshot)
-            situation = Situation(inputs, None if arguments.as_new else root.scheduled.decision)
-            return _causes(
-                situation,
-                arguments.cluster,
-                _goal(arguments),
-                of_binding=arguments.off or not arguments.cluster,
-            )
-
-        inputs = self.using.inputs_of(binding, edited.snapshot)
-        return answer(
-            edited,
-            WhyNotQuestion(arguments.cluster, _goal(arguments)),
-            SearchBounds(arguments.timeout or _SEARCH_SECONDS, arguments.max_runs),
-            state=state_of(binding, edited.manifests[edited.ref], inputs.facts),
-            provenance=self._provenance(inputs),
-            causes=causes,
-            notes=self._notes(),
-            more=lambda root: self._by_configuration(edited, root) if arguments.allow else (),
-        )
-
-    def _notes(self) -> list[str]:
-        """Return what limits the answer.
-
-        Raises:
-            NoAnswerError: The decision reads other bindings, which may not be listed.
-        """
-        if not self.using.objects.unlisted:
-            return []
-        if self.using.dry_run.is_coupled:
-            raise NoAnswerError(
-                "without the permission to list bindings there is no answer: decisions read other bindings because "
-                "of a feature gate or a plugin"
-            )
-        return ["Bindings may not be listed, so it is not known how many others the changes concern."]
-
-    def _by_configuration(self, edited: ObjectSet, root: ScheduledObjects) -> list[Remedy]:
-        """Return the single changes of the configuration that reach the goal, each decided by a scheduler with it."""
-        arguments, found = self.arguments, []
-        blocker = blocker_of(root, arguments.cluster) if arguments.cluster else None
+    def __call__(self, edited: ObjectSet, question: WhyNotQuestion, root: ScheduledObjects) -> list[Remedy]:
+        cluster, found = question.cluster, []
+        blocker = blocker_of(root, cluster) if cluster else None
         refusing = blocker.code if blocker is not None and blocker.step is BlockedStep.FILTER else ""
-        for each in alternatives(arguments, edited.gates, refusing):
-            changed = each.applied(arguments)
+        for each in alternatives(self.arguments, edited.gates, refusing):
+            changed = each.applied(self.arguments)
             try:
-                with explaining(changed, self.using.objects, self.own, say=_ignored) as using:
+                with explaining(
+                    changed, self.using.objects, self.own, as_new=self.using.as_new, say=_ignored
+                ) as using:
                     outcome = _editable(using, edited.key).outcome(())
             except NoAnswerError:
                 continue  # for example the last plugin cannot be disabled
             # A decision that fails leaves the placement, which may look like the goal.
-            if outcome is not None and is_placed(outcome) and _goal(arguments).holds(outcome):
+            if outcome is not None and is_placed(outcome) and question.goal.holds(outcome):
                 found.append(
                     remedy_of_configuration(
-                        edited, arguments.cluster, outcome, op=each.op, text=each.text, flags=each.flags
+                        edited, cluster, outcome, op=each.op, text=each.text, flags=each.flags
                     )
                 )
         return found
 
-    def of_cluster(self) -> tuple[str, bool]:
-        """Return the answer about all bindings that a cluster does not have; it is always good."""
-        found = self.ask_cluster()
-        fields = document_fields(found)
-        return _written(
-            self.arguments, fields, lambda style: why_not_cluster_text(with_printable_texts(found), style)
-        ), True
 
-    def ask_cluster(self) -> WhyNotCluster:
-        """Return which bindings a cluster does not have."""
-        using = self.using
-        using.show(using.snapshot)
-        end = time.monotonic() + (self.arguments.timeout or _CLUSTER_SECONDS)
-        return why_not_cluster(
-            self.arguments.of_cluster,
-            using.objects.bindings,
-            lambda binding: Situation(using.inputs_of(binding)),
-            causes_of_cluster,
-            provenance=self._provenance(using.inputs_of(_NO_BINDING)),
-            may_go_on=lambda: time.monotonic() < end,
-        )
+def ask_cluster(using: Explaining, cluster: str, seconds: float | None = None) -> WhyNotCluster:
+    """Return which bindings a cluster does not have, of those that can be looked at in time; 30 s without another."""
+    using.show(using.snapshot)
+    end = time.monotonic() + (seconds or _CLUSTER_SECONDS)
+    return why_not_cluster(
+        cluster,
+        using.objects.bindings,
+        lambda binding: Situation(using.inputs_of(binding)),
+        causes_of_cluster,
+        provenance=_provenance(using, using.inputs_of(_NO_BINDING)),
+        may_go_on=lambda: time.monotonic() < end,
+    )
 
-    def _provenance(self, inputs: ExplainInputs) -> Provenance:
-        now = at(inputs.now) if inputs.now is not None else ""
-        return Provenance(Tense.RECOMPUTED, self.using.objects.source, now, fleet_of(inputs))
+
+def _provenance(using: Explaining, inputs: ExplainInputs) -> Provenance:
+    now = at(inputs.now) if inputs.now is not None else ""
+    return Provenance(Tense.RECOMPUTED, using.objects.source, now, fleet_of(inputs))
 
 
 def _editable(using: Explaining, key: BindingKey) -> ObjectSet:
@@ -271,12 +263,13 @@ def _editable(using: Explaining, key: BindingKey) -> ObjectSet:
     )
 
 
-def _causes(situation: Situation, cluster: str, goal: Goal, *, of_binding: bool) -> list[Cause]:
+def _causes(situation: Situation, question: WhyNotQuestion) -> list[Cause]:
     """Return why the cluster has no replicas.
 
     If no cluster has any and this one passes the filters, what fails for all of them comes first.
     """
-    if of_binding:
+    cluster, goal = question.cluster, question.goal
+    if isinstance(goal, OffCluster) or not cluster:
         return causes_of_binding(situation)
     found = causes_of_cluster(situation, cluster)
     is_refused = bool(found) and found[0].stage in {Stage.TRIGGER, Stage.POLICY, Stage.FILTER}
@@ -292,23 +285,6 @@ def _causes(situation: Situation, cluster: str, goal: Goal, *, of_binding: bool)
         )
         ranked = [Cause("FewerReplicas", Stage.DIVIDE, {"replicas": replicas, "wanted": wanted}, text)]
     return [replace(each, primary=index == 0) for index, each in enumerate(ranked)]
-
-
-def _goal(arguments: argparse.Namespace) -> Goal:
-    if arguments.placed:
-        return IsPlaced()
-    if arguments.off:
-        return OffCluster(arguments.cluster)
-    return OnCluster(arguments.cluster, arguments.replicas)
-
-
-def _written(arguments: argparse.Namespace, fields: dict[str, Any], text: Callable[[Style], str]) -> str:
-    match arguments.output:
-        case "json":
-            return as_json(fields)
-        case "yaml":
-            return as_yaml(fields)
-    return text(style_of(arguments))
 
 
 def _ignored(_warning: str) -> None:

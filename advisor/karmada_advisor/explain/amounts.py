@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from karmada_scheduler.api.binding_spec import BindingSpec, Component
 from karmada_scheduler.api.quantity import BINARY_SI, Quantity
 from karmada_scheduler.estimator.resources import CPU
 
@@ -29,6 +30,17 @@ def shown(name: str, amount: Quantity) -> str:
 def shown_times(name: str, amount: Quantity, count: int) -> str:
     """Return an amount of a resource, ``count`` times."""
     return shown(name, Quantity(amount.unscaled * count, amount.exponent, amount.format, slow=True))
+
+
+def units(name: str, amount: Quantity) -> int:
+    """Return an amount of a resource as an integer: cpu in thousandths, others in whole units."""
+    return amount.milli_value if name == CPU else amount.value
+
+
+def request_of(spec: BindingSpec | Component) -> Mapping[str, Quantity]:
+    """Return what one replica requests; nothing without requirements."""
+    requirements = spec.replica_requirements
+    return requirements.resource_request if requirements is not None else {}
 
 
 def shown_units(name: str, units: int) -> str:

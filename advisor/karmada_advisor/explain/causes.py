@@ -15,9 +15,7 @@ from karmada_advisor.explain import (
     causes_divide,
     causes_failure,
     causes_filter,
-    causes_guard,
     causes_objects,
-    causes_record,
     causes_select,
     causes_state,
     causes_trigger,
@@ -51,13 +49,13 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
         return _ranked([*causes_binding.of_state(situation), *causes_state.reported_by_events(situation)])
     stored = list(causes_state.of_state(situation))
     if situation.inputs.missing:
-        return _ranked([*stored, *causes_record.of_record(situation)])
+        return _ranked([*stored, *causes_state.of_record(situation)])
     if situation.state in _FAILED:
         return _ranked(
             [
                 *stored,
-                *causes_guard.of_refusal(situation),
-                *causes_guard.of_unreadable_annotation(situation),
+                *causes_state.of_refusal(situation),
+                *causes_state.of_unreadable_annotation(situation),
                 *causes_binding.before_failure(situation),
                 *causes_failure.of_failure(situation),
             ]
@@ -66,7 +64,7 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
         return _ranked(causes_binding.of_no_replicas(situation))
     return _ranked(
         [
-            *causes_guard.of_graceful_move(situation),
+            *causes_state.of_graceful_move(situation),
             *stored,
             *causes_objects.waiting(situation),
             *causes_objects.of_placed(situation),
@@ -76,7 +74,7 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
             *causes_divide.of_placed(situation),
             *causes_capacity.own_replicas(situation),
             *causes_binding.after_placement(situation),
-            *causes_guard.of_unreadable_annotation(situation),
+            *causes_state.of_unreadable_annotation(situation),
             *causes_objects.summary_counts(situation),
             *causes_objects.propagation(situation),
             *causes_state.reported_by_events(situation),

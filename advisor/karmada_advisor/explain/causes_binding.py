@@ -9,9 +9,9 @@ from karmada_advisor.explain.causes_capacity import estimators_failed
 from karmada_advisor.explain.model import Cause, NextState, Stage
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.state.reading import required_by
+from karmada_advisor.state.stored import condition_of
 from karmada_advisor.state.suspension import manager_of
 from karmada_scheduler.api.placement import AGGREGATED
-from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT
 
 
@@ -67,8 +67,8 @@ def before_failure(situation: Situation) -> Iterator[Cause]:
     """Yield the causes that come before those of a failed decision."""
     if situation.state is NextState.STUCK and situation.trigger.trace.rules[0].holds:
         yield _kept(situation)
-    condition = situation.inputs.binding.status.condition(SCHEDULED_CONDITION)
-    if condition is not None and condition.get("status") == "True" and situation.now.decision.targets == ():
+    is_placed = condition_of(situation.inputs.binding).status == "True"
+    if is_placed and situation.now.decision.targets == ():
         observed = situation.inputs.binding.status.scheduler_observed_generation
         evidence = {
             "condition": "Scheduled=True",

@@ -1,4 +1,4 @@
-"""Causes in the capacity that a decision counted on: who counted it, and what was not counted."""
+"""Causes in the capacity that a decision counted on: who counted it, what was not counted, and what no model has."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
-from karmada_advisor.explain.amounts import counted, shown
+from karmada_advisor.explain.amounts import counted, request_of, shown
 from karmada_advisor.explain.inputs import Manifest
 from karmada_advisor.explain.model import Cause, Stage
-from karmada_advisor.explain.situation import Situation
+from karmada_advisor.explain.situation import Situation, Traces
 from karmada_advisor.explain.trace_trigger import at
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
@@ -59,7 +59,7 @@ def may_be_overcommitted(binding: Binding, clusters: Sequence[Cluster]) -> bool:
         _nanos(each.resource_summary.left(resource)) < 0
         for each in clusters
         if each.name in names and each.resource_summary is not None
-        for resource in _request(binding)
+        for resource in request_of(binding.spec)
     )
 
 
@@ -90,7 +90,9 @@ def _overcommitted(situation: Situation) -> Iterator[_Overcommit]:
     for name in situation.present:
         cluster = situation.inputs.snapshot.get(name)
         if cluster is not None:
-            every = (_overcommit(situation, cluster, each) for each in _request(situation.inputs.binding))
+            every = (
+                _overcommit(situation, cluster, each) for each in request_of(situation.inputs.binding.spec)
+            )
             yield from (found for found in every if found is not None)
 
 
@@ -152,14 +154,9 @@ def _scheduled_with(binding: Binding, others: Sequence[Binding], cluster: str) -
     ]
 
 
-def _request(binding: Binding) -> Mapping[str, Quantity]:
-    requirements = binding.spec.replica_requirements
-    return requirements.resource_request if requirements is not None else {}
-
-
 def _requested(binding: Binding, cluster: str, resource: str) -> int:
     replicas = sum(each.replicas for each in binding.spec.clusters if each.name == cluster)
-    return replicas * _nanos(_request(binding).get(resource, ZERO))
+    return replicas * _nanos(request_of(binding.spec).get(resource, ZERO))
 
 
 def _nanos(amount: Quantity) -> int:
@@ -196,7 +193,7 @@ def _own_replicas(situation: Situation, found: _Overcommit) -> Cause:
     replicas = situation.present[found.cluster]
     evidence = _evidence(found) | {
         "replicas": replicas,
-        "request": shown(found.resource, _request(situation.inputs.binding)[found.resource]),
+        "request": shown(found.resource, request_of(situation.inputs.binding.spec)[found.resource]),
         "asked": found.shown(found.own),
     }
     text = (
@@ -260,3 +257,36 @@ def _estimator_failed(
         f"there{age}{others}"
     )
     return Cause("EstimatorFailed", Stage.CAPACITY, evidence, text)
+
+
+_PODS: Final = "pods"
+_SHOWN: Final = 5
+
+
+def not_in_models(situation: Situation, traces: Traces) -> Iterator[Cause]:
+    """Yield the requested resources that are in no resource model of clusters, with these clusters.
+
+    Until 1.17 Karmada used the resource summary for such a request. Its default models have cpu and memory only.
+
+    Source: karmada v1.18.2 pkg/estimator/client/general.go.
+    """
+    requirements = situation.inputs.binding.spec.replica_requirements
+    if requirements is None or not situation.inputs.gates.enabled("CustomizedClusterResourceModeling"):
+        return
+    found: dict[str, list[str]] = {}
+    for each in traces.attempt.candidates:
+        summary, models = each.cluster.resource_summary, each.cluster.resource_models
+        if summary is None or not summary.modelings or not models:
+            continue
+        known = {name for model in models for name in model.minimums}
+        for name in requirements.resource_request:
+            if name not in known and name != _PODS:
+                found.setdefault(name, []).append(each.name)
+    for name, clusters in found.items():
+        more = f" and {len(clusters) - _SHOWN} more" if len(clusters) > _SHOWN else ""
+        text = (
+            f"the requested resource {name} is in no resource model of {', '.join(clusters[:_SHOWN])}{more}, so it counts "
+            f"as 0 there (since Karmada 1.18): add {name} to spec.resourceModels of the Cluster, or turn the feature gate "
+            "CustomizedClusterResourceModeling off"
+        )
+        yield Cause("ResourceNotInModels", Stage.CAPACITY, {"resource": name, "clusters": clusters}, text)

@@ -51,17 +51,20 @@ def no_seat(trace: DivideTrace, row: DivisionRow) -> Cause:
     }
     if row.name in trace.tied:
         evidence |= {"tied": list(trace.tied), "order": f"{trace.ties} names"}
-        text = (
-            f"{', '.join(trace.tied)} tied for the last replica; the parity of the template's uid prefers "
-            f"{trace.ties} names, so {trace.tied[0]} got it"
-        )
-        return Cause("TieByUid", Stage.DIVIDE, evidence, text)
+        return Cause("TieByUid", Stage.DIVIDE, evidence, _tie(trace))
     shown = f"{trace.last_quotient:.3g} of the last replica is more than {row.next_at:.3g}"
     if trace.divided < len(weights):
         text = f"{trace.divided} of {len(weights)} clusters can get a replica, and {row.name} has less weight: {shown}"
         return Cause("Seats", Stage.DIVIDE, evidence, text)
     text = f"the weight of {row.name} is too small for one of {counted(trace.divided, 'replica')}: {shown}"
     return Cause("ZeroSeats", Stage.DIVIDE, evidence, text)
+
+
+def _tie(trace: DivideTrace) -> str:
+    return (
+        f"{', '.join(trace.tied)} tied for the last replica; the parity of the template's uid prefers "
+        f"{trace.ties} names, so {trace.tied[0]} got it"
+    )
 
 
 def _fewest(trace: DivideTrace, cluster: str) -> Cause:
@@ -104,11 +107,7 @@ def of_placed(situation: Situation) -> Iterator[Cause]:
         yield no_seat(trace, max(empty, key=lambda row: (row.next_at, row.name in trace.tied)))
     elif trace.tied and trace.mode in {"first", "fresh"}:
         evidence = {"tied": list(trace.tied), "order": f"{trace.ties} names", "weights": _weights(trace)}
-        text = (
-            f"{', '.join(trace.tied)} tied for the last replica; the parity of the template's uid prefers "
-            f"{trace.ties} names, so {trace.tied[0]} got it"
-        )
-        yield Cause("TieByUid", Stage.DIVIDE, evidence, text)
+        yield Cause("TieByUid", Stage.DIVIDE, evidence, _tie(trace))
     elif trace.strategy == STATIC_WEIGHT and any(abs(row.exact - row.seats) > 1e-9 for row in trace.rows):
         exact = {row.name: round(row.exact, 2) for row in trace.rows}
         seats = {row.name: row.seats for row in trace.rows}

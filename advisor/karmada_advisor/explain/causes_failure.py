@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from karmada_advisor.explain.amounts import counted, shown_times
+from karmada_advisor.explain.amounts import counted, request_of, shown_times
+from karmada_advisor.explain.causes_capacity import not_in_models
 from karmada_advisor.explain.causes_filter import code_of, sentence
-from karmada_advisor.explain.causes_models import not_in_models
 from karmada_advisor.explain.causes_values import unknown_values
 from karmada_advisor.explain.model import Cause, FilterCell, Stage
-from karmada_advisor.explain.names import nearest
-from karmada_advisor.explain.situation import Situation
-from karmada_advisor.explain.traces import Traces
+from karmada_advisor.explain.names import affinities_of, nearest
+from karmada_advisor.explain.situation import Situation, Traces
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.core.available_replicas import counts_component_sets
 from karmada_scheduler.core.cluster_groups import last_constraint
@@ -54,20 +53,18 @@ def unknown_names(situation: Situation) -> Iterator[Cause]:
     if placement is None:
         return
     names = [each.name for each in snapshot]
-    unknown = {name: nearest(name, names) for name in _named(placement) if snapshot.get(name) is None}
+    unknown = {
+        name: nearest(name, names)
+        for affinity in affinities_of(placement)
+        for name in affinity.cluster_names
+        if snapshot.get(name) is None
+    }
     if unknown:
         shown = "; ".join(
             f"{name} does not exist" + (f", nearest: {found}" if found else "")
             for name, found in unknown.items()
         )
         yield Cause("ClusterUnknown", Stage.POLICY, {"unknown": unknown}, f"clusterNames: {shown}")
-
-
-def _named(placement: Placement) -> list[str]:
-    affinities = [placement.cluster_affinity] if placement.cluster_affinity is not None else []
-    for term in placement.cluster_affinities:
-        affinities += [term.affinity, *(each.affinity for each in term.overflow_affinities)]
-    return list(dict.fromkeys(name for each in affinities for name in each.cluster_names))
 
 
 def _refusals(situation: Situation, traces: Traces) -> Iterator[Cause]:
@@ -259,6 +256,5 @@ def _not_enough(traces: Traces, wanted: int, available: int, evidence: dict[str,
 def _amounts(traces: Traces, missing: int) -> dict[str, str]:
     """Return what the missing replicas request."""
     assert traces.attempt.cycle is not None
-    requirements = traces.attempt.cycle.binding.spec.replica_requirements
-    request = requirements.resource_request if requirements is not None else {}
+    request = request_of(traces.attempt.cycle.binding.spec)
     return {name: shown_times(name, amount, missing) for name, amount in request.items()}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from karmada_advisor.explain.model import Cause, FilterCell, Stage
-from karmada_advisor.explain.situation import Situation
-from karmada_advisor.explain.traces import Traces
+from karmada_advisor.explain.situation import Situation, Traces
 
 _CODES: Final = {
     "ClusterAffinity": "AffinityMismatch",

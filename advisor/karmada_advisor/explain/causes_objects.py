@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 from karmada_advisor.explain.amounts import shown
-from karmada_advisor.explain.inputs import Manifest
+from karmada_advisor.explain.inputs import ProcessView
 from karmada_advisor.explain.model import Cause, Stage
-from karmada_advisor.explain.policies import Matching, TemplateHead, claims, held_claim, matching, name_of
-from karmada_advisor.explain.process_view import ProcessView
+from karmada_advisor.explain.policies import Matching, TemplateHead, held_claim, matching
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.state.model import Applied, StateName
-from karmada_advisor.state.refusals import foreign_refusals
-from karmada_advisor.state.stored import short
+from karmada_advisor.state.stored import condition_of, foreign_refusals, short, value_at
 from karmada_scheduler.api.cluster import READY
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.api.policy import claims, policy_name
 from karmada_scheduler.api.quantity import Quantity
-from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT, SCHEDULER_ERROR
 
 _API_REASON: Final = "did not have the API resource"
@@ -66,15 +64,14 @@ def _queued_text(view: ProcessView) -> str:
 
 def _not_tried_again(situation: Situation) -> Iterator[Cause]:
     """Yield why a binding that would be placed now has the condition of a failed decision."""
-    condition = situation.inputs.binding.status.condition(SCHEDULED_CONDITION)
-    if condition is None or condition.get("status") != "False" or situation.present or not situation.asks:
+    status, reason, message, since = condition_of(situation.inputs.binding)
+    if status != "False" or situation.present or not situation.asks:
         return
-    reason, message = str(condition.get("reason") or ""), str(condition.get("message") or "")
     foreign = _foreign_reasons(situation, message)
     evidence: dict[str, Any] = {
         "condition": reason,
         "message": message,
-        "since": str(condition.get("lastTransitionTime") or ""),
+        "since": since,
     }
     if reason == NO_CLUSTER_FIT:
         if foreign:
@@ -121,16 +118,16 @@ def lazy_policy(situation: Situation) -> Iterator[Cause]:
     for policy in situation.inputs.policies or ():
         if (
             not claims(policy, situation.inputs.binding.labels)
-            or _at(policy, "spec", "activationPreference") != "Lazy"
+            or value_at(policy, "spec", "activationPreference") != "Lazy"
         ):
             continue
         try:
-            wanted = Placement.from_manifest(_at(policy, "spec", "placement") or {})
+            wanted = Placement.from_manifest(value_at(policy, "spec", "placement") or {})
         except ManifestError:
             continue
         if wanted != placement:
-            text = f"{name_of(policy)} is Lazy: its edit waits for the next change of the template"
-            yield Cause("PolicyLazy", Stage.POLICY, {"policy": name_of(policy)}, text)
+            text = f"{policy_name(policy)} is Lazy: its edit waits for the next change of the template"
+            yield Cause("PolicyLazy", Stage.POLICY, {"policy": policy_name(policy)}, text)
 
 
 def template_of(situation: Situation) -> TemplateHead:
@@ -146,7 +143,7 @@ def claim_held(situation: Situation) -> Iterator[Cause]:
     )
     if held is None:
         return
-    preemption = str(_at(held.first.policy, "spec", "preemption") or "Never")
+    preemption = str(value_at(held.first.policy, "spec", "preemption") or "Never")
     evidence = {"heldBy": held.holder_name, "first": held.first.name, "preemption": preemption}
     text = (
         f"{held.first.name} comes first, but the template stays with {held.holder_name} as long as that matches; preemption "
@@ -251,7 +248,7 @@ def summary_counts(situation: Situation) -> Iterator[Cause]:
     for name in situation.placement:
         cluster, cell = situation.inputs.snapshot.get(name), traces.capacity.cells.get(name)
         manifest = situation.inputs.cluster_manifest(name) or {}
-        nodes = _at(manifest, "status", "nodeSummary", "totalNum")
+        nodes = value_at(manifest, "status", "nodeSummary", "totalNum")
         summary = cluster.resource_summary if cluster is not None else None
         if cell is None or summary is None or summary.modelings or not isinstance(nodes, int) or nodes < 1:
             continue
@@ -287,10 +284,3 @@ def propagation(situation: Situation) -> Iterator[Cause]:
             f"(namespace karmada-es-{missing[0]})"
         )
         yield Cause("NotOurs", Stage.PROPAGATE, evidence, text)
-
-
-def _at(manifest: Manifest, *path: str) -> Any:
-    found: Any = manifest
-    for name in path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found

@@ -7,8 +7,7 @@ from typing import Any
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import Cause, SelectTrace, Stage
-from karmada_advisor.explain.situation import Basis, Situation
-from karmada_advisor.explain.traces import Traces
+from karmada_advisor.explain.situation import Basis, Situation, Traces
 from karmada_scheduler.api.placement import AGGREGATED, Placement
 
 _REGION_CODES = {

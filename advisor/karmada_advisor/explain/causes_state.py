@@ -1,4 +1,4 @@
-"""Causes that are stored: in conditions, eviction tasks, suspensions, Leases, and what clusters have reported."""
+"""Causes in what is stored about a binding, in what a Guard plugin or a record of the scheduler says, and in Events."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.state.model import BindingState, ClusterStatus, HeldBy, SchedulerStatus, StateName
 from karmada_advisor.state.reading import seconds_left
-from karmada_advisor.state.stored import mapping
-from karmada_scheduler.framework.diagnosis import AT_GUARD
+from karmada_advisor.state.stored import mapping, mappings
+from karmada_scheduler.api.own_annotations import unreadable_annotation
+from karmada_scheduler.framework.diagnosis import AT_GUARD, KeptError, PluginError
 
 
 def of_state(situation: Situation) -> Iterator[Cause]:
@@ -124,3 +125,97 @@ def reported_by(events: Iterable[Manifest]) -> Iterator[Cause]:
         evidence = {"reason": reason, "message": message, "source": source, "at": at}
         yield Cause("Reported", Stage.PROPAGATE, evidence, f"{source} at {at}: {reason}: {message}")
         return
+
+
+def of_refusal(situation: Situation) -> Iterator[Cause]:
+    """Yield which Guard plugin keeps the placement, why, and when the decision is repeated."""
+    decision = situation.now.decision
+    guarded = decision.guarded
+    if guarded is None or not guarded.refused_by:
+        return
+    view = situation.inputs.process
+    after = getattr(decision.error, "retry_after", 0.0)
+    due = view.due_in if view is not None and view.due_in is not None else after
+    evidence: dict[str, Any] = {
+        "plugin": guarded.refused_by,
+        "reason": guarded.reason,
+        "retryAfterSeconds": round(due, 1) if due else None,
+    }
+    again = f"again in {due:.0f} s" if due else "again after a pause"
+    if isinstance(decision.error, KeptError):
+        text = f"no cluster fits, and {guarded.refused_by} keeps the placement: {guarded.reason}; {again}"
+        yield Cause("KeptAtGuard", Stage.WRITE, evidence, text)
+        return
+    targets = {each.name: each.replicas for each in guarded.refused_targets or ()}
+    evidence["refused"] = targets
+    shown = ", ".join(f"{name}:{count}" for name, count in targets.items())
+    text = f"{guarded.refused_by} does not let the decision {shown} through: {guarded.reason}; {again}"
+    yield Cause("HeldAtGuard", Stage.WRITE, evidence, text)
+
+
+def of_graceful_move(situation: Situation) -> Iterator[Cause]:
+    """Yield that the binding leaves a cluster gracefully by a decision of this scheduler, and what the end waits for."""
+    binding = situation.inputs.binding
+    name = binding.spec.responsible_scheduler
+    tasks = [each for each in binding.spec.graceful_eviction_tasks if each.producer == name]
+    if not tasks:
+        return
+    clusters = [each.from_cluster for each in tasks]
+    missing = _missing(situation)
+    left = [seconds_left(each, situation.inputs.now) for each in tasks]
+    seconds = max((each for each in left if each is not None), default=None)
+    evidence = {"clusters": clusters, "waitsFor": missing or None, "secondsLeft": seconds}
+    until = f"until {missing}" if missing else "until Karmada's graceful-eviction controller ends it"
+    at_most = "" if seconds is None else f", at most {seconds} s more"
+    text = f"the workload stays on {', '.join(clusters)} {until}{at_most}"
+    yield Cause("LeavingGracefully", Stage.PROPAGATE, evidence, text)
+
+
+def of_unreadable_annotation(situation: Situation) -> Iterator[Cause]:
+    """Yield that an annotation of this scheduler cannot be read; the binding then waits as if it had just moved."""
+    found = unreadable_annotation(situation.inputs.binding.annotations)
+    if found is not None:
+        name, why = found
+        text = f"the annotation {name} cannot be read: {why}; remove it, or correct it"
+        yield Cause("AnnotationUnreadable", Stage.WRITE, {"annotation": name, "why": why}, text)
+
+
+def _missing(situation: Situation) -> str:
+    """Return what a Guard plugin waits for before the generation is observed; "" if nothing."""
+    guard = situation.inputs.framework.guard
+    if not guard.observes:
+        return ""
+    try:
+        result = guard.may_observe(situation.inputs.binding)
+    except PluginError as error:
+        return str(error)
+    return "" if result.is_success else f"it is ready elsewhere: {result.message}"
+
+
+def of_record(situation: Situation) -> Iterator[Cause]:
+    """Yield what the last record says, and why nothing is decided again."""
+    inputs = situation.inputs
+    record = mapping(inputs.process and inputs.process.record)
+    attempts = mappings(record.get("attempts"))
+    error = mapping(record.get("error"))
+    at = str(record.get("at") or "")
+    refused = mappings(attempts[-1].get("refused")) if attempts and error else []
+    for each in sorted(refused, key=lambda found: found.get("by") not in inputs.missing):
+        plugin, why, count = str(each.get("by") or ""), str(each.get("why") or ""), each.get("count")
+        total = mapping(attempts[-1].get("stages")).get("all")
+        evidence = {"plugin": plugin, "reason": why, "count": count, "of": total, "at": at}
+        text = f"{count} of {total} clusters were refused by {plugin} at {at}: {why}"
+        yield Cause("RecordedRefusal", Stage.FILTER, evidence, text)
+    if error and not attempts:
+        message = str(error.get("message") or "")
+        yield Cause("RecordedFailure", Stage.FILTER, {"message": message, "at": at}, f"at {at}: {message}")
+    if not inputs.missing:
+        return
+    names = ", ".join(inputs.missing)
+    flags = " ".join(f"--plugin-dir={each}" for each in inputs.plugin_dirs) or "--plugin-dir=DIR"
+    text = (
+        f"the process decides with {names}, whose code is not here, so nothing was decided again; bring it with {flags} (a "
+        "copy of that folder)"
+    )
+    evidence = {"plugins": list(inputs.missing), "flags": flags}
+    yield Cause("PluginCodeMissing", Stage.FILTER, evidence, text)

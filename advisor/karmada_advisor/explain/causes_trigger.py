@@ -9,6 +9,7 @@ from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
+from karmada_advisor.state.stored import mappings, value_at
 
 _STEADY: Final = frozenset({"keep", "up", "down"})
 
@@ -132,11 +133,7 @@ def _rebalancer(situation: Situation) -> Iterator[Cause]:
 def _ready_since(inputs: ExplainInputs) -> Iterator[str]:
     """Yield since when each cluster is ready, as far as it is known."""
     for cluster in inputs.snapshot:
-        manifest = inputs.cluster_manifest(cluster.name) or {}
-        for each in (manifest.get("status") or {}).get("conditions") or ():
-            if (
-                each.get("type") == "Ready"
-                and each.get("status") == "True"
-                and each.get("lastTransitionTime")
-            ):
-                yield str(each["lastTransitionTime"])
+        for each in mappings(value_at(inputs.cluster_manifest(cluster.name), "status", "conditions")):
+            since = each.get("lastTransitionTime")
+            if (each.get("type"), each.get("status")) == ("Ready", "True") and since:
+                yield str(since)

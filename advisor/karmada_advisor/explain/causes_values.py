@@ -8,9 +8,9 @@ from typing import Any
 
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Cause, Stage
-from karmada_advisor.explain.names import FleetValues, nearest_value
+from karmada_advisor.explain.names import FleetValues, affinities_of, nearest_value
 from karmada_scheduler.api.matching import IN, Requirement, Taint, Toleration
-from karmada_scheduler.api.placement import ClusterAffinity, Placement
+from karmada_scheduler.api.placement import ClusterAffinity
 from karmada_scheduler.framework.snapshot import Snapshot
 
 
@@ -27,7 +27,7 @@ def unknown_values(inputs: ExplainInputs) -> Iterator[Cause]:
         return
     unknown = {
         asked: near
-        for each in _affinities(placement)
+        for each in affinities_of(placement)
         for asked, near in _unknown(each, values_of(inputs.snapshot))
     }
     if unknown:
@@ -36,13 +36,6 @@ def unknown_values(inputs: ExplainInputs) -> Iterator[Cause]:
             for asked, near in unknown.items()
         )
         yield Cause("ValueUnknown", Stage.POLICY, {"unknown": unknown}, shown)
-
-
-def _affinities(placement: Placement) -> list[ClusterAffinity]:
-    found = [placement.cluster_affinity] if placement.cluster_affinity is not None else []
-    for term in placement.cluster_affinities:
-        found += [term.affinity, *(each.affinity for each in term.overflow_affinities)]
-    return found
 
 
 def _unknown(affinity: ClusterAffinity, values: FleetValues) -> Iterator[tuple[str, str]]:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from karmada_advisor.explain.amounts import shown
+from karmada_advisor.explain.amounts import request_of, shown
 from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster
-from karmada_advisor.explain.funnel import funnel_of
-from karmada_advisor.explain.inputs import ExplainInputs
+from karmada_advisor.explain.funnel import capacity_note, funnel_of, rows_of
+from karmada_advisor.explain.inputs import ExplainInputs, recorded_decision
 from karmada_advisor.explain.model import (
     BindingHead,
     Cause,
@@ -28,10 +28,9 @@ from karmada_advisor.explain.model import (
     WouldBe,
 )
 from karmada_advisor.explain.notes import notes_of, warnings_of
-from karmada_advisor.explain.process_view import recorded_decision
-from karmada_advisor.explain.rows import capacity_note, rows_of
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
+from karmada_advisor.state.stored import condition_of
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import condition_for, retryable
@@ -136,8 +135,6 @@ def _decided(situation: Situation, causes: tuple[Cause, ...], provenance: Proven
 def head_of(inputs: ExplainInputs) -> BindingHead:
     """Return what the binding asks for."""
     binding = inputs.binding
-    requirements = binding.spec.replica_requirements
-    request = requirements.resource_request if requirements is not None else {}
     key = binding.key
     return BindingHead(
         key.kind,
@@ -145,7 +142,7 @@ def head_of(inputs: ExplainInputs) -> BindingHead:
         key.name,
         binding.generation,
         binding.spec.replicas,
-        {name: shown(name, amount) for name, amount in request.items()},
+        {name: shown(name, amount) for name, amount in request_of(binding.spec).items()},
         policy_of(binding.annotations),
     )
 
@@ -270,21 +267,15 @@ def _terms(situation: Situation) -> tuple[TermRow, ...]:
 
 def _condition(situation: Situation) -> ConditionShown | None:
     binding = situation.inputs.binding
-    found = binding.status.condition(SCHEDULED_CONDITION)
-    if found is None:
+    if binding.status.condition(SCHEDULED_CONDITION) is None:
         return None
+    status, reason, message, since = condition_of(binding)
     agrees = True
     if situation.is_decided and situation.asks and not situation.inputs.missing:
         expected = condition_for(situation.now.decision.error)
-        agrees = (found.get("status"), found.get("reason")) == (expected.status, expected.reason)
-    return ConditionShown(
-        str(found.get("status") or ""),
-        str(found.get("reason") or ""),
-        str(found.get("message") or ""),
-        binding.status.scheduler_observed_generation == binding.generation,
-        agrees,
-        str(found.get("lastTransitionTime") or ""),
-    )
+        agrees = (status, reason) == (expected.status, expected.reason)
+    is_current = binding.status.scheduler_observed_generation == binding.generation
+    return ConditionShown(status, reason, message, is_current, agrees, since)
 
 
 def _mismatches(situation: Situation) -> tuple[Mismatch, ...]:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from karmada_advisor.explain.causes_values import near_toleration
 from karmada_advisor.explain.inputs import ExplainInputs, Manifest
+from karmada_advisor.state.stored import mappings, value_at
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.matching import IN, LabelSelector, Requirement, matches_zones
 from karmada_scheduler.api.placement import ClusterAffinity
@@ -123,7 +124,7 @@ def _taint(cycle: Cycle, cluster: Cluster, inputs: ExplainInputs) -> Evidence:
 
 
 def _taint_since(manifest: Manifest | None, key: str, effect: str) -> str:
-    for taint in _list_at(manifest, "spec", "taints"):
+    for taint in mappings(value_at(manifest, "spec", "taints")):
         if taint.get("key") == key and taint.get("effect") == effect:
             return str(taint.get("timeAdded") or "")
     return ""
@@ -172,7 +173,7 @@ def _api(cycle: Cycle, cluster: Cluster, inputs: ExplainInputs) -> Evidence:
 
 def _eviction(cycle: Cycle, cluster: Cluster, inputs: ExplainInputs) -> Evidence:  # noqa: ARG001
     fields: dict[str, Any] = {"clause": "being evicted"}
-    for task in _list_at(inputs.binding_manifest, "spec", "gracefulEvictionTasks"):
+    for task in mappings(value_at(inputs.binding_manifest, "spec", "gracefulEvictionTasks")):
         if task.get("fromCluster") == cluster.name:
             names = ("reason", "message", "producer", "creationTimestamp", "gracePeriodSeconds")
             fields |= {name: task[name] for name in names if task.get(name) is not None}
@@ -201,13 +202,6 @@ def _group(cycle: Cycle, *, anti: bool) -> Evidence:
     }
     kind = "anti-affinity group" if anti else "affinity group"
     return Evidence(kind, {"clause": kind, "group": name, "peers": on})
-
-
-def _list_at(manifest: Manifest | None, *path: str) -> list[Manifest]:
-    found: Any = manifest or {}
-    for name in path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
 
 
 _EVIDENCE: Final[Mapping[str, Callable[[Cycle, Cluster, ExplainInputs], Evidence]]] = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final
 
-from karmada_advisor.state.model import BindingState, Target
+from karmada_advisor.state.model import BindingEntry, BindingState, Target
 
 __all__ = ["BindingState", "Target"]  # both are a part of an explanation
 
@@ -94,7 +94,7 @@ class PolicyRef:
 
 
 @dataclass(frozen=True, slots=True)
-class BindingHead:
+class BindingHead(BindingEntry):
     """What the binding asks for.
 
     Attributes:
@@ -102,9 +102,6 @@ class BindingHead:
         policy: None if the binding names none.
     """
 
-    kind: str
-    namespace: str
-    name: str
     generation: int
     replicas: int
     request: Mapping[str, str]
@@ -516,7 +513,7 @@ class ConditionShown:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedObject:
+class ObjectShown:
     """A Cluster or binding; the namespace is "" for cluster-scoped ones."""
 
     kind: str
@@ -537,16 +534,16 @@ class RemedyEdit:
 
     side: str
     op: str
-    object: ChangedObject
+    object: ObjectShown
     text: str
     instead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class RemedyPatch:
+class ObjectPatch:
     """An RFC 6902 patch of an object as it was read."""
 
-    object: ChangedObject
+    object: ObjectShown
     patch: tuple[Mapping[str, Any], ...]
 
 
@@ -572,7 +569,7 @@ class Remedy:
     change: str
     result: tuple[Target, ...]
     edits: tuple[RemedyEdit, ...] = ()
-    apply: tuple[RemedyPatch, ...] = ()
+    apply: tuple[ObjectPatch, ...] = ()
     moves: int = 0
     rank: int = 1
     harm: str = "none"

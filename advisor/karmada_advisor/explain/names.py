@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.placement import ClusterAffinity, Placement
 
 _LIKE: Final = 0.6
 """How much a value has to be like another one: ``gpu`` and ``gpus`` are, ``eu`` and ``us`` are not."""
@@ -23,6 +24,18 @@ def nearest(name: str, existing: Iterable[str], *, cutoff: float = 0.5) -> str:
     by_folded = {each.lower(): each for each in sorted(existing, reverse=True)}
     found = get_close_matches(name.lower(), sorted(by_folded), n=1, cutoff=cutoff)
     return by_folded[found[0]] if found else ""
+
+
+def unknown(shown: str, name: str, existing: Iterable[str]) -> str:
+    """Return that something does not exist, and the existing name that is most like its own.
+
+    Args:
+        shown: What it is, with its name.
+        name: Its name.
+        existing: The names that exist.
+    """
+    near = nearest(name, existing)
+    return f"{shown} does not exist" + (f". Nearest: {near}" if near else "")
 
 
 def nearest_value(value: str, existing: Iterable[str]) -> str:
@@ -43,33 +56,38 @@ class LabelValue(NamedTuple):
 
 
 class FleetValues:
-    """The labels, regions, zones and providers that clusters have, for those that a placement asks for."""
+    """The labels, regions, zones and providers that clusters have, for those that a placement asks for.
+
+    Attributes:
+        labels: Values by key.
+        fields: Values of ``region``, ``zone`` and ``provider``.
+    """
 
     def __init__(self, clusters: Iterable[Cluster]) -> None:
         """Read them from all clusters."""
-        self._labels: dict[str, set[str]] = {}
-        self._fields: dict[str, set[str]] = {"region": set(), "zone": set(), "provider": set()}
+        self.labels: dict[str, set[str]] = {}
+        self.fields: dict[str, set[str]] = {"region": set(), "zone": set(), "provider": set()}
         for each in clusters:
             for key, value in each.labels.items():
-                self._labels.setdefault(key, set()).add(value)
-            self._fields["region"].add(each.region)
-            self._fields["provider"].add(each.provider)
-            self._fields["zone"].update(each.zones)
-        for values in self._fields.values():
+                self.labels.setdefault(key, set()).add(value)
+            self.fields["region"].add(each.region)
+            self.fields["provider"].add(each.provider)
+            self.fields["zone"].update(each.zones)
+        for values in self.fields.values():
             values.discard("")
         self._nearest: dict[tuple[str, str], LabelValue | None] = {}
 
     def has_label(self, key: str, value: str) -> bool:
         """Return whether some cluster has a label."""
-        return value in self._labels.get(key, ())
+        return value in self.labels.get(key, ())
 
     def has_label_key(self, key: str) -> bool:
         """Return whether some cluster has a label with a key."""
-        return key in self._labels
+        return key in self.labels
 
     def has_field(self, key: str, value: str) -> bool:
         """Return whether some cluster is in a region or zone, or of a provider."""
-        return value in self._fields.get(key, ())
+        return value in self.fields.get(key, ())
 
     def label(self, key: str, value: str) -> LabelValue | None:
         """Return the nearest label that a cluster has; None if one has this label, or none is like it."""
@@ -78,17 +96,17 @@ class FleetValues:
         return self._nearest[key, value]
 
     def _nearest_label(self, key: str, value: str) -> LabelValue | None:
-        if key in self._labels:
-            near = nearest_value(value, self._labels[key])
+        if key in self.labels:
+            near = nearest_value(value, self.labels[key])
             return LabelValue(key, near) if near else None
         near_key = self.label_key(key)
-        values = self._labels.get(near_key, set())
+        values = self.labels.get(near_key, set())
         near = value if value in values else nearest_value(value, values)
         return LabelValue(near_key, near) if near else None
 
     def label_key(self, key: str) -> str:
         """Return the nearest key of a label; "" if some cluster has the key, or none is like it."""
-        return nearest_value(key, self._labels)
+        return nearest_value(key, self.labels)
 
     def field(self, key: str, value: str) -> str:
         """Return the nearest region, zone or provider; "" if some cluster has it, or none is like it.
@@ -97,4 +115,12 @@ class FleetValues:
             key: ``region``, ``zone`` or ``provider``.
             value: The value that is asked for.
         """
-        return nearest_value(value, self._fields.get(key, ()))
+        return nearest_value(value, self.fields.get(key, ()))
+
+
+def affinities_of(placement: Placement) -> list[ClusterAffinity]:
+    """Return the affinities of a placement: the single one, or those of all terms with their overflow."""
+    found = [placement.cluster_affinity] if placement.cluster_affinity is not None else []
+    for term in placement.cluster_affinities:
+        found += [term.affinity, *(each.affinity for each in term.overflow_affinities)]
+    return found

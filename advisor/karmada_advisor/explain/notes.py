@@ -8,8 +8,7 @@ from typing import Final
 
 from karmada_advisor.explain.causes_failure import unknown_names
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.situation import Situation
-from karmada_advisor.explain.traces import attempt_of
+from karmada_advisor.explain.situation import Situation, attempt_of
 from karmada_advisor.state.model import StateName
 from karmada_scheduler.api.placement import SPREAD_BY_REGION
 from karmada_scheduler.api.quantity import ZERO, Quantity

@@ -10,7 +10,7 @@ from typing import Final
 from karmada_advisor.explain.causes import causes_of_binding
 from karmada_advisor.explain.model import Cause, NextState, Provenance
 from karmada_advisor.explain.situation import Situation
-from karmada_advisor.state.model import WORST_FIRST, BindingState, StateName
+from karmada_advisor.state.model import WORST_FIRST, BindingEntry, BindingState, StateName
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.framework.diagnosis import SchedulingError
 
@@ -25,17 +25,10 @@ _WAITING: Final = frozenset({StateName.OUT_OF_DATE, StateName.NOT_DECIDED_YET})
 
 
 @dataclass(frozen=True, slots=True)
-class BindingName:
+class BindingName(BindingEntry):
     """A binding in a group, with what is stored."""
 
-    kind: str
-    namespace: str
-    name: str
     headline: str
-
-    def __str__(self) -> str:
-        """``namespace/name``, or the name without a namespace."""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
 @dataclass(frozen=True, slots=True)

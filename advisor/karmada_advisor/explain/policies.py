@@ -13,27 +13,10 @@ from typing import Any, Final
 from karmada_advisor.claims.selectors import Match
 from karmada_advisor.claims.template import is_skipped_namespace
 from karmada_advisor.explain.inputs import Manifest
-from karmada_advisor.state.stored import mapping
+from karmada_advisor.state.stored import mapping, mappings, value_at
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement_json import read_affinity
-from karmada_scheduler.api.policy import PROPAGATION_POLICY, claims
-from karmada_scheduler.api.policy import policy_name as name_of
-
-__all__ = [
-    "HeldClaim",
-    "Matching",
-    "Miss",
-    "TemplateHead",
-    "claims",
-    "differing_label",
-    "held_claim",
-    "match_of",
-    "matching",
-    "miss_of",
-    "misses",
-    "name_of",
-    "priority_class_of",
-]
+from karmada_scheduler.api.policy import PROPAGATION_POLICY, claims, policy_name
 
 _FIELDS: Final = ("apiVersion", "kind", "namespace", "name", "label")
 
@@ -51,6 +34,16 @@ class TemplateHead:
     namespace: str
     name: str
     labels: Mapping[str, str] | None = None
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """What selectors ask for besides labels, by the name of the field."""
+        return {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+        }
 
     @property
     def is_reserved(self) -> bool:
@@ -74,7 +67,7 @@ class Matching:
     @property
     def name(self) -> str:
         """Kind, namespace and name."""
-        return name_of(self.policy)
+        return policy_name(self.policy)
 
 
 def matching(policies: Iterable[Manifest], template: TemplateHead) -> list[Matching]:
@@ -114,15 +107,12 @@ def _is_in_scope(policy: Manifest, template: TemplateHead) -> bool:
 
 
 def _selectors(policy: Manifest) -> Sequence[Mapping[str, Any]]:
-    found = (policy.get("spec") or {}).get("resourceSelectors") or ()
-    return [each for each in found if isinstance(each, Mapping)]
+    return mappings(value_at(policy, "spec", "resourceSelectors"))
 
 
 def _selector_match(selector: Mapping[str, Any], template: TemplateHead) -> Match:
-    return Match.NONE if miss_of(selector, template) else _kind_of(selector)
-
-
-def _kind_of(selector: Mapping[str, Any]) -> Match:
+    if miss_of(selector, template):
+        return Match.NONE
     if selector.get("name"):
         return Match.NAME
     return Match.ALL if selector.get("labelSelector") is None else Match.LABELS
@@ -130,13 +120,7 @@ def _kind_of(selector: Mapping[str, Any]) -> Match:
 
 def miss_of(selector: Mapping[str, Any], template: TemplateHead) -> str:
     """Return the first field in which a selector differs from a template; "" if it matches."""
-    wanted = {
-        "apiVersion": template.api_version,
-        "kind": template.kind,
-        "namespace": template.namespace,
-        "name": template.name,
-    }
-    for name, value in wanted.items():
+    for name, value in template.fields.items():
         asked = selector.get(name)
         if name in {"namespace", "name"} and not asked:
             continue
@@ -177,7 +161,7 @@ class HeldClaim:
     @property
     def holder_name(self) -> str:
         """Kind, namespace and name of the policy that claims it."""
-        return name_of(self.holder)
+        return policy_name(self.holder)
 
 
 def held_claim(
@@ -195,7 +179,7 @@ def held_claim(
     if holder is None or match_of(holder, template) is Match.NONE:
         return None  # its selectors no longer match, or need labels that are not known
     first = next(iter(matching(listed, template)), None)
-    return None if first is None or first.name == name_of(holder) else HeldClaim(holder, first)
+    return None if first is None or first.name == policy_name(holder) else HeldClaim(holder, first)
 
 
 def priority_class_of(policies: Sequence[Manifest], template: TemplateHead) -> tuple[str, str] | None:
@@ -209,8 +193,8 @@ def priority_class_of(policies: Sequence[Manifest], template: TemplateHead) -> t
     if not template.namespace or first is None:
         return None
     policy = first.policy if held is None else held.holder
-    name = mapping(mapping(policy.get("spec")).get("schedulePriority")).get("priorityClassName")
-    return (name_of(policy), str(name)) if name else None
+    name = value_at(policy, "spec", "schedulePriority", "priorityClassName")
+    return (policy_name(policy), str(name)) if name else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +216,7 @@ class Miss:
     @property
     def name(self) -> str:
         """Kind, namespace and name of the policy."""
-        return name_of(self.policy)
+        return policy_name(self.policy)
 
     @property
     def field(self) -> str:
@@ -264,12 +248,7 @@ def _miss(policy: Manifest, template: TemplateHead) -> Miss | None:
 
 def _closeness(selector: Mapping[str, Any], reason: str, template: TemplateHead) -> tuple[int, float]:
     matched = next((index for index, name in enumerate(_FIELDS) if reason.startswith(name)), -1)
-    wanted = {
-        "apiVersion": template.api_version,
-        "kind": template.kind,
-        "namespace": template.namespace,
-        "name": template.name,
-    }
+    wanted = template.fields
     name = reason.partition(" ")[0]
     if name in wanted:
         return matched, SequenceMatcher(None, str(selector.get(name) or ""), wanted[name]).ratio()
@@ -282,9 +261,7 @@ def _closeness(selector: Mapping[str, Any], reason: str, template: TemplateHead)
 
 
 def _match_labels(selector: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = selector.get("labelSelector")
-    labels = found.get("matchLabels") if isinstance(found, Mapping) else None
-    return labels if isinstance(labels, Mapping) else {}
+    return mapping(value_at(selector, "labelSelector", "matchLabels"))
 
 
 def differing_label(selector: Mapping[str, Any], labels: Mapping[str, str] | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from karmada_advisor.explain.amounts import shown
+from karmada_advisor.explain.amounts import request_of, shown
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import CapacityCell, Estimate, Mismatch
 from karmada_scheduler.api.binding import BindingSpec
@@ -143,7 +143,7 @@ def _limits(
     if counts_component_sets(spec, inputs.gates):
         return [_Limit(_SETS)] * len(clusters)
     requirements = spec.replica_requirements
-    request = requirements.resource_request if requirements is not None else {}
+    request = request_of(spec)
     pods = general.max_available_replicas(clusters, None, assumed)
     assert isinstance(pods, Sequence)
     alone: dict[str, Sequence[int]] = {}

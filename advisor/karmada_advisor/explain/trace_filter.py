@@ -1,4 +1,4 @@
-"""The answers of all Filter plugins about all clusters, not only the first refusal of each cluster."""
+"""What Filter and Score plugins answer when they are called again about the clusters of a decision."""
 
 from __future__ import annotations
 
@@ -8,13 +8,24 @@ from typing import Final, NamedTuple
 
 from karmada_advisor.explain.filter_evidence import evidence_of
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.model import FilterCell, Mismatch, Refusal
+from karmada_advisor.explain.model import FilterCell, Mismatch, Refusal, ScoreCell
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.core.cluster_groups import tier_of
 from karmada_scheduler.core.decision import TermAttempt
+from karmada_scheduler.core.ordering.candidates import sort_key
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.result import Result
-from karmada_scheduler.framework.scheduling_points import FilterContext, FilterPlugin, PreFilterPlugin
+from karmada_scheduler.framework.scheduling_points import (
+    FilterContext,
+    FilterPlugin,
+    NormalizeScoreContext,
+    NormalizeScorePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScoreContext,
+    ScorePlugin,
+)
 
 DELETED: Final = FilterCell("", "the cluster is being deleted", "being deleted")
 _IN_TREE: Final = "karmada_scheduler_plugins."
@@ -133,3 +144,56 @@ def _answer(plugin: FilterPlugin, cycle: Cycle, cluster: Cluster, inputs: Explai
 def _cell(plugin: str, result: Result, cycle: Cycle, cluster: Cluster, inputs: ExplainInputs) -> FilterCell:
     found = evidence_of(plugin, cycle, cluster, inputs)
     return FilterCell(plugin, result.message, found.short or result.message, found.fields)
+
+
+class ScoreTrace(NamedTuple):
+    """Scores by cluster name."""
+
+    cells: Mapping[str, tuple[ScoreCell, ...]]
+    mismatches: Sequence[Mismatch]
+
+
+def trace_score(attempt: TermAttempt, inputs: ExplainInputs) -> ScoreTrace:
+    """Call the Score plugins again, and compare with the scores and the order of the decision."""
+    cycle = attempt.cycle
+    assert cycle is not None  # every attempt of a decision has one
+    clusters = sorted((each.cluster for each in attempt.candidates), key=lambda cluster: cluster.name)
+    weights = inputs.framework.plugins.weights
+    raw_by_plugin = {
+        plugin.name: _scores(plugin, cycle, clusters)
+        for plugin in inputs.framework.plugins.score
+        if may_call_again(plugin) and not isinstance(plugin, PreScorePlugin)
+    }
+    cells: dict[str, list[ScoreCell]] = {cluster.name: [] for cluster in clusters}
+    mismatches: list[Mismatch] = []
+    recorded = {plugin: list(totals) for plugin, totals in attempt.scores.items()} if clusters else {}
+    for plugin, totals in recorded.items():
+        weight = weights.get(plugin, 1)
+        again = raw_by_plugin.get(plugin)
+        if len(totals) != len(clusters):
+            mismatches.append(Mismatch("score", plugin, str(len(clusters)), str(len(totals))))
+            continue
+        for index, cluster in enumerate(clusters):
+            raw, normalized = (None, totals[index] // weight) if again is None else again[index]
+            cells[cluster.name].append(ScoreCell(plugin, raw, normalized, weight, totals[index]))
+            if normalized * weight != totals[index]:
+                place = f"{cluster.name} {plugin}"
+                mismatches.append(Mismatch("score", place, str(normalized * weight), str(totals[index])))
+    for each in attempt.candidates:
+        ours = sum(cell.total for cell in cells[each.name]), tier_of(cycle, each.cluster)
+        if ours != (each.score, each.tier):
+            mismatches.append(Mismatch("score", each.name, str(ours), str((each.score, each.tier))))
+    ordered = [each.name for each in sorted(attempt.candidates, key=sort_key)]
+    if ordered != (found := [each.name for each in attempt.candidates]):
+        mismatches.append(Mismatch("score", "order", str(ordered), str(found)))
+    return ScoreTrace({name: tuple(each) for name, each in cells.items()}, mismatches)
+
+
+def _scores(plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[tuple[int, int]]:
+    """Return raw and normalized scores."""
+    raw = [plugin.score(ScoreContext(cycle, cluster)) for cluster in clusters]
+    if isinstance(plugin, NormalizeScorePlugin) and clusters:
+        return list(
+            zip(raw, plugin.normalize_score(NormalizeScoreContext(cycle, clusters, raw)), strict=True)
+        )
+    return [(each, each) for each in raw]

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, Final
 
-from karmada_advisor.claims.defaults import stored_spec
+from karmada_advisor.claims.shapes import stored_spec
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.plan import differences
 from karmada_advisor.plan.model import ChangeShown, FieldChange
@@ -28,6 +28,7 @@ from karmada_advisor.plan.objects import (
     template_key,
     text_of,
 )
+from karmada_advisor.state.stored import mappings, value_at
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.binding import KINDS, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
@@ -239,8 +240,7 @@ class Draft:
         self._set_spec(name, {"taints": [*others, dict(taint)]}, text)
 
     def _taints(self, name: str) -> list[Mapping[str, Any]]:
-        taints = part(self._cluster(name), "spec").get("taints")
-        return [each for each in taints if isinstance(each, Mapping)] if isinstance(taints, list) else []
+        return mappings(value_at(self._cluster(name), "spec", "taints"))
 
     def label(self, name: str, written: str) -> None:
         """Set a label ``key=value``, or remove ``key-``."""
@@ -378,11 +378,9 @@ class Draft:
 
     def _rebalance(self, manifest: Manifest) -> None:
         """Request a reschedule of the workloads that a WorkloadRebalancer names."""
-        listed = part(manifest, "spec").get("workloads")
         wanted = {
             TemplateKey(group_of(text_of(each, "apiVersion")), *(text_of(each, name) for name in _NAMED))
-            for each in (listed if isinstance(listed, list) else ())
-            if isinstance(each, Mapping)
+            for each in mappings(value_at(manifest, "spec", "workloads"))
         }
         count = 0
         for key, binding in self.after.bindings.items():
@@ -422,9 +420,8 @@ def _unknown(name: str, known: Iterable[str], *, what: str) -> str:
 
 def _replicas_on(binding: Manifest, cluster: str) -> int | None:
     """Return the replicas of a binding on a cluster, None if it is not there."""
-    listed = part(binding, "spec").get("clusters")
-    for each in listed if isinstance(listed, list) else ():
-        if isinstance(each, Mapping) and each.get("name") == cluster:
+    for each in mappings(value_at(binding, "spec", "clusters")):
+        if each.get("name") == cluster:
             replicas = each.get("replicas")
             return replicas if isinstance(replicas, int) else 0
     return None

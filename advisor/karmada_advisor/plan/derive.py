@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -23,10 +23,12 @@ from karmada_advisor.claims import (
 )
 from karmada_advisor.claims.template import UNCLAIMED
 from karmada_advisor.explain.amounts import counted
+from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import PolicyRef
 from karmada_advisor.plan.change import ChangeError
 from karmada_advisor.plan.model import ClaimChange
 from karmada_advisor.plan.objects import Manifest, PlanObjects, part, policy_key, resource_key
+from karmada_advisor.state.stored import mappings, value_at
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.policy import ID_LABELS, PolicyKey
@@ -198,14 +200,9 @@ def selected_kinds(before: PlanObjects, after: PlanObjects) -> list[tuple[str, s
     found = {
         (str(each.get("apiVersion") or ""), str(each.get("kind") or ""))
         for policy in changed
-        for each in _selectors(policy)
+        for each in mappings(value_at(policy, "spec", "resourceSelectors"))
     }
     return sorted(each for each in found if all(each))
-
-
-def _selectors(policy: Manifest) -> list[Mapping[str, Any]]:
-    listed = part(policy, "spec").get("resourceSelectors")
-    return [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
 
 
 # --- templates ---
@@ -285,9 +282,4 @@ def _unread_policies(before: PlanObjects, after: PlanObjects) -> Iterator[dict[s
 
 def _annotated(binding: Manifest) -> PolicyRef | None:
     """Return the policy that the annotations of a binding name."""
-    annotations: Mapping[str, Any] = part(binding, "metadata", "annotations")
-    for kind in ID_LABELS:
-        prefix = f"{kind.lower()}.karmada.io"
-        if name := annotations.get(f"{prefix}/name"):
-            return PolicyRef(kind, str(annotations.get(f"{prefix}/namespace") or ""), str(name))
-    return None
+    return policy_of(part(binding, "metadata", "annotations"))

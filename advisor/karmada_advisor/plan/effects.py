@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -192,7 +193,7 @@ def shift(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> Sh
 
 
 def _by_name(targets: Sequence[TargetCluster]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    found = Counter[str]()
     for target in targets:
-        found[target.name] = found.get(target.name, 0) + target.replicas
+        found[target.name] += target.replicas
     return found

@@ -11,6 +11,7 @@ import orjson
 
 from karmada_advisor.claims.quota import Quota
 from karmada_advisor.plan.objects import Manifest, PlanObjects, part
+from karmada_advisor.state.stored import mappings
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 
 SHOWN: Final = 6
@@ -60,23 +61,17 @@ def _object(manifest: Manifest) -> list[Any]:
 
 def _cluster(manifest: Manifest) -> list[Any]:
     status = part(manifest, "status")
-    conditions = status.get("conditions")
-    states = [
-        [each.get("type"), each.get("status")]
-        for each in (conditions if isinstance(conditions, list) else ())
-        if isinstance(each, Mapping)
-    ]
+    states = [[each.get("type"), each.get("status")] for each in mappings(status.get("conditions"))]
     summary = part(status, "resourceSummary")
     return [*_object(manifest), status.get("apiEnablements"), states, summary]
 
 
 def _binding(manifest: Manifest) -> list[Any]:
     status, annotations = part(manifest, "status"), part(manifest, "metadata", "annotations")
-    conditions = status.get("conditions")
     scheduled = [
         [each.get("status"), each.get("reason")]
-        for each in (conditions if isinstance(conditions, list) else ())
-        if isinstance(each, Mapping) and each.get("type") == "Scheduled"
+        for each in mappings(status.get("conditions"))
+        if each.get("type") == "Scheduled"
     ]
     read = _values(status, ("schedulerObservingAffinityName", "lastScheduledTime"))
     return [*_object(manifest), annotations.get(APPLIED_PLACEMENT_ANNOTATION), scheduled, *read]

@@ -12,9 +12,8 @@ from karmada_advisor.claims.quota import Excess, Ledger, Quota, is_enforced, usa
 from karmada_advisor.explain.amounts import shown_units
 from karmada_advisor.plan.effects import Comparison, Hold
 from karmada_advisor.plan.model import PlanHeldBy
-from karmada_advisor.state.refusals import foreign_refusals
 from karmada_advisor.state.schedulers import Schedulers
-from karmada_advisor.state.stored import condition_of
+from karmada_advisor.state.stored import condition_of, foreign_refusals
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT, QUOTA_EXCEEDED
 from karmada_scheduler.framework.diagnosis import AT_GUARD

@@ -1,4 +1,4 @@
-"""What is probably wrong in the policies of a change: names that nothing has, fields that get lost, selectors without a match.
+"""What is suspicious about a change: fields that Karmada does not know, selectors, schedulers, and names of deleted clusters.
 
 Only policies that the change creates or edits are looked at, and those that name a cluster which it deletes: what was wrong
 before is not the change's fault.
@@ -6,15 +6,17 @@ before is not the change's fault.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
+from karmada_advisor.claims.shapes import SPEC, ClaimObjects, Fields, Object
+from karmada_advisor.explain.names import nearest
 from karmada_advisor.plan.derive import Derived
-from karmada_advisor.plan.lint_fields import lint_fields
 from karmada_advisor.plan.lint_placement import KnownValues, lint_placement, named_clusters
 from karmada_advisor.plan.lint_selectors import Templates, TemplatesKnown
 from karmada_advisor.plan.model import PlanWarning
-from karmada_advisor.plan.objects import Manifest, PlanObjects, part
+from karmada_advisor.plan.objects import Manifest, PlanObjects, part, policy_key
 from karmada_advisor.state.model import SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_scheduler.api.cluster import Cluster
@@ -79,3 +81,81 @@ def _scheduler(name: str, policy: ClaimingPolicy, schedulers: Schedulers) -> Ite
         code = "SchedulerUnknown" if found.status is SchedulerStatus.MISSING else "SchedulerDown"
         text = f"nobody decides about its workloads: {found}"
         yield PlanWarning(code, name, "spec.schedulerName", text, found.nearest)
+
+
+_TOP: Final = ("apiVersion", "kind", "metadata", "spec", "status")
+_API_VERSION: Final = "policy.karmada.io/v1alpha1"
+
+_VALUES: Final[Mapping[str, tuple[str, ...]]] = {
+    "spec.activationPreference": ("Lazy",),
+    "spec.conflictResolution": ("Abort", "Overwrite"),
+    "spec.preemption": ("Always", "Never"),
+    "spec.failover.application.purgeMode": ("Directly", "Gracefully", "Never", "Immediately", "Graciously"),
+    "spec.failover.cluster.purgeMode": ("Directly", "Gracefully"),
+    "spec.placement.replicaScheduling.replicaDivisionPreference": ("Aggregated", "Weighted"),
+    "spec.placement.replicaScheduling.replicaSchedulingType": ("Duplicated", "Divided"),
+    "spec.placement.replicaScheduling.weightPreference.dynamicWeight": ("AvailableReplicas",),
+    "spec.placement.spreadConstraints[].spreadByField": ("cluster", "region", "zone", "provider"),
+    "spec.schedulePriority.priorityClassSource": ("KubePriorityClass",),
+}
+"""The values that the API server takes.
+
+Source: karmada v1.18.2 charts/karmada/_crds/bases/policy/policy.karmada.io_propagationpolicies.yaml.
+"""
+
+
+def lint_fields(manifest: Manifest) -> Iterator[PlanWarning]:
+    """Yield the fields of a policy that Karmada does not know, and values that it does not take."""
+    key = policy_key(manifest)
+    name = f"{key.kind}/{key}"
+    version = manifest.get("apiVersion")
+    if version != _API_VERSION:
+        yield PlanWarning(
+            "ApiVersionUnknown", name, "apiVersion", f"it is {version}, and Karmada serves {_API_VERSION}"
+        )
+    yield from _unknown(name, "", manifest, _TOP)
+    yield from _of_shape(name, "spec", part(manifest, "spec"), SPEC)
+
+
+def _unknown(name: str, path: str, value: Manifest, fields: Iterable[str]) -> Iterator[PlanWarning]:
+    known = list(fields)
+    for field in value:
+        if field not in known:
+            near = nearest(str(field), known)
+            hint = f"; did you mean {near}?" if near else ""
+            where = f"{path}.{field}".lstrip(".")
+            text = f"Karmada 1.18 has no such field, and the API server drops it{hint}"
+            yield PlanWarning("FieldUnknown", name, where, text, near)
+
+
+def _of_shape(name: str, path: str, value: Manifest, fields: Fields) -> Iterator[PlanWarning]:
+    yield from _unknown(name, path, value, fields)
+    for field, shape in fields.items():
+        found, inner = value.get(field), f"{path}.{field}"
+        if isinstance(shape, Object):
+            if isinstance(found, Mapping):
+                yield from _of_shape(name, inner, found, shape.fields)
+        elif isinstance(shape, ClaimObjects):
+            for index, each in enumerate(found if isinstance(found, list) else ()):
+                if isinstance(each, Mapping):
+                    yield from _of_shape(name, f"{inner}[{index}]", each, shape.fields)
+        else:
+            yield from _value(name, inner, found)
+
+
+def _value(name: str, path: str, value: Any) -> Iterator[PlanWarning]:
+    taken = _VALUES.get(_without_indices(path))
+    if taken is None or not value or value in taken:
+        return
+    near = nearest(str(value).capitalize(), taken)
+    text = f"it is {value}, and the API server takes {', '.join(taken)} only"
+    yield PlanWarning("ValueUnknown", name, path, text, near)
+
+
+def _without_indices(path: str) -> str:
+    return "".join(f"{each.partition('[')[0]}[]" if "[" in each else each for each in _steps(path))
+
+
+def _steps(path: str) -> Iterator[str]:
+    for number, each in enumerate(path.split(".")):
+        yield each if not number else f".{each}"

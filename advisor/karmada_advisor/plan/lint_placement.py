@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from karmada_advisor.explain.names import nearest
+from karmada_advisor.explain.names import FleetValues, nearest
 from karmada_advisor.plan.model import PlanWarning
 from karmada_advisor.plan.objects import Manifest, part
+from karmada_advisor.state.stored import mappings, texts
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.matching import Requirement
 from karmada_scheduler.api.placement_json import read_affinity
@@ -23,15 +24,8 @@ class KnownValues:
         """Take the clusters that are not being deleted."""
         self.clusters = [each for each in clusters if not each.deleting]
         self.names = {each.name for each in self.clusters}
-        self.fields = {
-            "provider": {each.provider for each in self.clusters} - {""},
-            "region": {each.region for each in self.clusters} - {""},
-            "zone": {zone for each in self.clusters for zone in each.zones},
-        }
-        self.labels: dict[str, set[str]] = {}
-        for each in self.clusters:
-            for key, value in each.labels.items():
-                self.labels.setdefault(key, set()).add(value)
+        values = FleetValues(self.clusters)
+        self.fields, self.labels = values.fields, values.labels
         self._nearest: dict[str, str] = {}
 
     def nearest_name(self, name: str) -> str:
@@ -65,7 +59,7 @@ def lint_placement(name: str, placement: Manifest, known: KnownValues) -> Iterat
 def named_clusters(placement: Manifest) -> Iterator[tuple[str, list[str]]]:
     """Yield where a placement lists names of clusters to use, and the names."""
     for path, affinity in _affinities(placement):
-        if names := _texts(affinity.get("clusterNames")):
+        if names := texts(affinity.get("clusterNames")):
             yield f"{path}.clusterNames", names
 
 
@@ -74,28 +68,20 @@ def _affinities(placement: Manifest) -> Iterator[tuple[str, Manifest]]:
     start = "spec.placement"
     if isinstance(affinity := placement.get("clusterAffinity"), Mapping):
         yield f"{start}.clusterAffinity", affinity
-    for index, term in enumerate(_mappings(placement.get("clusterAffinities"))):
+    for index, term in enumerate(mappings(placement.get("clusterAffinities"))):
         yield f"{start}.clusterAffinities[{index}]", term
-        for number, each in enumerate(_mappings(term.get("overflowAffinities"))):
+        for number, each in enumerate(mappings(term.get("overflowAffinities"))):
             yield f"{start}.clusterAffinities[{index}].overflowAffinities[{number}]", each
     weights = part(placement, "replicaScheduling", "weightPreference").get("staticWeightList")
-    for index, each in enumerate(_mappings(weights)):
+    for index, each in enumerate(mappings(weights)):
         if isinstance(target := each.get("targetCluster"), Mapping):
             path = f"{start}.replicaScheduling.weightPreference.staticWeightList[{index}].targetCluster"
             yield path, target
 
 
-def _mappings(value: object) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []
-
-
-def _texts(value: object) -> list[str]:
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list | tuple) else []
-
-
 def _lint_affinity(name: str, path: str, affinity: Manifest, known: KnownValues) -> Iterator[PlanWarning]:
     for field in ("clusterNames", "exclude"):
-        for given in _texts(affinity.get(field)):
+        for given in texts(affinity.get(field)):
             if given not in known.names:
                 near = known.nearest_name(given)
                 text = _text(f"no cluster is named {given}", near)
@@ -150,7 +136,7 @@ def _unknown_value(start: str, value: str, existing: Collection[str]) -> tuple[s
 
 def _lint_spread(name: str, placement: Manifest, known: KnownValues) -> Iterator[PlanWarning]:
     """Yield constraints that need more groups than there are, in all clusters together."""
-    for index, each in enumerate(_mappings(placement.get("spreadConstraints"))):
+    for index, each in enumerate(mappings(placement.get("spreadConstraints"))):
         field, least = each.get("spreadByField"), each.get("minGroups")
         groups = known.names if field == "cluster" else known.fields.get(str(field))
         if groups is None or not isinstance(least, int) or least <= len(groups):
@@ -165,7 +151,7 @@ def _lint_tolerations(name: str, placement: Manifest, known: KnownValues) -> Ite
     Others may be meant for taints of the future.
     """
     taints = [taint for each in known.clusters for taint in each.taints]
-    for index, each in enumerate(_mappings(placement.get("clusterTolerations"))):
+    for index, each in enumerate(mappings(placement.get("clusterTolerations"))):
         key, value = str(each.get("key") or ""), str(each.get("value") or "")
         if not key or any(taint.key == key and (not value or taint.value == value) for taint in taints):
             continue

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from karmada_advisor.explain.amounts import request_of, units
 from karmada_advisor.plan.model import ClusterLoad, Demand
 from karmada_scheduler.api.binding import BindingSpec, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
@@ -29,33 +31,29 @@ class Loads:
     def __init__(self, snapshot: Snapshot) -> None:
         """Sum for these clusters."""
         self._snapshot = snapshot
-        self._before: dict[str, int] = {}
-        self._after: dict[str, int] = {}
-        self._starts: dict[str, int] = {}
-        self._asked: dict[str, dict[str, int]] = {}
+        self._before, self._after, self._starts = Counter[str](), Counter[str](), Counter[str]()
+        self._asked: dict[str, Counter[str]] = {}
 
     def keep(self, targets: Iterable[TargetCluster]) -> None:
         """Count a binding that stays as it is."""
         for target in targets:
-            self._before[target.name] = self._before.get(target.name, 0) + target.replicas
-            self._after[target.name] = self._after.get(target.name, 0) + target.replicas
+            self._before[target.name] += target.replicas
+            self._after[target.name] += target.replicas
 
     def add(self, move: LoadMove) -> None:
         """Count a binding that moves."""
-        had: dict[str, int] = {}
+        had = Counter[str]()
         for target in move.before:
-            had[target.name] = had.get(target.name, 0) + target.replicas
-            self._before[target.name] = self._before.get(target.name, 0) + target.replicas
+            had[target.name] += target.replicas
+        self._before.update(had)
         amounts = requests(move.spec)
         for target in move.after:
-            self._after[target.name] = self._after.get(target.name, 0) + target.replicas
-            more = target.replicas - had.get(target.name, 0)
-            if more <= 0:
-                continue
-            self._starts[target.name] = self._starts.get(target.name, 0) + more
-            asked = self._asked.setdefault(target.name, {})
-            for name, units in amounts.items():
-                asked[name] = asked.get(name, 0) + more * units
+            self._after[target.name] += target.replicas
+            more = target.replicas - had[target.name]
+            if more > 0:
+                self._starts[target.name] += more
+                asked = self._asked.setdefault(target.name, Counter())
+                asked.update({name: more * amount for name, amount in amounts.items()})
 
     def clusters(self) -> tuple[ClusterLoad, ...]:
         """Return the clusters whose replicas change, the most overcommitted first."""
@@ -69,7 +67,7 @@ class Loads:
 
     def _load(self, name: str) -> ClusterLoad:
         cluster = self._snapshot.get(name)
-        asked = self._asked.get(name, {})
+        asked = self._asked.get(name, Counter[str]())
         demands = tuple(
             Demand(resource, _amount(resource, asked[resource]), _free(cluster, resource))
             for resource in sorted(asked, key=lambda each: (_FIRST.get(each, 2), each))
@@ -91,18 +89,12 @@ def _urgency(load: ClusterLoad) -> tuple[bool, float, int, str]:
 
 def requests(spec: BindingSpec) -> dict[str, int]:
     """Return what one replica requests, or one set of components: cpu in thousandths, other resources in whole units."""
-    found = {PODS: 1}
-    if spec.components:
-        found[PODS] = sum(each.replicas for each in spec.components)
-        for component in spec.components:
-            requirements = component.replica_requirements
-            for name, amount in (requirements.resource_request if requirements else {}).items():
-                units = amount.milli_value if name == CPU else amount.value
-                found[name] = found.get(name, 0) + component.replicas * units
-        return found
-    requirements = spec.replica_requirements
-    for name, amount in (requirements.resource_request if requirements else {}).items():
-        found[name] = amount.milli_value if name == CPU else amount.value
+    if not spec.components:
+        return {PODS: 1, **{name: units(name, amount) for name, amount in request_of(spec).items()}}
+    found = Counter({PODS: sum(each.replicas for each in spec.components)})
+    for component in spec.components:
+        for name, amount in request_of(component).items():
+            found[name] += component.replicas * units(name, amount)
     return found
 
 

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any
 
 from karmada_advisor.explain.model import Cause, PolicyRef, Provenance, Target
+from karmada_advisor.state.model import BindingEntry
 
 
 class Effect(Enum):
@@ -174,7 +175,7 @@ class PlanWarning:
 
 
 @dataclass(frozen=True, slots=True)
-class Blocker:
+class Blocker(BindingEntry):
     """A binding that keeps a deleted cluster from going.
 
     Attributes:
@@ -182,9 +183,6 @@ class Blocker:
         text: Why it stays, one sentence without a full stop.
     """
 
-    kind: str
-    namespace: str
-    name: str
     effect: Effect
     text: str
 
@@ -208,7 +206,7 @@ class BlockedDeletion:
 
 
 @dataclass(frozen=True, slots=True)
-class BindingPlan:
+class BindingPlan(BindingEntry):
     """What a change does to one binding.
 
     Attributes:
@@ -231,9 +229,6 @@ class BindingPlan:
         policy_before: The policy before the change; None if no policy claimed it, or it is not known.
     """
 
-    kind: str
-    namespace: str
-    name: str
     effect: Effect
     claim: ClaimChange
     policy: PolicyRef | None
@@ -357,7 +352,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(BindingEntry):
     """A binding that would change even without the change, at the next event.
 
     Attributes:
@@ -366,9 +361,6 @@ class Drift:
         error: Why that fails; "" if it does not.
     """
 
-    kind: str
-    namespace: str
-    name: str
     before: tuple[Target, ...]
     after: tuple[Target, ...]
     error: str = ""

@@ -1,24 +1,63 @@
-"""The notes of a plan: what it does not know, and what stays although that may surprise."""
+"""What a plan is made of, and what its reader should know besides."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
+from karmada_advisor.claims.quota import Quota
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.plan import eviction
-from karmada_advisor.plan.compared import Compared
+from karmada_advisor.plan.decide import HeldMove
 from karmada_advisor.plan.deletions import deleted_clusters
-from karmada_advisor.plan.held import held_notes
+from karmada_advisor.plan.derive import Derived
+from karmada_advisor.plan.effects import Comparison
 from karmada_advisor.plan.inputs import PlanInputs
-from karmada_advisor.plan.model import Effect, PlanHeldBy
-from karmada_scheduler.api.binding import Binding
+from karmada_advisor.plan.model import (
+    BlockedDeletion,
+    Capacity,
+    ClusterLoad,
+    Effect,
+    FailureGroup,
+    PlanHeldBy,
+)
+from karmada_advisor.plan.parsed import Parsed
+from karmada_scheduler.api.binding import Binding, BindingKey
 
 _SHOWN: Final = 5
 
 NOT_READY: Final = "cluster.karmada.io/not-ready"
 """The key of the taint that Karmada's controller gives to a cluster that is not ready."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What the planner has found.
+
+    Attributes:
+        all: Every binding on both sides.
+        parsed: The objects.
+        derived: What follows from policies.
+        failures: Failing decisions.
+        capacity: What the plan asks of clusters.
+        latent_load: The same at the next rebalance.
+        blocked: Deleted clusters that stay Terminating.
+        restarts: Whether the configuration changes.
+        unsure_quotas: Quotas of which the status does not tell whether Karmada enforces them.
+    """
+
+    all: Mapping[BindingKey, Comparison]
+    parsed: Parsed
+    derived: Derived
+    failures: tuple[FailureGroup, ...]
+    capacity: tuple[Capacity, ...]
+    latent_load: tuple[ClusterLoad, ...]
+    blocked: tuple[BlockedDeletion, ...]
+    restarts: bool
+    unsure_quotas: tuple[Quota, ...] = ()
 
 
 def _when_lost(found: Compared) -> Iterator[str]:
@@ -119,3 +158,41 @@ def notes(inputs: PlanInputs, found: Compared) -> Iterator[str]:
     )
     if gated:
         yield f"{counted(gated, 'binding is', 'bindings are')} gated by a PreEnqueue plugin"
+
+
+def held_notes(every: Iterable[Comparison]) -> Iterator[str]:
+    """Yield how many moves each plugin holds, and how long that takes if as many are let through each time as now."""
+    held: dict[str, list[HeldMove]] = defaultdict(list)
+    moved = graceful = 0
+    for each in every:
+        effect, decided = each.effect, each.decided
+        if decided is None:
+            continue
+        if effect is Effect.HELD and each.hold is None and decided.held is not None:
+            held[decided.held.plugin].append(decided.held)
+        elif effect is Effect.MOVED:
+            moved += 1
+            graceful += bool(decided.graceful)
+    if graceful:
+        text = f"{graceful:,} of {counted(moved, 'move')} {'is' if graceful == 1 else 'are'} graceful"
+        yield f"{text}: Karmada keeps the old copies until the new ones are healthy"
+    for plugin, moves in sorted(held.items()):
+        text = f"{plugin} holds {len(moves):,} of {counted(len(moves) + moved, 'move')}"
+        pause = max(each.retry_after for each in moves)
+        if not pause:
+            yield f"{text}: {moves[0].reason}"
+        elif not moved:
+            yield f"{text} for {_time(pause)} at least: {moves[0].reason}"
+        else:
+            rest = math.ceil(len(moves) / moved) * pause
+            yield f"{text}, the last for some {_time(rest)}: {moves[0].reason}"
+
+
+def _time(seconds: float) -> str:
+    minutes = math.ceil(seconds / 60)
+    if seconds < 60:
+        return f"{math.ceil(seconds)} s"
+    hours, minutes = divmod(minutes, 60)
+    if not hours:
+        return f"{minutes} min"
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from karmada_advisor.state.stored import mapping, value_at
 from karmada_scheduler.api.binding import KINDS, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, ID_LABELS, PolicyKey
@@ -46,10 +47,7 @@ class TemplateKey(NamedTuple):
 
 def part(manifest: Manifest, *path: str) -> Mapping[str, Any]:
     """Return an object in a manifest; empty if it is missing or something else."""
-    current: Any = manifest
-    for name in path:
-        current = current.get(name) if isinstance(current, Mapping) else None
-    return current if isinstance(current, Mapping) else {}
+    return mapping(value_at(manifest, *path))
 
 
 def text_of(manifest: Manifest, *path: str) -> str:

@@ -7,13 +7,13 @@ from typing import Final, TypeVar
 
 from karmada_advisor.explain.inputs import rebalanced
 from karmada_advisor.plan import deletions, eviction, failures, holds, triggers
-from karmada_advisor.plan.compared import Compared
 from karmada_advisor.plan.decide import Outcome, Side, grouped
 from karmada_advisor.plan.derive import derive
 from karmada_advisor.plan.effects import Comparison, same
 from karmada_advisor.plan.inputs import PlanInputs
 from karmada_advisor.plan.load import LoadMove, Loads
 from karmada_advisor.plan.model import Capacity, ClusterLoad, Effect, Plan
+from karmada_advisor.plan.notes import Compared
 from karmada_advisor.plan.parsed import parse
 from karmada_advisor.plan.result import result
 from karmada_scheduler.api.binding import Binding, BindingKey

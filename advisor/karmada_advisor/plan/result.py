@@ -9,10 +9,9 @@ from dataclasses import replace
 
 from karmada_advisor.explain.model import Provenance, Target, Tense
 from karmada_advisor.plan import triggers
-from karmada_advisor.plan.compared import Compared
 from karmada_advisor.plan.deletions import deleted_clusters
 from karmada_advisor.plan.derive import Derived
-from karmada_advisor.plan.effects import Comparison, shift
+from karmada_advisor.plan.effects import Comparison, Shift, shift
 from karmada_advisor.plan.fingerprint import SHOWN, fingerprint
 from karmada_advisor.plan.inputs import PlanInputs
 from karmada_advisor.plan.lint import lint
@@ -30,7 +29,7 @@ from karmada_advisor.plan.model import (
     PlanWarning,
     Totals,
 )
-from karmada_advisor.plan.notes import notes
+from karmada_advisor.plan.notes import Compared, notes
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 
 
@@ -173,21 +172,20 @@ def _after_rebalance(plans: Sequence[BindingPlan], counts: Mapping[str, int]) ->
 
 
 def _totals(plans: Iterable[BindingPlan]) -> Totals:
-    stops = starts = entirely = without = 0
-    for each in plans:
-        stops += each.stops
-        starts += each.starts
-        entirely += each.entirely and each.replicas > 0
-        without += not each.replicas
-    return Totals(stops, starts, entirely, without)
+    return _sum((each, Shift(each.stops, each.starts, each.entirely)) for each in plans)
 
 
 def _latent_totals(plans: Iterable[BindingPlan]) -> Totals:
+    return _sum(
+        (each, shift(_as_clusters(each.before), _as_clusters(each.later.targets)))
+        for each in plans
+        if each.later is not None and not each.later.error
+    )
+
+
+def _sum(moves: Iterable[tuple[BindingPlan, Shift]]) -> Totals:
     stops = starts = entirely = without = 0
-    for each in plans:
-        if each.later is None or each.later.error:
-            continue
-        moved = shift(_as_clusters(each.before), _as_clusters(each.later.targets))
+    for each, moved in moves:
         stops += moved.stops
         starts += moved.starts
         entirely += moved.entirely and each.replicas > 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from karmada_advisor.state.stored import condition_of
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.cluster_changes import ClusterChanges
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT
@@ -68,9 +68,5 @@ class Triggers:
 
 def _is_retried(binding: Binding) -> bool:
     """Return whether the scheduler tries again without an event: its last attempt failed, and not by the filters."""
-    condition = binding.status.condition(SCHEDULED_CONDITION)
-    return (
-        condition is not None
-        and condition.get("status") == "False"
-        and condition.get("reason") != NO_CLUSTER_FIT
-    )
+    condition = condition_of(binding)
+    return condition.status == "False" and condition.reason != NO_CLUSTER_FIT

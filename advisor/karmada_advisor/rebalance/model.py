@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from karmada_advisor.explain.model import PolicyRef, Provenance, Target
+from karmada_advisor.state.model import BindingEntry
 
 
 class Goal(Enum):
@@ -98,7 +99,7 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
-class BindingMove:
+class BindingMove(BindingEntry):
     """What a rebalance does to one binding.
 
     Attributes:
@@ -109,9 +110,6 @@ class BindingMove:
         gain: What it does for the goal.
     """
 
-    kind: str
-    namespace: str
-    name: str
     workload: Workload
     reason: Reason
     before: tuple[Target, ...]

@@ -20,10 +20,9 @@ from karmada_advisor.explain.inputs import rebalanced
 from karmada_advisor.plan.decide import Outcome, Side, grouped
 from karmada_advisor.plan.effects import same, shift
 from karmada_advisor.rebalance.candidates import Candidates, candidates
-from karmada_advisor.rebalance.gain import Gain, gain_of
 from karmada_advisor.rebalance.inputs import Inputs
 from karmada_advisor.rebalance.model import Left, Reason
-from karmada_advisor.rebalance.usage import Usage
+from karmada_advisor.rebalance.usage import Gain, Usage, gain_of
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.core.available_replicas import Assumed
 from karmada_scheduler.core.classify import ScheduleType

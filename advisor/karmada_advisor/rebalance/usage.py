@@ -1,16 +1,20 @@
-"""What is allocated in clusters, and how that changes when replicas stop and start."""
+"""What clusters use of their capacity while bindings move, and what a move gains."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
+from karmada_advisor.explain.amounts import units
 from karmada_advisor.plan.load import CPU, PODS, requests
-from karmada_scheduler.api.binding import BindingSpec, TargetCluster
+from karmada_advisor.rebalance.model import Goal, Reason
+from karmada_scheduler.api.binding import Binding, BindingSpec, TargetCluster
 from karmada_scheduler.api.cluster import Cluster, ResourceSummary
+from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.api.quantity import Quantity
+from karmada_scheduler.core.assign_replicas import strategy_of
 
 SHARED: Final = (CPU, "memory", PODS)
 """The resources of which the largest share is the dominant one."""
@@ -33,10 +37,10 @@ class Usage:
             if summary is None:
                 continue
             self._allocatable[name] = {
-                each: _units(each, amount) for each, amount in summary.allocatable.items()
+                each: units(each, amount) for each, amount in summary.allocatable.items()
             }
             self._taken[name] = {
-                each: amount - _units(each, summary.left(each))
+                each: amount - units(each, summary.left(each))
                 for each, amount in self._allocatable[name].items()
             }
 
@@ -115,10 +119,6 @@ def deviation(shares: Mapping[str, float]) -> float:
     return math.sqrt(sum((each - mean) ** 2 for each in shares.values()) / len(shares))
 
 
-def _units(name: str, amount: Quantity) -> int:
-    return amount.milli_value if name == CPU else amount.value
-
-
 def _quantity(name: str, amount: int) -> Quantity:
     return Quantity(amount, -3 if name == CPU else 0)
 
@@ -126,3 +126,78 @@ def _quantity(name: str, amount: int) -> Quantity:
 def _at_least_zero(one: Quantity | None, other: Quantity) -> Quantity:
     total = other if one is None else one + other
     return total if total.unscaled > 0 else Quantity(0)
+
+
+_WEIGHTS = {Reason.PLACED: 2, Reason.DISALLOWED: 1, Reason.GOAL: 0}
+_NEGLIGIBLE = 1e-12
+"""Below this, a difference of squares of shares is a rounding error."""
+
+
+class Gain(NamedTuple):
+    """How much a rebalance is worth; larger is better.
+
+    Attributes:
+        weight: That of the reason; a reason with more weight always comes first.
+        per_move: What each replica that stops gains for the goal.
+        total: What all of them gain.
+    """
+
+    weight: int
+    per_move: float
+    total: float
+
+    @property
+    def reason(self) -> Reason:
+        """The reason with that weight."""
+        return next(reason for reason, weight in _WEIGHTS.items() if weight == self.weight)
+
+    def suffices(self, least: float) -> bool:
+        """Return whether it is worth the move; ``least`` is the smallest gain per replica."""
+        return self.weight > 0 or (self.total > _NEGLIGIBLE and self.per_move >= least)
+
+
+def gain_of(
+    binding: Binding,
+    after: Sequence[TargetCluster],
+    usage: Usage,
+    *,
+    goal: Goal,
+    fill: str,
+    reason: Reason,
+) -> Gain:
+    """Return the gain of a rebalance.
+
+    Args:
+        binding: As it is stored.
+        after: Its clusters afterwards.
+        usage: What is allocated before it.
+        goal: What the rebalance is for.
+        fill: The cluster of the goal ``fill``.
+        reason: Why it is looked at.
+    """
+    before = binding.spec.clusters
+    changed = differences(before, after)
+    stops = -sum(replicas for replicas in changed.values() if replicas < 0)
+    match goal:
+        case Goal.SPREAD:
+            total = _spread(binding, changed, usage)
+        case Goal.CONSOLIDATE:
+            total = float(len(before) - len(after)) if _is_aggregated(binding) else 0.0
+        case Goal.FILL:
+            total = float(changed.get(fill, 0))
+    return Gain(_WEIGHTS[reason], total / max(1, stops), total)
+
+
+def _spread(binding: Binding, changed: dict[str, int], usage: Usage) -> float:
+    """Return by how much the sum of the squares of the dominant shares becomes smaller."""
+    amounts, total = requests(binding.spec), 0.0
+    for name, replicas in changed.items():
+        before, after = usage.share(name), usage.share_with(name, replicas, amounts)
+        if before is not None and after is not None:
+            total += before**2 - after**2
+    return total
+
+
+def _is_aggregated(binding: Binding) -> bool:
+    placement = binding.spec.placement
+    return placement is not None and strategy_of(placement) == AGGREGATED

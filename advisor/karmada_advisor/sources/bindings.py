@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from karmada_advisor.sources.errors import NoAnswerError
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
 
 _SHORT_NAMES: Final = {
@@ -41,7 +42,7 @@ _API_VERSIONS: Final = {
 _PLURALS: Final = frozenset(f"{kind}s" for kind in (*_WORKLOADS.values(), "job", "secret"))
 
 
-class NoSuchBindingError(Exception):
+class NoSuchBindingError(NoAnswerError):
     """There is no such binding; the text names the nearest ones."""
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Final, NamedTuple
 
+from karmada_advisor.explain.inputs import ProcessView
 from karmada_advisor.explain.model import API_VERSION
-from karmada_advisor.explain.process_view import ProcessView
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.process_answers import captured_view
 from karmada_advisor.sources.process_rules import ProcessConfiguration, names_rules, use

@@ -93,14 +93,16 @@ def explaining(
     objects: Objects,
     own: Sequence[Registration],
     *,
+    as_new: bool = False,
     say: Callable[[str], None] = configurations.print_warning,
 ) -> Iterator[Explaining]:
     """Provide the scheduler of the command line, with the objects that were read.
 
     Args:
-        arguments: With the flags of ``cli.flags.shared.add_rules``; ``as_new`` is optional.
+        arguments: With the flags of ``cli.flags.shared.add_rules``.
         objects: What was read.
         own: The plugins of a main program of the user's own.
+        as_new: Whether the bindings count as never scheduled.
         say: Takes warnings; prints them by default.
 
     Raises:
@@ -115,7 +117,7 @@ def explaining(
                 objects,
                 dry_run,
                 Snapshot.of(objects.clusters),
-                getattr(arguments, "as_new", False),
+                as_new,
                 configurations.described(arguments),
                 running(arguments),
                 () if process is None else process.directories,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from karmada_advisor.explain.policies import TemplateHead, priority_class_of
 from karmada_advisor.sources.bindings import NamedBinding, NoSuchBindingError, WorkloadName, workload_of
 from karmada_advisor.sources.control_plane import ControlPlane
+from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.find_binding import find_binding, names_of
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
 from karmada_advisor.state.schedulers import schedulers_of, seen_in_bindings, seen_in_event
@@ -51,9 +51,10 @@ _ONE_BY_ONE: Final = 10
 _HINT: Final = "is this the Karmada API server? (--kubeconfig, --context)"
 
 Manifest = dict[str, Any]
+T = TypeVar("T")
 
 
-class LiveError(Exception):
+class LiveError(NoAnswerError):
     """The control plane gives no answer; the text says why, and what to do."""
 
 
@@ -116,32 +117,22 @@ def read_live(
         LiveError: The control plane cannot be read.
         NoSuchBindingError: There is no such binding, and no such workload; or the name means two.
     """
-    return asyncio.run(_read(plane, asked, all_bindings=all_bindings, timeout=timeout))
 
-
-async def _read(
-    plane: ControlPlane,
-    asked: NamedBinding | None,
-    *,
-    all_bindings: bool,
-    timeout: float,
-) -> LiveContents:
-    async with _connection(plane) as connection:
-        reading = _Reading(connection)
-        with _errors(reading, timeout):
-            async with asyncio.timeout(timeout):
-                if asked is not None:
-                    await reading.wanted(asked)
-                await reading.clusters()
-                await reading.policies()
-                await reading.quotas()
-                await reading.priority_classes()
-                if all_bindings:
-                    await reading.other_bindings()
-                await reading.schedulers()
-                if asked is not None:
-                    await reading.events()
+    async def work(reading: _Reading) -> LiveContents:
+        if asked is not None:
+            await reading.wanted(asked)
+        await reading.clusters()
+        await reading.policies()
+        await reading.quotas()
+        await reading.priority_classes()
+        if all_bindings:
+            await reading.other_bindings()
+        await reading.schedulers()
+        if asked is not None:
+            await reading.events()
         return reading.found
+
+    return _read(plane, timeout, work)
 
 
 def read_bindings(plane: ControlPlane, *, timeout: float = TIMEOUT_SECONDS) -> LiveContents:
@@ -150,28 +141,12 @@ def read_bindings(plane: ControlPlane, *, timeout: float = TIMEOUT_SECONDS) -> L
     Raises:
         LiveError: They cannot be read.
     """
-    return asyncio.run(_read_bindings(plane, timeout=timeout))
 
-
-async def _read_bindings(plane: ControlPlane, *, timeout: float) -> LiveContents:
-    async with _connection(plane) as connection:
-        reading = _Reading(connection)
-        with _errors(reading, timeout):
-            async with asyncio.timeout(timeout):
-                await reading.other_bindings()
+    async def work(reading: _Reading) -> LiveContents:
+        await reading.other_bindings()
         return reading.found
 
-
-@contextmanager
-def _errors(reading: _Reading, timeout: float) -> Iterator[None]:
-    """Raise LiveError for what ends the reading; the text says what was read."""
-    try:
-        yield
-    except TimeoutError:
-        text = f"{reading.found.server} has not answered within {timeout:g} s (reading {reading.subject})"
-        raise LiveError(text) from None
-    except ApiError as error:
-        raise LiveError(f"{reading.subject}: {error}") from error
+    return _read(plane, timeout, work)
 
 
 @dataclass(slots=True)
@@ -204,7 +179,22 @@ def read_templates(
     Raises:
         LiveError: The control plane cannot be read.
     """
-    return asyncio.run(_read_templates(plane, list(kinds), timeout=timeout))
+
+    async def work(reading: _Reading) -> TemplatesRead:
+        found = TemplatesRead()
+        for kind in kinds:
+            try:
+                resource = await reading.metadata.discover(kind)
+                async for page, _ in reading.metadata.list(resource):
+                    found.objects += [_with_type(each, kind) for each in page]
+                found.kinds.append(kind)
+            except ApiError as error:
+                if isinstance(error, NotServedError) and error.is_not_found:
+                    found.not_served.append(kind)
+                found.problems.append(f"templates of kind {kind.kind}: {error}")
+        return found
+
+    return _read(plane, timeout, work, names_subject=False)
 
 
 def read_workloads(
@@ -223,55 +213,25 @@ def read_workloads(
     Raises:
         LiveError: The control plane cannot be read.
     """
-    if len(resources) <= _ONE_BY_ONE:
-        return asyncio.run(_read_workloads(plane, resources, timeout=timeout))
-    kinds = dict.fromkeys(KindName(each.api_version, each.kind) for each in resources)
-    read = read_templates(plane, kinds, timeout=timeout)
-    return read.objects, read.problems
+    if len(resources) > _ONE_BY_ONE:
+        kinds = dict.fromkeys(KindName(each.api_version, each.kind) for each in resources)
+        read = read_templates(plane, kinds, timeout=timeout)
+        return read.objects, read.problems
 
+    async def work(reading: _Reading) -> tuple[list[Manifest], list[str]]:
+        found: list[Manifest] = []
+        for each in resources:
+            kind = KindName(each.api_version, each.kind)
+            try:
+                served = await reading.metadata.discover(kind)
+                item = await reading.metadata.get(served, each.namespace, each.name)
+            except ApiError as error:
+                reading.found.problems.append(f"{each.kind} {each.name}: {error}")
+            else:
+                found += [] if item is None else [_with_type(dict(item), kind)]
+        return found, reading.found.problems
 
-async def _read_workloads(
-    plane: ControlPlane, resources: Sequence[ObjectReference], *, timeout: float
-) -> tuple[list[Manifest], list[str]]:
-    found: list[Manifest] = []
-    problems: list[str] = []
-    async with _connection(plane) as connection:
-        client = MetadataClient(connection)
-        try:
-            async with asyncio.timeout(timeout):
-                for each in resources:
-                    kind = KindName(each.api_version, each.kind)
-                    try:
-                        served = await client.discover(kind)
-                        item = await client.get(served, each.namespace, each.name)
-                    except ApiError as error:
-                        problems.append(f"{each.kind} {each.name}: {error}")
-                    else:
-                        found += [] if item is None else [_with_type(dict(item), kind)]
-        except TimeoutError:
-            raise LiveError(f"{connection.server} has not answered within {timeout:.0f} s") from None
-    return found, problems
-
-
-async def _read_templates(plane: ControlPlane, kinds: Sequence[KindName], *, timeout: float) -> TemplatesRead:
-    found = TemplatesRead()
-    async with _connection(plane) as connection:
-        client = MetadataClient(connection)
-        try:
-            async with asyncio.timeout(timeout):
-                for kind in kinds:
-                    try:
-                        resource = await client.discover(kind)
-                        async for page, _ in client.list(resource):
-                            found.objects += [_with_type(each, kind) for each in page]
-                        found.kinds.append(kind)
-                    except ApiError as error:
-                        if isinstance(error, NotServedError) and error.is_not_found:
-                            found.not_served.append(kind)
-                        found.problems.append(f"templates of kind {kind.kind}: {error}")
-        except TimeoutError:
-            raise LiveError(f"{connection.server} has not answered within {timeout:.0f} s") from None
-    return found
+    return _read(plane, timeout, work, names_subject=False)
 
 
 def read_names(plane: ControlPlane, resource: Resource, *, timeout: float) -> dict[str, list[str]]:
@@ -285,19 +245,15 @@ def read_names(plane: ControlPlane, resource: Resource, *, timeout: float) -> di
     Raises:
         LiveError: The control plane cannot be read.
     """
-    return asyncio.run(_read_names(plane, resource, timeout=timeout))
 
+    async def work(reading: _Reading) -> dict[str, list[str]]:
+        reading.subject = resource.plural
+        found: dict[str, list[str]] = {}
+        for namespace, name in await names_of(reading.connection, resource):
+            found.setdefault(namespace, []).append(name)
+        return found
 
-async def _read_names(plane: ControlPlane, resource: Resource, *, timeout: float) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    async with _connection(plane) as connection:
-        try:
-            async with asyncio.timeout(timeout):
-                for namespace, name in await names_of(connection, resource):
-                    found.setdefault(namespace, []).append(name)
-        except (ApiError, TimeoutError) as error:
-            raise LiveError(f"{resource.plural}: {error}") from error
-    return found
+    return _read(plane, timeout, work)
 
 
 def read_quotas(
@@ -315,37 +271,59 @@ def read_quotas(
     Raises:
         LiveError: The control plane cannot be read.
     """
-    return asyncio.run(_read_quotas(plane, timeout=timeout))
 
-
-async def _read_quotas(plane: ControlPlane, *, timeout: float) -> tuple[list[Manifest] | None, list[str]]:
-    async with _connection(plane) as connection:
-        reading = _Reading(connection)
+    async def work(reading: _Reading) -> tuple[list[Manifest] | None, list[str]]:
         try:
-            async with asyncio.timeout(timeout):
-                return await reading.all_of(FEDERATED_RESOURCE_QUOTAS), reading.found.problems
+            return await reading.all_of(FEDERATED_RESOURCE_QUOTAS), reading.found.problems
         except ApiError as error:
             return ([], []) if error.is_not_found else (None, [str(error)])
-        except TimeoutError:
-            raise LiveError(f"{connection.server} has not answered within {timeout:.0f} s") from None
+
+    return _read(plane, timeout, work, names_subject=False)
 
 
 def _with_type(item: Manifest, kind: KindName) -> Manifest:
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": item.get("metadata") or {}}
 
 
-@asynccontextmanager
-async def _connection(plane: ControlPlane) -> AsyncIterator[Connection]:
-    from karmada_scheduler.client.connect import connect  # a quarter of a second, which files do not need
+def _read(
+    plane: ControlPlane,
+    timeout: float,
+    work: Callable[[_Reading], Awaitable[T]],
+    *,
+    names_subject: bool = True,
+) -> T:
+    """Return what is read over one connection.
 
-    try:
-        connection = await connect(kubeconfig=plane.kubeconfig, overrides=plane.overrides, master="")
-    except ConnectionConfigError as error:
-        raise LiveError(str(error)) from error
-    try:
-        yield connection
-    finally:
-        await connection.close()
+    Args:
+        plane: The control plane.
+        timeout: Seconds for everything.
+        work: Reads it.
+        names_subject: Whether the message about a timeout says what was being read.
+
+    Raises:
+        LiveError: The control plane cannot be read.
+    """
+
+    async def read() -> T:
+        from karmada_scheduler.client.connect import connect  # a quarter of a second, which files do not need
+
+        try:
+            connection = await connect(kubeconfig=plane.kubeconfig, overrides=plane.overrides, master="")
+        except ConnectionConfigError as error:
+            raise LiveError(str(error)) from error
+        reading = _Reading(connection)
+        try:
+            async with asyncio.timeout(timeout):
+                return await work(reading)
+        except TimeoutError:
+            what = f" (reading {reading.subject})" if names_subject else ""
+            raise LiveError(f"{connection.server} has not answered within {timeout:g} s{what}") from None
+        except ApiError as error:
+            raise LiveError(f"{reading.subject}: {error}") from error
+        finally:
+            await connection.close()
+
+    return asyncio.run(read())
 
 
 class _Reading:
@@ -353,19 +331,22 @@ class _Reading:
 
     Attributes:
         subject: What is being read, for messages.
+        connection: To the control plane.
+        metadata: Reads the metadata of objects.
     """
 
     def __init__(self, connection: Connection) -> None:
         self.found = LiveContents(connection.server)
         self.subject = "the binding"
-        self._connection = connection
+        self.metadata = MetadataClient(connection)
+        self.connection = connection
 
     async def wanted(self, asked: NamedBinding) -> None:
         """Read the wanted binding, or the metadata of its workload."""
         self.found.asked = asked
         workload = workload_of(asked)
         try:
-            self.found.asked, manifest = await find_binding(self._connection, asked)
+            self.found.asked, manifest = await find_binding(self.connection, asked)
             self.found.bindings.append(manifest)
         except ApiError as error:
             self._raise_if_not_served(RESOURCE_BINDINGS, error)
@@ -384,28 +365,28 @@ class _Reading:
 
     async def _template(self, workload: WorkloadName) -> Manifest | None:
         resource = ServedResource(workload.api_version, workload.plural, namespaced=True)
-        found = await MetadataClient(self._connection).get(resource, workload.namespace, workload.name)
+        found = await self.metadata.get(resource, workload.namespace, workload.name)
         if found is None:
             return None
         return {**found, "apiVersion": workload.api_version, "kind": workload.kind}
 
     async def clusters(self) -> None:
         try:
-            self.found.clusters += await self._list(CLUSTERS)
+            self.found.clusters += await self.all_of(CLUSTERS)
         except ApiError as error:
             self._raise_if_not_served(CLUSTERS, error)
             raise
 
     def _raise_if_not_served(self, resource: Resource, error: ApiError) -> None:
         if error.is_not_found:
-            text = f"{self._connection.server} does not serve {resource.group}/{resource.version}: {_HINT}"
+            text = f"{self.connection.server} does not serve {resource.group}/{resource.version}: {_HINT}"
             raise LiveError(text) from error
 
     async def policies(self) -> None:
         """Read the policies. An explanation without them is still right, so an error is only a problem."""
         for resource in _POLICIES:
             try:
-                self.found.policies += await self._list(resource)
+                self.found.policies += await self.all_of(resource)
             except ApiError as error:
                 unknown = "what the policies say beyond the binding is not known"
                 self.found.problems.append(f"{resource.plural}: {error}; {unknown}")
@@ -415,7 +396,7 @@ class _Reading:
         refused = [each for each in self.found.bindings if _is_refused_by_quota(each)]
         for each in refused[:1]:
             try:
-                self.found.quotas = await self._list(
+                self.found.quotas = await self.all_of(
                     FEDERATED_RESOURCE_QUOTAS, namespace=str(each["metadata"].get("namespace") or "")
                 )
             except ApiError as error:
@@ -427,7 +408,7 @@ class _Reading:
         if not any(priority_class_of(self.found.policies, each) for each in templates):
             return
         try:
-            found = await self._list(_PRIORITY_CLASSES)
+            found = await self.all_of(_PRIORITY_CLASSES)
         except ApiError as error:
             unknown = "whether those that policies name exist is not known"
             self.found.problems.append(f"{_PRIORITY_CLASSES.plural}: {error}; {unknown}")
@@ -438,7 +419,7 @@ class _Reading:
         known = {_identity(each) for each in self.found.bindings}
         for resource in _BINDINGS:
             try:
-                listed = await self._list(resource)
+                listed = await self.all_of(resource)
             except ApiError as error:
                 self._raise_if_not_served(resource, error)
                 if not known or error.code != _FORBIDDEN:
@@ -450,7 +431,7 @@ class _Reading:
     async def schedulers(self) -> None:
         """Read which schedulers exist. An answer without that says so."""
         try:
-            pages = list_pages(self._connection, LEASES_PATH)
+            pages = list_pages(self.connection, LEASES_PATH)
             self.found.leases = [each async for page, _ in pages for each in page]
         except ApiError as error:
             self.found.no_leases = str(error)
@@ -498,19 +479,15 @@ class _Reading:
                     return
 
     async def _items(self, path: str, query: dict[str, str]) -> list[Manifest]:
-        found = await self._connection.request("GET", path, query=query, timeout=_ITEMS_SECONDS)
+        found = await self.connection.request("GET", path, query=query, timeout=_ITEMS_SECONDS)
         return [dict(each) for each in mappings(mapping(found).get("items"))]
 
-    async def all_of(self, resource: Resource) -> list[Manifest]:
-        """Return all objects of a kind.
+    async def all_of(self, resource: Resource, *, namespace: str = "") -> list[Manifest]:
+        """Return all objects of a kind, of all namespaces or of one.
 
         Raises:
             ApiError: They cannot be read.
         """
-        return await self._list(resource)
-
-    async def _list(self, resource: Resource, *, namespace: str = "") -> list[Manifest]:
-        """Return all objects of a kind, of all namespaces or of one."""
         self.subject = resource.plural
         path = (
             resource.path
@@ -519,7 +496,7 @@ class _Reading:
         )
         manifests: list[Manifest] = []
         api_version = f"{resource.group}/{resource.version}"
-        async for page, _ in list_pages(self._connection, path):
+        async for page, _ in list_pages(self.connection, path):
             for item in page:
                 if problem := json_body.unreadable(item):
                     name = item.get("metadata", {}).get("name", "")

@@ -12,7 +12,7 @@ from karmada_advisor.explain.names import nearest
 from karmada_advisor.explain.policies import TemplateHead
 from karmada_advisor.plan.objects import binding_key
 from karmada_advisor.sources import capture
-from karmada_advisor.sources.bindings import NamedBinding, NoSuchBindingError, named_binding, singular
+from karmada_advisor.sources.bindings import NamedBinding, named_binding, singular
 from karmada_advisor.sources.control_plane import DEFAULT_NAMESPACE, context_namespace, control_plane
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.files import Contents, as_binding, as_cluster, as_workload, read
@@ -342,20 +342,15 @@ def _from_files(arguments: argparse.Namespace) -> Objects:
 
 
 def _named(name: str, namespace: str, default: Callable[[], str]) -> NamedBinding:
-    try:
-        return named_binding(name, namespace, "" if namespace else default())
-    except NoSuchBindingError as error:
-        raise NoAnswerError(str(error)) from error
+    return named_binding(name, namespace, "" if namespace else default())
 
 
 def _from_plane(arguments: argparse.Namespace, asked: NamedBinding | None, *, all_bindings: bool) -> Objects:
     from karmada_advisor.sources import live  # the client, which files do not need
 
-    plane = control_plane(arguments)
-    try:
-        found = live.read_live(plane, asked, all_bindings=all_bindings, timeout=arguments.request_timeout)
-    except (live.LiveError, NoSuchBindingError) as error:
-        raise NoAnswerError(str(error)) from error
+    found = live.read_live(
+        control_plane(arguments), asked, all_bindings=all_bindings, timeout=arguments.request_timeout
+    )
     objects = Objects(
         found.server,
         found.asked or asked,
@@ -393,9 +388,8 @@ def add_other_bindings(arguments: argparse.Namespace, objects: Objects) -> None:
     """Read all bindings of the control plane; if that fails, it is a warning, because one binding is explained."""
     from karmada_advisor.sources import live
 
-    plane = control_plane(arguments)
     try:
-        found = live.read_bindings(plane, timeout=arguments.request_timeout)
+        found = live.read_bindings(control_plane(arguments), timeout=arguments.request_timeout)
     except live.LiveError as error:
         objects.warnings.append(f"bindings: {error}")
         return

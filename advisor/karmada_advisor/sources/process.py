@@ -11,7 +11,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import SplitResult, quote, urlsplit
 
-from karmada_advisor.explain.process_view import ProcessView
+from karmada_advisor.explain.inputs import ProcessView
 from karmada_advisor.sources.objects import NoAnswerError
 from karmada_advisor.sources.process_answers import record_of, state_of, view_of
 from karmada_advisor.sources.process_rules import ProcessConfiguration, names_rules, use

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from karmada_advisor.explain.process_view import ProcessView
+from karmada_advisor.explain.inputs import ProcessView
 from karmada_scheduler.api.manifest import (
     ManifestError,
     read_boolean,

@@ -9,11 +9,10 @@ from typing import Any, Final
 
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import (
-    ChangedObject,
     Explanation,
+    ObjectPatch,
     Remedy,
     RemedyEdit,
-    RemedyPatch,
     RemedySearch,
 )
 from karmada_advisor.explain.policies import TemplateHead
@@ -22,12 +21,13 @@ from karmada_advisor.sources.objects import Objects
 from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.state.model import Placed, StateName
 from karmada_advisor.state.schedulers import Schedulers
+from karmada_advisor.state.stored import condition_of
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer
 from karmada_advisor.whynot.detector import ref_of
 from karmada_advisor.whynot.dispatching import decided_again, overwritten, resumed
 from karmada_advisor.whynot.edits import ObjectRef, Side
 from karmada_advisor.whynot.goals import IsDecided, IsPlaced
-from karmada_advisor.whynot.model import EditShown, ObjectPatch, ObjectShown
+from karmada_advisor.whynot.model import EditShown
 from karmada_advisor.whynot.model import Remedy as Found
 from karmada_advisor.whynot.objects import ObjectSet
 from karmada_advisor.whynot.search import SearchBounds
@@ -36,7 +36,6 @@ from karmada_advisor.whynot.vocabulary.filters import BECOME_READY
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.policy import ID_LABELS
-from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 
 _CURABLE: Final = frozenset(
     {
@@ -77,7 +76,11 @@ def with_remedies(
     explanation = replace(
         explanation, remedies=tuple(_remedy(each, explanation) for each in propagating if each is not None)
     )
-    if state.name not in _CURABLE and state.placed is not Placed.PART and not _is_refused(binding):
+    if (
+        state.name not in _CURABLE
+        and state.placed is not Placed.PART
+        and condition_of(binding).status != "False"
+    ):
         return explanation
     is_held = binding.spec.scheduling_suspended or state.name in _HELD
     found = answer(
@@ -112,12 +115,6 @@ def with_claiming_remedies(
     """Return the explanation of a template without a binding, with the edits after which a policy claims it."""
     found = claiming(policies, template)
     return replace(explanation, remedies=tuple(_remedy(each, explanation) for each in found))
-
-
-def _is_refused(binding: Binding) -> bool:
-    """Return whether the last decision failed, or was not written because of a quota."""
-    condition = binding.status.condition(SCHEDULED_CONDITION)
-    return condition is not None and condition.get("status") == "False"
 
 
 def _objects(inputs: ExplainInputs, using: Explaining) -> ObjectSet:
@@ -177,10 +174,9 @@ def _remedy(found: Found, explanation: Explanation) -> Remedy:
         change=", and ".join(_change(each) for each in found.edits),
         result=found.result,
         edits=tuple(
-            RemedyEdit(each.side.value, each.op, _object(each.object), each.text, each.instead)
-            for each in found.edits
+            RemedyEdit(each.side.value, each.op, each.object, each.text, each.instead) for each in found.edits
         ),
-        apply=tuple(RemedyPatch(_object(each.object), each.patch) for each in _applicable(found)),
+        apply=tuple(_applicable(found)),
         moves=found.moves,
         rank=found.rank,
         harm=found.harm.value,
@@ -192,10 +188,6 @@ def _applicable(found: Found) -> Iterator[ObjectPatch]:
     """Yield the patches, without those of taints that Karmada's controllers would set again."""
     effects = {each.object for each in found.edits if each.op == BECOME_READY}
     yield from (each for each in found.apply if each.object not in effects)
-
-
-def _object(shown: ObjectShown) -> ChangedObject:
-    return ChangedObject(shown.kind, shown.namespace, shown.name)
 
 
 def _subject(edit: EditShown, explanation: Explanation) -> str:

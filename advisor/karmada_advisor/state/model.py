@@ -15,6 +15,19 @@ class Target:
     replicas: int
 
 
+@dataclass(frozen=True, slots=True)
+class BindingEntry:
+    """A binding in a document, by its name; documents add what they say about it."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """Return ``namespace/name``, and the name alone without a namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
 class StateName(Enum):
     """The states; docs/explain.md has them in a table. The value is what lists, JSON and filters show."""
 

@@ -62,9 +62,8 @@ def document_of(explanation: Explanation, *, rows: int) -> Iterator[Block]:
         rows: The most rows of a table.
     """
     binding = explanation.binding
-    name = f"{binding.namespace}/{binding.name}" if binding.namespace else binding.name
     state = explanation.state
-    yield Heading(f"{name}: {state.words.lower()}")
+    yield Heading(f"{binding}: {state.words.lower()}")
     yield Paragraph(answer(state, partial(_listed, limit=rows)), state.words)
     if next_text := would_be(explanation, partial(_listed, limit=rows)):
         yield Paragraph(next_text)

@@ -73,12 +73,12 @@ def camel(name: str) -> str:
     return first + "".join(each.capitalize() for each in rest)
 
 
-def as_json(fields: Mapping[str, Any]) -> str:
+def as_json(fields: Mapping[str, Any] | Sequence[Any]) -> str:
     """Return JSON with a final newline."""
     return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
 
 
-def as_yaml(fields: Mapping[str, Any]) -> str:
+def as_yaml(fields: Mapping[str, Any] | Sequence[Any]) -> str:
     """Return the same as YAML."""
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     text: str = yaml.dump(fields, Dumper=dumper, sort_keys=False, allow_unicode=True)

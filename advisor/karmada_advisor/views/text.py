@@ -42,8 +42,7 @@ def explanation_text(explanation: Explanation, style: Style, *, quiet: bool = Fa
 
 def _head(explanation: Explanation, style: Style) -> Iterator[str]:
     binding = explanation.binding
-    name = f"{binding.namespace}/{binding.name}" if binding.namespace else binding.name
-    parts = [name, asked_text(explanation)]
+    parts = [str(binding), asked_text(explanation)]
     if binding.policy is not None:
         parts.append(f"policy {binding.policy}")
     yield from style.wrap_parts(parts, indent="  ")

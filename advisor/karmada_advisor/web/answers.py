@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
-from karmada_advisor.explain.model import Cause, Explanation
-from karmada_advisor.explain.process_view import ProcessView
+from karmada_advisor.explain.inputs import ProcessView
+from karmada_advisor.explain.model import Cause, Explanation, Provenance, Tense
+from karmada_advisor.explain.overview import ExplanationSummary, summary_of
 from karmada_advisor.plan.model import Plan
+from karmada_advisor.views.state import headline
 from karmada_advisor.web.decisions import Decisions
 from karmada_advisor.web.state import PageState
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.api.binding import BindingKey
-
-
-class NoAnswerError(Exception):
-    """There is no answer to a question; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +112,25 @@ class Answers(Protocol):
 
     async def decisions(self, state: PageState) -> Decisions:
         """Return the last decisions."""
+
+
+@lru_cache(maxsize=2)
+def summary(state: PageState, scan: CauseScan) -> ExplanationSummary:
+    """Return all bindings by state and cause.
+
+    Args:
+        state: What was read.
+        scan: The causes that are known.
+    """
+    contents = state.contents
+    known = {each.key: [each.cause] for each in scan.found}
+    return summary_of(
+        [(binding, row.state) for binding, row in zip(contents.bindings, contents.rows, strict=True)],
+        lambda binding: known.get(binding.key, []),
+        headline,
+        scope="",
+        clusters=len(contents.clusters),
+        provenance=Provenance(
+            Tense.RECOMPUTED, state.source, state.read_at.strftime("%Y-%m-%dT%H:%M:%SZ"), rules=scan.rules
+        ),
+    )

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import PolicyRef, Target
-from karmada_advisor.state.model import WORST_FIRST, Applied, BindingState, ClusterStatus
+from karmada_advisor.state.model import WORST_FIRST, Applied, BindingEntry, BindingState, ClusterStatus
 from karmada_advisor.state.reading import Facts, state_of
+from karmada_advisor.state.stored import condition_of
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.manifest import format_time
-from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 
 _NO_FACTS: Final = Facts()
 
@@ -31,7 +31,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class BindingRow:
+class BindingRow(BindingEntry):
     """One binding.
 
     Attributes:
@@ -44,9 +44,6 @@ class BindingRow:
         last_scheduled: In the format of the API; "" if it never was.
     """
 
-    kind: str
-    namespace: str
-    name: str
     workload: str
     replicas: int
     state: BindingState
@@ -56,10 +53,6 @@ class BindingRow:
     policy: PolicyRef | None
     scheduler: str
     last_scheduled: str
-
-    def __str__(self) -> str:
-        """``namespace/name``, or the name without a namespace."""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     @property
     def placement(self) -> tuple[Target, ...]:
@@ -103,7 +96,7 @@ def row_of(
         facts: What is stored besides it.
     """
     stored = state_of(binding, manifest or {}, facts)
-    condition = binding.status.condition(SCHEDULED_CONDITION) or {}
+    condition = condition_of(binding)
     spec, status = binding.spec, binding.status
     last = status.last_scheduled_time
     return BindingRow(
@@ -113,8 +106,8 @@ def row_of(
         workload=f"{spec.resource.kind} {spec.resource.name}".strip(),
         replicas=spec.replicas,
         state=stored,
-        reason=str(condition.get("reason") or ""),
-        message=str(condition.get("message") or ""),
+        reason=condition.reason,
+        message=condition.message,
         is_due=status.scheduler_observed_generation != binding.generation,
         policy=policy_of(binding.annotations),
         scheduler=spec.responsible_scheduler,

@@ -9,13 +9,12 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final
 
-from karmada_advisor.explain.amounts import shown
+from karmada_advisor.explain.amounts import shown, units
 from karmada_advisor.state.model import StateName
 from karmada_advisor.state.propagation import cluster_problem
 from karmada_advisor.web.state import PageContents, PageState
 from karmada_scheduler.api.cluster import READY, Cluster
 from karmada_scheduler.api.manifest import format_time
-from karmada_scheduler.api.quantity import Quantity
 
 RESOURCES: Final = ("cpu", "memory", "pods")
 """The resources whose shares are shown; the largest share is the dominant one."""
@@ -223,19 +222,15 @@ def _shares(cluster: Cluster) -> Iterable[ResourceShare]:
             continue
         free = summary.left(name)
         taken = allocatable - free
-        whole = _number(name, allocatable)
+        whole = units(name, allocatable)
         if whole > 0:
             yield ResourceShare(
                 name,
-                round(_number(name, taken) / whole, 4),
+                round(units(name, taken) / whole, 4),
                 shown(name, taken),
                 shown(name, free),
                 shown(name, allocatable),
             )
-
-
-def _number(name: str, amount: Quantity) -> int:
-    return amount.milli_value if name == "cpu" else amount.value
 
 
 def regions_of(clusters: Iterable[ClusterShown]) -> tuple[RegionRow, ...]:

@@ -13,8 +13,9 @@ import orjson
 
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import API_VERSION, Explanation
-from karmada_advisor.explain.names import nearest
+from karmada_advisor.explain.names import unknown
 from karmada_advisor.plan.model import Effect, Plan
+from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.state.model import StateName
 from karmada_advisor.views.fields import (
     document_fields,
@@ -22,8 +23,7 @@ from karmada_advisor.views.fields import (
 )
 from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.web import charts
-from karmada_advisor.web.answers import Answers, AskedChange, NoAnswerError, Question
-from karmada_advisor.web.attention import summary
+from karmada_advisor.web.answers import Answers, AskedChange, Question, summary
 from karmada_advisor.web.bindings import Filter, worst_first
 from karmada_advisor.web.computing import BusyError, Computer, TooLongError
 from karmada_advisor.web.decisions import SHOWN, DecisionRow
@@ -91,7 +91,7 @@ class Handlers:
             "/v1/fleet": data(self._fleet_data),
             "/v1/clusters": data(self._clusters_data),
             "/v1/clusters/{cluster}": data(self._cluster_data),
-            "/v1/clusters/{cluster}/why-not": data(self._why_not_cluster_data),
+            "/v1/clusters/{cluster}/why-not": data(_fields(self._why_not_cluster)),
             "/v1/overview": data(self._overview_data),
             "/v1/bindings": data(self._bindings_data),
             "/v1/decisions": data(self._decisions_data),
@@ -103,8 +103,8 @@ class Handlers:
         for name in ("{name}", "{namespace}/{name}"):
             routes[f"/b/{name}"] = page(self._binding_page)
             routes[f"/why-not/{name}"] = page(self._why_not_page)
-            routes[f"/v1/explain/{name}"] = data(self._binding_data)
-            routes[f"/v1/why-not/{name}"] = data(self._why_not_data)
+            routes[f"/v1/explain/{name}"] = data(_fields(self._explanation))
+            routes[f"/v1/why-not/{name}"] = data(_fields(self._why_not))
         for file, (content, type_) in self._pages.static.items():
             routes[f"{self._pages.static_path}/{file}"] = partial(_static, content, type_)
         icon, type_ = self._pages.static["icon.svg"]
@@ -131,17 +131,10 @@ class Handlers:
             self._answers.seen()
             try:
                 return await handler(request)
-            except RequestRefusedError as refused:
-                values = self._common(request) | {"status": refused.status, "text": str(refused)}
-                return _html(self._pages.render("problem.html", values), refused.status)
-            except BusyError as busy:
-                values = self._common(request) | {"status": 503, "text": str(busy)}
-                return replace(
-                    _html(self._pages.render("problem.html", values), 503), headers=_again(request.method)
-                )
-            except (NoAnswerError, TooLongError) as problem:
-                values = self._common(request) | {"status": 422, "text": str(problem)}
-                return _html(self._pages.render("problem.html", values), 422)
+            except _PROBLEMS as problem:
+                status = _status_of(problem)
+                values = self._common(request) | {"status": status, "text": str(problem)}
+                return _problem(_html(self._pages.render("problem.html", values), status), request)
 
         return handle
 
@@ -150,12 +143,9 @@ class Handlers:
             self._answers.seen()
             try:
                 return _json(await handler(request))
-            except RequestRefusedError as refused:
-                return _json({"error": {"message": str(refused)}}, refused.status)
-            except BusyError as busy:
-                return replace(_json({"error": {"message": str(busy)}}, 503), headers=_again(request.method))
-            except (NoAnswerError, TooLongError) as problem:
-                return _json({"error": {"message": str(problem)}}, 422)
+            except _PROBLEMS as problem:
+                found = _json({"error": {"message": str(problem)}}, _status_of(problem))
+                return _problem(found, request)
 
         return handle
 
@@ -270,10 +260,7 @@ class Handlers:
         name = request.path["cluster"]
         found = state.contents.cluster_by_name.get(name)
         if found is None:
-            near = nearest(name, state.contents.cluster_by_name)
-            raise RequestRefusedError(
-                404, f"cluster {name} does not exist" + (f". Nearest: {near}" if near else "")
-            )
+            raise RequestRefusedError(404, unknown(f"cluster {name}", name, state.contents.cluster_by_name))
         return cluster_shown(state.contents, found)
 
     async def _why_not_cluster(self, request: Request) -> WhyNotCluster:
@@ -291,9 +278,6 @@ class Handlers:
         return self._rendered(
             "why_not_cluster.html", request, values, data=f"/v1{request.target.partition('?')[0]}"
         )
-
-    async def _why_not_cluster_data(self, request: Request) -> Mapping[str, Any]:
-        return document_fields(await self._why_not_cluster(request))
 
     def _filtered(self, request: Request) -> tuple[Filter, list[Any]]:
         wanted = Filter(
@@ -380,9 +364,8 @@ class Handlers:
         namespace, name = request.path.get("namespace", ""), request.path["name"]
         key = BindingKey(RESOURCE_BINDING if namespace else CLUSTER_RESOURCE_BINDING, namespace, name)
         if key not in state.contents.binding_by_key:
-            near = nearest(str(key), map(str, state.contents.binding_by_key))
             raise RequestRefusedError(
-                404, f"{key.display} does not exist" + (f". Nearest: {near}" if near else "")
+                404, unknown(key.display, str(key), map(str, state.contents.binding_by_key))
             )
         return key
 
@@ -410,18 +393,13 @@ class Handlers:
         names = [row.name for row in explanation.clusters if not row.is_target]
         return names[:_COMPLETED_NAMES]
 
-    async def _binding_data(self, request: Request) -> Mapping[str, Any]:
-        return document_fields(await self._explanation(request))
-
     async def _why_not(self, request: Request) -> WhyNot:
         state = self._answers.state
         key = self._key_of(state, request)
         cluster = request.query.get("cluster", "").strip()
-        if cluster and cluster not in state.contents.cluster_by_name:
-            near = nearest(cluster, state.contents.cluster_by_name)
-            raise RequestRefusedError(
-                404, f"cluster {cluster} does not exist" + (f". Nearest: {near}" if near else "")
-            )
+        clusters = state.contents.cluster_by_name
+        if cluster and cluster not in clusters:
+            raise RequestRefusedError(404, unknown(f"cluster {cluster}", cluster, clusters))
         question = Question(
             cluster,
             _number(request, "replicas", 1),
@@ -455,9 +433,6 @@ class Handlers:
         return self._rendered(
             "why_not.html", request, values, data=_data_path(request, "/why-not", "/v1/why-not")
         )
-
-    async def _why_not_data(self, request: Request) -> Mapping[str, Any]:
-        return document_fields(await self._why_not(request))
 
     async def _plan(self, request: Request) -> Plan | None:
         """Return the plan that is asked for, None without a question."""
@@ -541,6 +516,17 @@ _SHOWN_FIRST: Final = (
 )
 
 
+def _fields(
+    answer: Callable[[Request], Awaitable[Explanation | WhyNot | WhyNotCluster]],
+) -> Callable[[Request], Awaitable[Mapping[str, Any]]]:
+    """Return a handler of the answer as data."""
+
+    async def fields(request: Request) -> Mapping[str, Any]:
+        return document_fields(await answer(request))
+
+    return fields
+
+
 def _change(request: Request) -> AskedChange:
     """Return the change of a request: the text of a policy, and flags as the command has them."""
     if "policy" in request.query:
@@ -613,10 +599,22 @@ def _paged(rows: list[Any], request: Request) -> tuple[list[Any], Mapping[str, i
     }
 
 
-def _again(method: str) -> Mapping[str, str]:
-    """Return the headers of a response to a request that can be sent again; a browser loads a page again by itself."""
+_PROBLEMS: Final = (RequestRefusedError, BusyError, NoAnswerError, TooLongError)
+
+
+def _status_of(problem: Exception) -> int:
+    if isinstance(problem, RequestRefusedError):
+        return problem.status
+    return 503 if isinstance(problem, BusyError) else 422
+
+
+def _problem(document: Document, request: Request) -> Document:
+    """Return the document of a problem: the browser asks again by itself where the answer comes later."""
+    if document.status != 503:
+        return document
     again = {"Retry-After": str(_RETRY_SECONDS)}
-    return again | ({"Refresh": str(_RETRY_SECONDS)} if method == "GET" else {})
+    refresh = {"Refresh": str(_RETRY_SECONDS)} if request.method == "GET" else {}
+    return replace(document, headers=again | refresh)
 
 
 def _html(body: bytes, status: int = 200) -> Document:

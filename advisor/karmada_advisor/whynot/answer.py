@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from karmada_advisor.explain.model import Cause, Provenance, Target
+from karmada_advisor.explain.model import Cause, ObjectShown, Provenance, Target
 from karmada_advisor.state.model import BindingState, SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.whynot.detector import is_policy
-from karmada_advisor.whynot.edits import Edit, ObjectRef, Side
+from karmada_advisor.whynot.edits import Edit, Side
 from karmada_advisor.whynot.goals import (
     Goal,
     IsDecided,
@@ -28,15 +28,14 @@ from karmada_advisor.whynot.model import (
     GoalShown,
     GoalType,
     Ineffective,
-    MinimumShown,
     NextDecision,
-    ObjectPatch,
-    ObjectShown,
     Remedy,
     SearchShown,
     Touched,
     Verified,
     WhyNot,
+    edit_shown,
+    patches_of,
 )
 from karmada_advisor.whynot.objects import NO_EDITS, NOBODY_DECIDES, ObjectSet, Scheduled, ScheduledObjects
 from karmada_advisor.whynot.search import Answer, FoundEdits, Search, SearchBounds
@@ -187,16 +186,18 @@ def remedy_of_configuration(
 ) -> Remedy:
     """Return a remedy that consists of flags; the outcome is that of a scheduler with them."""
     edit = EditShown(Side.CONFIGURATION, op, ObjectShown("Scheduler", "", ""), text)
+    found = _remedy_of(objects, cluster, outcome, edit)
+    return replace(found, touches=Touched(len(objects.bindings), checked=False), flags=flags)
+
+
+def _remedy_of(objects: ObjectSet, cluster: str, outcome: ScheduledObjects, *edits: EditShown) -> Remedy:
+    """Return edits as a remedy with what is scheduled after them."""
     targets = outcome.scheduled.targets
     return Remedy(
-        edits=(edit,),
-        apply=(),
+        edits=edits,
         result=_targets(targets),
         moves=_stopped(_present(objects), targets),
-        touches=Touched(len(objects.bindings), checked=False),
         uses_cluster=bool(cluster) and on_cluster(outcome, cluster) > 0,
-        verified=Verified(1, 1),
-        flags=flags,
     )
 
 
@@ -216,17 +217,7 @@ def _restarted(objects: ObjectSet, question: WhyNotQuestion) -> list[Remedy]:
         f"{name} has to run again: {scheduler}",
         instead=f"Start {name}, or find out why it does not renew its Lease.",
     )
-    return [
-        Remedy(
-            edits=(edit,),
-            apply=(),
-            result=_targets(outcome.scheduled.targets),
-            moves=_stopped(_present(objects), outcome.scheduled.targets),
-            touches=Touched(1, checked=False),
-            uses_cluster=bool(question.cluster) and on_cluster(outcome, question.cluster) > 0,
-            verified=Verified(1, 1),
-        )
-    ]
+    return [_remedy_of(objects, question.cluster, outcome, edit)]
 
 
 def _ranked(remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:
@@ -239,16 +230,10 @@ def _remedy(
     objects: ObjectSet, cluster: str, root: ScheduledObjects, found: Answer, *, may_check: Callable[[], bool]
 ) -> Remedy:
     outcome = found.outcome
-    return Remedy(
-        edits=tuple(map(_edit_shown, found.edits)),
-        apply=tuple(
-            ObjectPatch(_object_shown(each.target), (operation,))
-            for each, operation in outcome.patched.operations
-        ),
-        result=_targets(outcome.scheduled.targets),
-        moves=_stopped(_present(objects), outcome.scheduled.targets),
+    return replace(
+        _remedy_of(objects, cluster, outcome, *map(edit_shown, found.edits)),
+        apply=patches_of(outcome.patched),
         touches=_touched(objects, found, may_check),
-        uses_cluster=bool(cluster) and on_cluster(outcome, cluster) > 0,
         verified=Verified(1, len(found.edits)),
         harm=found.harm,
         caution=caution_of(found.edits, root, outcome, objects.gates),
@@ -258,30 +243,7 @@ def _remedy(
 def _ineffective(root: ScheduledObjects, tried: tuple[Edit, ScheduledObjects]) -> Ineffective:
     edit, outcome = tried
     unchanged = outcome.scheduled.targets == root.scheduled.targets
-    return Ineffective((_edit_shown(edit),), _targets(outcome.scheduled.targets), unchanged)
-
-
-def _edit_shown(edit: Edit) -> EditShown:
-    minimal = edit.minimal
-    return EditShown(
-        edit.side,
-        edit.op,
-        _object_shown(edit.target),
-        edit.text,
-        None
-        if minimal is None
-        else MinimumShown(
-            minimal.at,
-            minimal.fails_at,
-            "" if edit.quantity is None else edit.quantity.unit,
-            minimal.monotone,
-        ),
-        edit.instead,
-    )
-
-
-def _object_shown(ref: ObjectRef) -> ObjectShown:
-    return ObjectShown(ref.kind, ref.namespace, ref.name)
+    return Ineffective((edit_shown(edit),), _targets(outcome.scheduled.targets), unchanged)
 
 
 def _stopped(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> int:

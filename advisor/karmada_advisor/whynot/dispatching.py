@@ -12,7 +12,7 @@ from karmada_advisor.state.stored import mapping
 from karmada_advisor.state.suspension import Suspended
 from karmada_advisor.whynot.detector import received, ref_of
 from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Side, edit, patched
-from karmada_advisor.whynot.model import EditShown, ObjectPatch, ObjectShown, Remedy, Touched, Verified
+from karmada_advisor.whynot.model import Remedy, Touched, edit_shown, patches_of
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import Manifest, format_time
 from karmada_scheduler.api.policy import claims, policy_name
@@ -112,15 +112,11 @@ def _remedy(
         after = received(manifest, policies, [changed.manifests[change.target]], None)
     if after is None or not is_cured(after):
         return None
-    shown = ObjectShown(*change.target)
     return Remedy(
-        edits=(EditShown(change.side, change.op, shown, change.text),),
-        apply=tuple(ObjectPatch(shown, (operation,)) for _, operation in changed.operations),
+        edits=(edit_shown(change),),
+        apply=patches_of(changed),
         result=tuple(Target(each.name, each.replicas) for each in sorted(binding.spec.clusters)),
-        moves=0,
         touches=Touched(1, checked=not is_policy),
-        uses_cluster=False,
-        verified=Verified(1, 1),
         harm=change.harm,
         caution=change.caution,
     )

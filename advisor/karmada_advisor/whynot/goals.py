@@ -1,14 +1,20 @@
-"""What a set of edits has to reach."""
+"""What a search has to reach, and what stands in the way."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
 
+from karmada_advisor.state.stored import condition_of
 from karmada_advisor.whynot.objects import NOBODY_DECIDES, ScheduledObjects
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED, SUCCESS
+from karmada_scheduler.core.decision import TermAttempt
+from karmada_scheduler.core.ordering.candidates import candidate_list
+from karmada_scheduler.framework.cycle import Candidate
 
 
 def has_replicas(binding: Binding) -> bool:
@@ -33,16 +39,11 @@ def is_placed(outcome: ScheduledObjects) -> bool:
     if not outcome.scheduled.targets:
         return False
     if outcome.scheduled.type is ScheduleType.AVOID:
-        if outcome.edits and _is_refused_by_quota(outcome.binding):
+        if outcome.edits and condition_of(outcome.binding).reason == QUOTA_EXCEEDED:
             return False  # without a decision, the condition stays
         is_kept = outcome.binding.spec.scheduling_suspended or outcome.scheduled.code == NOBODY_DECIDES
         return not is_kept or _has_all_replicas(outcome.binding)
     return outcome.scheduled.code == SUCCESS
-
-
-def _is_refused_by_quota(binding: Binding) -> bool:
-    condition = binding.status.condition(SCHEDULED_CONDITION)
-    return condition is not None and condition.get("reason") == QUOTA_EXCEEDED
 
 
 def _has_all_replicas(binding: Binding) -> bool:
@@ -105,3 +106,112 @@ class IsDecided:
 
 
 Goal = OnCluster | OffCluster | IsPlaced | IsDecided
+
+
+class BlockedStep(IntEnum):
+    """The steps of a decision, in their order."""
+
+    TRIGGER = 0
+    FILTER = 1
+    SELECT = 2
+    DIVIDE = 3
+    WRITE = 4
+    DONE = 5
+
+
+@dataclass(frozen=True)
+class GoalBlocker:
+    """Where a cluster drops out.
+
+    Attributes:
+        step: The step.
+        code: A code in words of this package: the plugin of a refusal, or ``NothingAsks``.
+        reasons: The texts of a refusal or an error.
+        attempt: The run of the algorithm in which the cluster came farthest; None without one.
+        candidate: The cluster in it; None if it was refused.
+    """
+
+    step: BlockedStep
+    code: str
+    reasons: tuple[str, ...] = ()
+    attempt: TermAttempt | None = None
+    candidate: Candidate | None = None
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+
+def blocker_of(outcome: ScheduledObjects, cluster: str) -> GoalBlocker:
+    """Return where a cluster drops out of an outcome; DONE if it has replicas."""
+    scheduled = outcome.scheduled
+    if scheduled.code in {"OtherScheduler", "Gated", "Waiting", NOBODY_DECIDES}:
+        return GoalBlocker(BlockedStep.TRIGGER, scheduled.code, (scheduled.problem,))
+    if outcome.binding.spec.scheduling_suspended:
+        return GoalBlocker(BlockedStep.TRIGGER, "Suspended")
+    if scheduled.refused is not None:
+        return GoalBlocker(
+            BlockedStep.WRITE, "QuotaExceeded", (scheduled.problem,), attempt=last_attempt(outcome)
+        )
+    if on_cluster(outcome, cluster):
+        return GoalBlocker(BlockedStep.DONE, "TooFew", attempt=last_attempt(outcome))
+    if scheduled.decision is None:
+        return GoalBlocker(BlockedStep.TRIGGER, _untriggered(outcome))
+    attempts = scheduled.decision.attempts
+    if not attempts:
+        return GoalBlocker(BlockedStep.TRIGGER, "SchedulerError", (scheduled.problem,))
+    last = last_attempt(outcome)
+    found = [_in_attempt(each, cluster) for each in ((last,) if last else attempts)]
+    return max(found, key=lambda each: each.step)
+
+
+def _untriggered(outcome: ScheduledObjects) -> str:
+    binding = outcome.binding
+    if binding.deleting:
+        return "BeingDeleted"
+    if binding.spec.placement is None:
+        return "NoPlacement"
+    if binding.spec.scheduling_suspended:
+        return "Suspended"
+    return "NothingAsks" if outcome.scheduled.type is ScheduleType.AVOID else "NotScheduled"
+
+
+def last_attempt(outcome: ScheduledObjects) -> TermAttempt | None:
+    """Return the run whose result counts; None if all failed."""
+    decision = outcome.scheduled.decision
+    if decision is None or decision.error is not None:
+        return None
+    return next((each for each in reversed(decision.attempts) if each.error is None), None)
+
+
+def _in_attempt(attempt: TermAttempt, cluster: str) -> GoalBlocker:
+    refusal = attempt.diagnosis.result_by_cluster.get(cluster)
+    if refusal is not None:
+        return GoalBlocker(BlockedStep.FILTER, refusal.plugin, refusal.reasons, attempt)
+    candidate = candidate_list(attempt.candidates).find(cluster)
+    error = () if attempt.error is None else (str(attempt.error),)
+    if candidate is None:
+        # Deleting clusters have no refusal; without candidates the attempt ended before there were any.
+        return GoalBlocker(BlockedStep.FILTER, "NoCandidate", error, attempt)
+    if candidate_list(attempt.selected).find(cluster) is None:
+        return GoalBlocker(BlockedStep.SELECT, "NotSelected", error, attempt, candidate)
+    return GoalBlocker(BlockedStep.DIVIDE, "NoReplicas", error, attempt, candidate)
+
+
+def signature(outcome: ScheduledObjects, blocker: GoalBlocker) -> tuple[object, ...]:
+    """Return what an edit has to change to be of any effect on a cluster after the filters."""
+    attempt, mine = blocker.attempt, blocker.candidate
+    selected: object = ()
+    if attempt is not None:
+        # Without limits all candidates are selected; reading a thousand of them costs as much as a decision.
+        is_all = attempt.selected is attempt.candidates
+        selected = len(attempt.selected) if is_all else tuple(each.name for each in attempt.selected)
+    rank: object = None
+    if attempt is not None and mine is not None:
+        rank = (mine.score, mine.available, mine.allocatable, mine.tier, mine.cluster.region)
+    return (
+        blocker.step,
+        blocker.code,
+        blocker.reasons,
+        outcome.scheduled.targets,
+        selected,
+        rank,
+        attempt.affinity_name if attempt else "",
+    )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from karmada_advisor.explain.amounts import shown
+from karmada_advisor.explain.names import affinities_of
 from karmada_advisor.whynot.edits import Edit, Harm
 from karmada_advisor.whynot.goals import has_replicas
 from karmada_advisor.whynot.objects import ScheduledObjects
@@ -69,19 +70,9 @@ def _widened(before: ScheduledObjects, after: ScheduledObjects) -> str:
 
 def _allowed(outcome: ScheduledObjects) -> int:
     """Return how many clusters some affinity of the placement selects."""
-    placement = outcome.binding.spec.placement or Placement()
-    return sum(1 for each in outcome.snapshot if _is_selected(placement, each))
-
-
-def _is_selected(placement: Placement, cluster: Cluster) -> bool:
-    if placement.cluster_affinity is not None:
-        return placement.cluster_affinity.matches(cluster)
-    if not placement.cluster_affinities:
-        return True
-    return any(
-        each.matches(cluster)
-        for term in placement.cluster_affinities
-        for each in (term.affinity, *(other.affinity for other in term.overflow_affinities))
+    affinities = affinities_of(outcome.binding.spec.placement or Placement())
+    return sum(
+        not affinities or any(affinity.matches(each) for affinity in affinities) for each in outcome.snapshot
     )
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
-from karmada_advisor.explain.model import Cause, Provenance, Target
-from karmada_advisor.state.model import BindingState
-from karmada_advisor.whynot.edits import Harm, Side
+from karmada_advisor.explain.model import Cause, ObjectPatch, ObjectShown, Provenance, Target
+from karmada_advisor.state.model import BindingEntry, BindingState
+from karmada_advisor.whynot.edits import Edit, Harm, Patched, Side
 
 
 class GoalType(Enum):
@@ -21,18 +19,11 @@ class GoalType(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class BindingShown:
+class BindingShown(BindingEntry):
     """The binding in question; ``replicas`` is what it wants in all."""
 
-    kind: str
-    namespace: str
-    name: str
     generation: int
     replicas: int
-
-    def __str__(self) -> str:
-        """``namespace/name``, or the name without a namespace."""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +52,6 @@ class NextDecision:
     result: tuple[Target, ...]
     reason: str
     message: str
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectShown:
-    """A Cluster or binding; the namespace is "" for cluster-scoped ones."""
-
-    kind: str
-    namespace: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +91,19 @@ class EditShown:
     instead: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectPatch:
-    """An RFC 6902 patch of an object as it was read."""
+def edit_shown(edit: Edit) -> EditShown:
+    """Return an edit as an answer shows it."""
+    least = edit.minimal
+    unit = "" if edit.quantity is None else edit.quantity.unit
+    minimal = None if least is None else MinimumShown(least.at, least.fails_at, unit, least.monotone)
+    return EditShown(edit.side, edit.op, ObjectShown(*edit.target), edit.text, minimal, edit.instead)
 
-    object: ObjectShown
-    patch: tuple[Mapping[str, Any], ...]
+
+def patches_of(patched: Patched) -> tuple[ObjectPatch, ...]:
+    """Return the patches of edits, one each."""
+    return tuple(
+        ObjectPatch(ObjectShown(*each.target), (operation,)) for each, operation in patched.operations
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +144,12 @@ class Remedy:
     """
 
     edits: tuple[EditShown, ...]
-    apply: tuple[ObjectPatch, ...]
-    result: tuple[Target, ...]
-    moves: int
-    touches: Touched
-    uses_cluster: bool
-    verified: Verified
+    apply: tuple[ObjectPatch, ...] = ()
+    result: tuple[Target, ...] = ()
+    moves: int = 0
+    touches: Touched = Touched(1, checked=False)
+    uses_cluster: bool = False
+    verified: Verified = Verified(1, 1)
     flags: tuple[str, ...] = ()
     rank: int = 1
     harm: Harm = Harm.NONE

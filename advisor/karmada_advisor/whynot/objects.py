@@ -8,16 +8,18 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final, Protocol
 
+from karmada_advisor.claims.quota import Excess, Usage, usage
 from karmada_advisor.explain.names import FleetValues, nearest
 from karmada_advisor.state.schedulers import Schedulers
+from karmada_advisor.state.stored import condition_of
 from karmada_advisor.whynot.detector import is_policy, received
 from karmada_advisor.whynot.edits import Edit, ObjectRef, Patched, patched
-from karmada_advisor.whynot.quotas import Exceeded, Usage, exceeded, usage_of
+from karmada_advisor.whynot.quotas import exceeded, sentence
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import Manifest, ManifestError
-from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION, SCHEDULED_CONDITION
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED, SUCCESS
@@ -50,7 +52,7 @@ class Scheduled:
     decision: Decision | None
     problem: str = ""
     code: str = ""
-    refused: Exceeded | None = None
+    refused: Excess | None = None
 
 
 class ObjectScheduler(Protocol):
@@ -253,13 +255,8 @@ class ObjectSet:
     @cached_property
     def enforces_quotas(self) -> bool:
         """Whether quotas count: one has refused the binding. Nothing that is stored says whether the webhook has the gate."""
-        condition = self.bindings[self.ref][1].status.condition(SCHEDULED_CONDITION)
-        return (
-            bool(self.quotas)
-            and not self.as_new
-            and condition is not None
-            and condition.get("reason") == QUOTA_EXCEEDED
-        )
+        reason = condition_of(self.bindings[self.ref][1]).reason
+        return bool(self.quotas) and not self.as_new and reason == QUOTA_EXCEEDED
 
     def quotas_with(self, manifests: Mapping[ObjectRef, Manifest]) -> list[tuple[ObjectRef, Manifest]]:
         """Return the quotas, some of them changed."""
@@ -269,7 +266,7 @@ class ObjectSet:
     def usage(self) -> Usage:
         """What the binding uses of quotas as it is stored."""
         binding = self.bindings[self.ref][1]
-        return usage_of(binding, binding.spec.clusters)
+        return usage(binding.spec)
 
     def _admitted(
         self, binding: Binding, scheduled: Scheduled, manifests: Mapping[ObjectRef, Manifest]
@@ -277,7 +274,7 @@ class ObjectSet:
         """Return what was scheduled, refused if a quota refuses it."""
         if not self.enforces_quotas or scheduled.code != SUCCESS:
             return scheduled
-        wanted = usage_of(binding, scheduled.targets)
+        wanted = usage(binding.spec, scheduled.targets)
         try:
             refused = exceeded(self.quotas_with(manifests), self.key.namespace, self.usage, wanted)
         except ManifestError:
@@ -287,7 +284,7 @@ class ObjectSet:
         return replace(
             scheduled,
             targets=binding.spec.clusters,
-            problem=str(refused),
+            problem=sentence(refused),
             code=QUOTA_EXCEEDED,
             refused=refused,
         )

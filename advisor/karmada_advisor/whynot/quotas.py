@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 from karmada_advisor.claims import quota
-from karmada_advisor.claims.quota import KIND, Usage, usage
+from karmada_advisor.claims.quota import Excess, Quota, Usage
 from karmada_advisor.whynot.edits import ObjectRef
-from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.estimator.resources import CPU
 
-__all__ = ["KIND", "Exceeded", "Usage", "exceeded", "shown", "times_left", "usage_of"]
 
-
-@dataclass(frozen=True, slots=True)
-class Exceeded:
-    """A limit that a placement exceeds.
-
-    Attributes:
-        quota: The quota.
-        resource: The resource.
-        requested: What all placements of the namespace use together with this one: cpu in thousandths, other resources
-            in whole units.
-        limit: What the quota allows, in the same unit, rounded down.
-        used: What they use now.
-    """
-
-    quota: ObjectRef
-    resource: str
-    requested: int
-    limit: int
-    used: int
-
-    def __str__(self) -> str:
-        """Return it as a sentence without a full stop."""
-        wanted, limit, used = (shown(self.resource, each) for each in (self.requested, self.limit, self.used))
-        return (
-            f"the quota {self.quota.namespace}/{self.quota.name} allows {limit} {self.resource}, and {wanted} would be used "
-            f"({used} now)"
-        )
+def sentence(found: Excess) -> str:
+    """Return a limit that a placement exceeds as a sentence without a full stop."""
+    wanted, limit, used = (shown(found.resource, each) for each in (found.wanted, found.limit, found.used))
+    return f"the quota {found.quota} allows {limit} {found.resource}, and {wanted} would be used ({used} now)"
 
 
 def shown(resource: str, amount: int) -> str:
@@ -53,14 +27,9 @@ def shown(resource: str, amount: int) -> str:
     return str(amount)
 
 
-def usage_of(binding: Binding, targets: Sequence[TargetCluster]) -> Usage:
-    """Return what a binding uses with some clusters: of its components in each, or of all replicas."""
-    return usage(binding.spec, targets)
-
-
 def exceeded(
     quotas: Iterable[tuple[ObjectRef, Manifest]], namespace: str, before: Usage, after: Usage
-) -> Exceeded | None:
+) -> Excess | None:
     """Return the first limit that a change of a binding exceeds, None if it is admitted.
 
     A quota without a change of one of its resources admits it, even if it is exceeded already.
@@ -74,12 +43,8 @@ def exceeded(
     Raises:
         ManifestError: A field of a quota has the wrong type.
     """
-    for ref, manifest in quotas:
-        if ref.namespace == namespace:
-            found = quota.exceeded(quota.quota_of(ref.namespace, ref.name, manifest), before, after)
-            if found is not None:
-                return Exceeded(ref, found.resource, found.wanted, found.limit, found.used)
-    return None
+    found = (quota.exceeded(each, before, after) for each in _of_namespace(quotas, namespace))
+    return next((each for each in found if each is not None), None)
 
 
 def times_left(
@@ -96,9 +61,11 @@ def times_left(
     Raises:
         ManifestError: A field of a quota has the wrong type.
     """
-    found = [
-        quota.times_left(quota.quota_of(ref.namespace, ref.name, manifest), before, one)
-        for ref, manifest in quotas
-        if ref.namespace == namespace
-    ]
+    found = [quota.times_left(each, before, one) for each in _of_namespace(quotas, namespace)]
     return min((each for each in found if each is not None), default=None)
+
+
+def _of_namespace(quotas: Iterable[tuple[ObjectRef, Manifest]], namespace: str) -> Iterator[Quota]:
+    for ref, manifest in quotas:
+        if ref.namespace == namespace:
+            yield quota.quota_of(ref.namespace, ref.name, manifest)

@@ -10,9 +10,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from karmada_advisor.whynot.blockers import BlockedStep, GoalBlocker, blocker_of, last_attempt, signature
 from karmada_advisor.whynot.edits import Edit, Harm, Side, compatible
-from karmada_advisor.whynot.goals import Goal, IsDecided, IsPlaced, OffCluster, OnCluster
+from karmada_advisor.whynot.goals import (
+    BlockedStep,
+    Goal,
+    GoalBlocker,
+    IsDecided,
+    IsPlaced,
+    OffCluster,
+    OnCluster,
+    blocker_of,
+    last_attempt,
+    signature,
+)
 from karmada_advisor.whynot.harm import harm_of
 from karmada_advisor.whynot.objects import NO_EDITS, Edits, ObjectSet, ScheduledObjects
 from karmada_advisor.whynot.quantities import least

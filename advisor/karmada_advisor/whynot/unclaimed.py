@@ -9,19 +9,16 @@ from karmada_advisor.claims.selectors import Match
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.policies import Miss, TemplateHead, differing_label, match_of, misses
 from karmada_advisor.whynot.detector import ref_of
-from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Side, edit, patched
+from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side, edit, patched
 from karmada_advisor.whynot.model import (
     BindingShown,
-    EditShown,
     GoalShown,
     NextDecision,
-    ObjectPatch,
-    ObjectShown,
     Remedy,
     SearchShown,
-    Touched,
-    Verified,
     WhyNot,
+    edit_shown,
+    patches_of,
 )
 from karmada_scheduler.api.manifest import Manifest
 
@@ -49,19 +46,11 @@ def claiming(policies: Sequence[Manifest], template: TemplateHead, *, most: int 
         changed = patched([each], {each.target: _policy(near, each.target)})
         if changed is None or match_of(changed.manifests[each.target], template) is Match.NONE:
             continue
-        shown = ObjectShown(*each.target)
-        operations = tuple(ObjectPatch(shown, (operation,)) for _, operation in changed.operations)
         found.append(
             Remedy(
-                edits=(EditShown(each.side, each.op, shown, each.text),),
-                apply=operations,
-                result=(),
-                moves=0,
-                touches=Touched(1, checked=False),
-                uses_cluster=False,
-                verified=Verified(1, 1),
+                edits=(edit_shown(each),),
+                apply=patches_of(changed),
                 rank=len(found) + 1,
-                harm=Harm.NONE,
                 caution=each.caution,
             )
         )
@@ -112,12 +101,7 @@ def _policy(near: Sequence[Miss], target: ObjectRef) -> Manifest:
 
 def _corrected(miss: Miss, template: TemplateHead) -> Iterator[Edit]:
     """Yield the selector with the value of the template in the one field that differs, if the two are alike."""
-    wanted = {
-        "apiVersion": template.api_version,
-        "kind": template.kind,
-        "namespace": template.namespace,
-        "name": template.name,
-    }
+    wanted = template.fields
     if miss.closeness[1] < _LEAST_LIKENESS:
         return
     if miss.field == "labelSelector":

@@ -16,7 +16,7 @@ from karmada_advisor.claims import (
     template_of,
 )
 from karmada_advisor.claims.claim import claim
-from karmada_advisor.claims.events import PolicyWritten
+from karmada_advisor.claims.model import PolicyWritten
 from karmada_advisor.claims.replicas import binary_text, decimal_text, replicas_of
 from karmada_scheduler.api.binding import Binding
 from tests.unit.claims.objects import (

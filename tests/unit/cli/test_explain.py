@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,6 +90,15 @@ def test_no_line_is_wider_than_asked(run: Run, width: int) -> None:
     for name, namespace in (("checkout-deployment", "shop"), ("billing-deployment", "pay")):
         out = run(name, "-n", namespace, "--width", str(width)).out
         assert max(map(len, out.splitlines())) <= width
+
+
+def test_a_pipe_gets_no_colours_although_standard_error_is_a_terminal(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+
+    assert "\x1b" not in run("checkout-deployment", "-n", "shop").out
 
 
 @pytest.mark.parametrize(("output", "suffix"), [("markdown", "md"), ("html", "html")])

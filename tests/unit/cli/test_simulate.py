@@ -19,7 +19,7 @@ import yaml
 
 from karmada_advisor.cli import simulate
 from karmada_advisor.cli.flags.simulate import make_parser
-from karmada_advisor.cli.simulate.output import with_progress
+from karmada_advisor.cli.simulate import with_progress
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 
 

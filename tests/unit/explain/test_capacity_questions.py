@@ -9,7 +9,7 @@ import pytest
 from karmada_advisor.explain.causes import causes_of
 from karmada_advisor.explain.causes_capacity import may_be_overcommitted
 from karmada_advisor.explain.explain import explain
-from karmada_advisor.explain.process_view import ProcessView
+from karmada_advisor.explain.inputs import ProcessView
 from karmada_scheduler.api.binding import footprint
 from karmada_scheduler.core.available_replicas import Estimators
 from karmada_scheduler.estimator.accurate import AccurateEstimator

@@ -2,7 +2,7 @@
 
 import pytest
 
-from karmada_advisor.explain.combinations import combinations
+from karmada_advisor.explain.trace_select import combinations
 from karmada_scheduler.api.binding import TargetCluster, footprint
 from karmada_scheduler.core.algorithms.select_groups import Group, Limits, select_groups
 from karmada_scheduler.testing import ClusterBuilder, binding, cluster, gates

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from karmada_advisor.plan.model import Effect, Plan, PlanHeldBy
-from karmada_advisor.state.refusals import foreign_refusals
 from karmada_advisor.state.schedulers import Schedulers, schedulers_of
+from karmada_advisor.state.stored import foreign_refusals
 from karmada_advisor.views.plan_words import rows
 from karmada_scheduler.testing import BindingBuilder, cluster
 from tests.unit.plan.asking import effects, only, placement, plan_of

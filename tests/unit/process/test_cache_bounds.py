@@ -45,7 +45,7 @@ OTHERS: Final[dict[str, int]] = {
     "web.fleet:clusters_of": 2 * CLUSTERS * 1024,
     "explain.filter_evidence:_serving": CLUSTERS * (NAME + POINTER),
     "explain.causes_values:values_of": CLUSTERS * (NAME + POINTER),
-    "web.attention:summary": 2 * MEBI,
+    "web.answers:summary": 2 * MEBI,
     "web.computing:_kept": 32 * MEBI,
     "web.computing:_turns": 1000 * ENTRY,
     # bounded by their own number of bytes, which a flag sets

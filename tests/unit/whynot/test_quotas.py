@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from karmada_advisor.claims.quota import KIND, Excess, usage
 from karmada_advisor.whynot.edits import ObjectRef
-from karmada_advisor.whynot.quotas import KIND, Exceeded, exceeded, shown, times_left, usage_of
+from karmada_advisor.whynot.quotas import exceeded, sentence, shown, times_left
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.testing import binding
 
@@ -20,10 +21,10 @@ def quota(overall: dict[str, str], used: dict[str, str] | None = None) -> dict[s
 
 def refused(
     manifest: dict[str, Any], *, replicas: int, stored: int = 0, namespace: str = "default", cpu: str = "1"
-) -> Exceeded | None:
+) -> Excess | None:
     made = binding("web").replicas(replicas, cpu=cpu).build()
-    before = usage_of(made, [TargetCluster("m1", stored)] if stored else [])
-    after = usage_of(made, [TargetCluster("m1", replicas)])
+    before = usage(made.spec, [TargetCluster("m1", stored)] if stored else [])
+    after = usage(made.spec, [TargetCluster("m1", replicas)])
     return exceeded([(REF, manifest)], namespace, before, after)
 
 
@@ -33,8 +34,9 @@ def test_a_placement_up_to_the_limit_is_admitted_and_one_beyond_it_is_not() -> N
     assert refused(manifest, replicas=2) is None
     found = refused(manifest, replicas=3)
 
-    assert found == Exceeded(REF, "cpu", 6000, 5000, 3000)
-    assert str(found) == "the quota default/team-a allows 5 cpu, and 6 would be used (3 now)"
+    assert found is not None
+    assert (found.resource, found.wanted, found.limit, found.used) == ("cpu", 6000, 5000, 3000)
+    assert sentence(found) == "the quota default/team-a allows 5 cpu, and 6 would be used (3 now)"
 
 
 def test_what_the_binding_has_already_counts_once() -> None:
@@ -70,7 +72,7 @@ def test_fractions_of_a_cpu_are_not_rounded_to_whole_ones() -> None:
 def test_components_count_in_every_cluster() -> None:
     made = binding("flink").component("jobmanager", 1, cpu="1").component("taskmanager", 2, cpu="2").build()
 
-    used = usage_of(made, [TargetCluster("m1", 0), TargetCluster("m2", 0)])
+    used = usage(made.spec, [TargetCluster("m1", 0), TargetCluster("m2", 0)])
 
     assert used == {"cpu": 10}
 
@@ -78,8 +80,8 @@ def test_components_count_in_every_cluster() -> None:
 @pytest.mark.parametrize(("stored", "expected"), [(0, 2), (2, 4)])
 def test_as_many_replicas_as_the_quota_allows_are_counted(stored: int, expected: int) -> None:
     made = binding("web").replicas(9, cpu=1).build()
-    before = usage_of(made, [TargetCluster("m1", stored)])
-    one = usage_of(made, [TargetCluster("m1", 1)])
+    before = usage(made.spec, [TargetCluster("m1", stored)])
+    one = usage(made.spec, [TargetCluster("m1", 1)])
 
     assert times_left([(REF, quota({"cpu": "5"}, {"cpu": "3"}))], "default", before, one) == expected
     assert times_left([], "default", before, one) is None

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from karmada_advisor.views.schema import document_schema
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.testing import BindingBuilder, binding
 from tests.unit.explain.fleet import billing, checkout, fleet
+from tests.document_schema import document_schema
 from tests.unit.views.test_schema import problems
 from tests.unit.whynot.asking import ask
 

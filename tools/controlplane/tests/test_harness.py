@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from karmada_advisor.cli.table import table
+from karmada_advisor.cli.output import table
 from tools.controlplane import binaries, golang
 from tools.controlplane.fleet import simulated_members
 from tools.controlplane.pki import Authority

@@ -8,12 +8,12 @@ from itertools import islice
 
 import pytest
 
-from karmada_advisor.explain import traces
+from karmada_advisor.explain import situation
 from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Mismatch, NextState
+from karmada_advisor.explain.situation import attempt_of
 from karmada_advisor.explain.trace_divide import Divided, trace_divide
-from karmada_advisor.explain.traces import attempt_of
 from karmada_advisor.views.fields import as_json, document_fields
 from karmada_advisor.views.layout import Style
 from karmada_advisor.views.text import explanation_text
@@ -52,7 +52,7 @@ def test_a_wrong_trace_is_shown_as_a_defect(monkeypatch: pytest.MonkeyPatch) -> 
     def wrong(attempt: TermAttempt, inputs: ExplainInputs) -> Divided:
         return Divided(trace_divide(attempt, inputs).trace, (Mismatch("divide", "targets", "4", "5"),))
 
-    monkeypatch.setattr(traces, "trace_divide", wrong)
+    monkeypatch.setattr(situation, "trace_divide", wrong)
     inputs = inputs_of(binding("web").replicas(4, cpu=1).dynamic_weight(), cluster("m1"))
 
     text = explanation_text(explain(inputs), Style())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from karmada_advisor.cli.flags import shared, values
+from karmada_advisor.cli.flags import shared
 
 _REMEDY_SECONDS: Final = 2.0
 _WATCH_SECONDS: Final = 600.0
@@ -42,11 +42,11 @@ def make_parser() -> argparse.ArgumentParser:
         "for its record and its queue",
         "; its profiles, plugins, arguments and feature gates are used",
     )
-    parser.add_argument(
+    shared.add_text(
+        parser,
         "--capture",
-        default="",
-        metavar="FILE",
-        help="also write all that the answer is made of into a file, for --replay and for bug reports",
+        "FILE",
+        "also write all that the answer is made of into a file, for --replay and for bug reports",
     )
     parser.add_argument(
         "--anonymise",
@@ -61,7 +61,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--timeout",
-        type=values.seconds,
+        type=shared.seconds,
         default=_REMEDY_SECONDS,
         metavar="TIME",
         help=f"of that search (default {_REMEDY_SECONDS:g}s); why-not searches on",
@@ -74,7 +74,7 @@ def make_parser() -> argparse.ArgumentParser:
         "-w",
         "--watch",
         nargs="?",
-        type=values.seconds,
+        type=shared.seconds,
         const=_WATCH_SECONDS,
         metavar="TIME",
         help=f"print each change of the state until the binding is placed, for this time at most (default {_WATCH_SECONDS:g}s)",
@@ -88,7 +88,5 @@ def _add_scope(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "-A", "--all-namespaces", action="store_true", help="of all namespaces, and those without one"
     )
-    group.add_argument(
-        "--policy", default="", metavar="[NS/]NAME", help="those that this policy claims, of all namespaces"
-    )
-    group.add_argument("--on", default="", metavar="CLUSTER", help="those that are on this cluster")
+    shared.add_text(group, "--policy", "[NS/]NAME", "those that this policy claims, of all namespaces")
+    shared.add_text(group, "--on", "CLUSTER", "those that are on this cluster")

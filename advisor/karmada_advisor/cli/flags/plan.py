@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import Final
 
 from karmada_advisor.cli.flags import shared
@@ -43,12 +44,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="karmada-controller-manager runs with this flag: it evicts from clusters with NoExecute taints",
     )
     parser.add_argument("--no-drift", action="store_true", help="do not compute what would change anyway")
-    parser.add_argument(
-        "--expect",
-        default="",
-        metavar="FLEET",
-        help="exit with 2 if the fleet is not that of an earlier plan",
-    )
+    shared.add_expected_fleet(parser, "plan")
     parser.add_argument(
         "--fail-on",
         default=DEFAULT_FAIL_ON,
@@ -63,10 +59,7 @@ def _add_changes(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "the change: any of these, combined; --feature-gates, --plugins, --config too"
     )
-
-    def add(flag: str, metavar: str, text: str, *short: str) -> None:
-        group.add_argument(*short, flag, action="append", default=[], metavar=metavar, help=text)
-
+    add = partial(shared.add_texts, group)
     add(
         "--filename",
         "FILE",
@@ -92,6 +85,4 @@ def _add_current_rules(parser: argparse.ArgumentParser) -> None:
         ("config", "the configuration file"),
         ("plugin-dir", "directory of plugin files"),
     ):
-        current.add_argument(
-            f"--current-{name}", action="append", default=[], metavar="VALUE", help=f"{what}; see --{name}"
-        )
+        shared.add_texts(current, f"--current-{name}", "VALUE", f"{what}; see --{name}")

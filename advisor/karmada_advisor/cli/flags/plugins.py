@@ -19,6 +19,6 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file")
     shared.add_plugin_directories(parser)
     parser.add_argument("--scheduler-name", help="name of the profile")
-    parser.add_argument("--feature-gates", action="append", default=[], metavar="LIST", help="A=true,B=false")
+    shared.add_texts(parser, "--feature-gates", "LIST", "A=true,B=false")
     parser.add_argument("-o", "--output", choices=("json", "table"), default="table", help="default table")
     return parser

@@ -27,13 +27,8 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="replicas that stop, of all bindings together",
     )
-    parser.add_argument("--max-bindings", type=_bound, metavar="N", help="bindings (default: any number)")
-    parser.add_argument(
-        "--max-per-namespace",
-        type=_bound,
-        metavar="N",
-        help="bindings of one namespace (default: any number)",
-    )
+    for flag, what in (("bindings", "bindings"), ("per-namespace", "bindings of one namespace")):
+        parser.add_argument(f"--max-{flag}", type=_bound, metavar="N", help=f"{what} (default: any number)")
     parser.add_argument(
         "--min-kept",
         type=_share,
@@ -59,12 +54,11 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="NAMESPACE",
         help="move bindings of this namespace only; may be repeated (default: all bindings)",
     )
-    parser.add_argument(
+    shared.add_texts(
+        parser,
         "--exclude",
-        action="append",
-        default=[],
-        metavar="PATTERN",
-        help="bindings that are not moved, as NAMESPACE/NAME with * and ?; may be repeated",
+        "PATTERN",
+        "bindings that are not moved, as NAMESPACE/NAME with * and ?; may be repeated",
     )
     parser.add_argument(
         "--batch-size",
@@ -79,12 +73,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="write the WorkloadRebalancers there, as batch-1.yaml and so on",
     )
-    parser.add_argument(
-        "--expect",
-        default="",
-        metavar="FLEET",
-        help="exit with 2 if the fleet is not that of an earlier proposal",
-    )
+    shared.add_expected_fleet(parser, "proposal")
     shared.add_objects(parser)
     shared.add_rules(parser)
     shared.add_process(parser, "whose rules are used")

@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from karmada_advisor.cli.flags import values
-
 DEFAULT_WIDTH: Final = 100
 LEAST_WIDTH: Final = 40
 FILES: Final = "YAML or JSON as kubectl writes it, also gzipped, - for standard input; may be repeated"
@@ -21,9 +19,27 @@ def program() -> str:
     return "kubectl pyscheduler" if is_plugin else "karmada-pyscheduler"
 
 
+Flags = argparse.ArgumentParser | argparse._ArgumentGroup  # noqa: SLF001 (groups have no public name)
+
+
 def make_parser(command: str, description: str, epilog: str) -> argparse.ArgumentParser:
     """Return the parser of a command's flags, still without any."""
     return argparse.ArgumentParser(prog=f"{program()} {command}", description=description, epilog=epilog)
+
+
+def add_text(parser: Flags, flag: str, metavar: str, text: str) -> None:
+    """Add a flag with a text, "" by default."""
+    parser.add_argument(flag, default="", metavar=metavar, help=text)
+
+
+def add_texts(parser: Flags, flag: str, metavar: str, text: str, *short: str) -> None:
+    """Add a flag that may be repeated; its texts are a list."""
+    parser.add_argument(*short, flag, action="append", default=[], metavar=metavar, help=text)
+
+
+def add_expected_fleet(parser: argparse.ArgumentParser, document: str) -> None:
+    """Add the flag that refuses another fleet than that of an earlier document."""
+    add_text(parser, "--expect", "FLEET", f"exit with 2 if the fleet is not that of an earlier {document}")
 
 
 def add_objects(parser: argparse.ArgumentParser, *, cluster_flag: str = "--cluster") -> None:
@@ -44,11 +60,11 @@ def add_objects(parser: argparse.ArgumentParser, *, cluster_flag: str = "--clust
         help=f"policies, for what they say beyond the binding: {FILES}",
     )
     add_workloads(parser)
-    parser.add_argument(
+    add_text(
+        parser,
         "--kubeconfig",
-        default="",
-        metavar="FILE",
-        help="the control plane to read, without --clusters and --bindings (default as kubectl)",
+        "FILE",
+        "the control plane to read, without --clusters and --bindings (default as kubectl)",
     )
     parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
     parser.add_argument(
@@ -60,16 +76,16 @@ def add_objects(parser: argparse.ArgumentParser, *, cluster_flag: str = "--clust
     )
     parser.add_argument(
         "--request-timeout",
-        type=values.seconds,
+        type=seconds,
         default=_REQUEST_SECONDS,
         metavar="TIME",
         help=f"for reading everything from the control plane (default {_REQUEST_SECONDS:g}s)",
     )
-    parser.add_argument(
+    add_text(
+        parser,
         "--replay",
-        default="",
-        metavar="FILE",
-        help="a file of explain --capture instead of a control plane: its objects, and its rules unless flags name others",
+        "FILE",
+        "a file of explain --capture instead of a control plane: its objects, and its rules unless flags name others",
     )
 
 
@@ -85,12 +101,11 @@ def add_workloads(parser: argparse.ArgumentParser) -> None:
 
 def add_quotas(parser: argparse.ArgumentParser) -> None:
     """Add the flag for files of quotas."""
-    parser.add_argument(
+    add_texts(
+        parser,
         "--quotas",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help=f"FederatedResourceQuotas, for changes of a workload that a quota refuses: {FILES}",
+        "FILE",
+        f"FederatedResourceQuotas, for changes of a workload that a quota refuses: {FILES}",
     )
 
 
@@ -111,9 +126,7 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
         "(default: without --config all bindings are decided)",
     )
     add_plugin_directories(parser)
-    parser.add_argument(
-        "--feature-gates", action="append", default=[], metavar="LIST", help="gates, as A=true,B=false"
-    )
+    add_texts(parser, "--feature-gates", "LIST", "gates, as A=true,B=false")
     parser.add_argument(
         "--enable-empty-workload-propagation",
         nargs="?",
@@ -178,3 +191,16 @@ def _width(text: str) -> int:
     if columns < LEAST_WIDTH:
         raise argparse.ArgumentTypeError(f"at least {LEAST_WIDTH} columns are needed, got {columns}")
     return columns
+
+
+def seconds(text: str) -> float:
+    """Return a time such as ``2s`` or ``500ms`` in seconds."""
+    for suffix, factor in (("ms", 0.001), ("s", 1.0), ("m", 60.0), ("", 1.0)):
+        if text.endswith(suffix):
+            try:
+                found = float(text.removesuffix(suffix)) * factor
+            except ValueError:
+                break
+            if 0 < found < float("inf"):
+                return found
+    raise argparse.ArgumentTypeError(f"expected a time such as 2s or 500ms, got {text!r}")

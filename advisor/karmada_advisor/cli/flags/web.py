@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from karmada_advisor.cli.flags import shared, values
+from karmada_advisor.cli.flags import shared
 
 _DEFAULT_ADDRESS: Final = "127.0.0.1:10354"
 _REFRESH_SECONDS: Final = 10.0
@@ -25,12 +25,11 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="HOST:PORT",
         help=f"loopback address and port (default {_DEFAULT_ADDRESS}); kubectl port-forward reaches it in a Pod",
     )
-    parser.add_argument(
+    shared.add_texts(
+        parser,
         "--allowed-host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a name in the Host header besides those of this machine; may be repeated",
+        "NAME",
+        "a name in the Host header besides those of this machine; may be repeated",
     )
     parser.add_argument(
         "--refresh",
@@ -40,7 +39,7 @@ def make_parser() -> argparse.ArgumentParser:
         help=f"how often the objects are read again while somebody looks at the page (default {_REFRESH_SECONDS:g}s)",
     )
     parser.add_argument(
-        "--timeout", type=values.seconds, metavar="TIME", help="of a search for changes (default 2s)"
+        "--timeout", type=shared.seconds, metavar="TIME", help="of a search for changes (default 2s)"
     )
     shared.add_objects(parser)
     shared.add_rules(parser)
@@ -62,7 +61,7 @@ def _address(text: str) -> str:
 
 def _refresh_seconds(text: str) -> float:
     """Return the time between two readings in seconds, from 1 second to an hour."""
-    found = values.seconds(text)
+    found = shared.seconds(text)
     if not 1 <= found <= 3600:
         raise argparse.ArgumentTypeError(f"expected 1s to 60m, got {text!r}")
     return found

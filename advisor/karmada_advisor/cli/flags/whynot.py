@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from karmada_advisor.cli.flags import shared, values
+from karmada_advisor.cli.flags import shared
 
 _MAX_REPLICAS: Final = 2**31 - 1
 
@@ -52,7 +52,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="also try single changes of gates and plugins of the scheduler",
     )
     parser.add_argument("--as-new", action="store_true", help="as if nothing had ever been scheduled")
-    parser.add_argument("--timeout", type=values.seconds, metavar="TIME", help="of the search (default 2s)")
+    parser.add_argument("--timeout", type=shared.seconds, metavar="TIME", help="of the search (default 2s)")
     parser.add_argument(
         "--max-runs",
         type=_positive,

@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import copy
 import io
 import logging
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack, redirect_stderr
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stderr
 from dataclasses import replace
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from karmada_advisor.cli import plan
 from karmada_advisor.cli.flags import plan as plan_flags
 from karmada_advisor.cli.web.reading import Reader
-from karmada_advisor.cli.whynot import asking
+from karmada_advisor.cli.whynot import ask, ask_cluster, question_of, search_bounds
 from karmada_advisor.explain.explain import explain
-from karmada_advisor.explain.inputs import ExplainInputs
+from karmada_advisor.explain.inputs import ExplainInputs, ProcessView
 from karmada_advisor.explain.model import Cause, Explanation
 from karmada_advisor.explain.overview import EXPLAINED, causes_of_state
-from karmada_advisor.explain.process_view import ProcessView
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.plan.change import ChangeError
 from karmada_advisor.plan.model import Plan
 from karmada_advisor.sources.change_files import read_change_text
+from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.inputs import Explaining, explaining
-from karmada_advisor.sources.objects import NoAnswerError as CommandError
 from karmada_advisor.sources.process import read_decisions, read_process, read_state, use_rules
 from karmada_advisor.sources.remedies import with_remedies
-from karmada_advisor.web.answers import AskedChange, CauseScan, FoundCause, NoAnswerError, Question
-from karmada_advisor.web.attention import summary
+from karmada_advisor.web.answers import AskedChange, CauseScan, FoundCause, Question, summary
 from karmada_advisor.web.decisions import (
     OBJECTS,
     RECORDS,
@@ -87,7 +84,7 @@ class CommandAnswers:
         try:
             self._gates = features.parse(arguments.feature_gates)
         except ValueError as error:
-            raise CommandError(f"--feature-gates: {error}") from error
+            raise NoAnswerError(f"--feature-gates: {error}") from error
         self._inputs: _Inputs | None = None
         self._scan = _Scan()
         self._causes = self._scan.result
@@ -155,44 +152,34 @@ class CommandAnswers:
 
     def explain(self, state: PageState, key: BindingKey, view: ProcessView | None) -> Explanation:
         """Explain a binding."""
-        try:
-            inputs = self._explain_inputs(state, key, view)
-            found = explain(inputs, source=state.source)
-            self._metrics.explained(each.trace for each in found.mismatches)
-            seconds = self._arguments.timeout or _REMEDY_SECONDS
-            return with_remedies(found, inputs, self._using(state), seconds)
-        except CommandError as problem:
-            raise NoAnswerError(str(problem)) from problem
+        inputs = self._explain_inputs(state, key, view)
+        found = explain(inputs, source=state.source)
+        self._metrics.explained(each.trace for each in found.mismatches)
+        seconds = self._arguments.timeout or _REMEDY_SECONDS
+        return with_remedies(found, inputs, self._using(state), seconds)
 
     def why_not(self, state: PageState, key: BindingKey, question: Question) -> WhyNot:
         """Answer a question about a binding."""
-        arguments = self._question(
-            cluster=question.cluster,
-            placed=not question.cluster,
-            off=question.off,
-            replicas=question.replicas,
-            as_new=question.as_new,
+        asked = question_of(
+            question.cluster, placed=not question.cluster, off=question.off, replicas=question.replicas
         )
-        try:
-            with (
-                redirect_stderr(io.StringIO()),
-                asking(arguments, state.contents.objects, self._own) as session,
-            ):
-                return session.ask(key)
-        except CommandError as problem:
-            raise NoAnswerError(str(problem)) from problem
+        with self._session(state, as_new=question.as_new) as using:
+            return ask(using, key, asked, search_bounds(self._arguments.timeout))
 
     def why_not_cluster(self, state: PageState, cluster: str) -> WhyNotCluster:
         """Return which bindings a cluster does not have."""
-        arguments = self._question(of_cluster=cluster, timeout=_CLUSTER_SECONDS)
-        try:
-            with (
-                redirect_stderr(io.StringIO()),
-                asking(arguments, state.contents.objects, self._own) as session,
-            ):
-                return session.ask_cluster()
-        except CommandError as problem:
-            raise NoAnswerError(str(problem)) from problem
+        with self._session(state) as using:
+            return ask_cluster(using, cluster, _CLUSTER_SECONDS)
+
+    @contextmanager
+    def _session(self, state: PageState, *, as_new: bool = False) -> Iterator[Explaining]:
+        """Provide what answers a question; its warnings were printed at the start."""
+        objects = state.contents.objects
+        with (
+            redirect_stderr(io.StringIO()),
+            explaining(self._arguments, objects, self._own, as_new=as_new) as using,
+        ):
+            yield using
 
     def plan(self, state: PageState, change: AskedChange) -> Plan:
         """Return what a change would do."""
@@ -223,25 +210,8 @@ class CommandAnswers:
                 f"Not read, so bindings that a policy would add may be missing: {each}" for each in unread
             ]
             return replace(found, notes=(*found.notes, *notes))
-        except (CommandError, ChangeError) as problem:
+        except ChangeError as problem:
             raise NoAnswerError(str(problem)) from problem
-
-    def _question(self, **given: Any) -> argparse.Namespace:
-        """Return the flags of ``why-not`` with its defaults."""
-        arguments = copy.copy(self._arguments)
-        defaults = {
-            "cluster": "",
-            "of_cluster": "",
-            "placed": False,
-            "off": False,
-            "replicas": 1,
-            "allow": [],
-            "as_new": False,
-            "max_runs": 96,
-        }
-        for name, value in (defaults | given).items():
-            setattr(arguments, name, value)
-        return arguments
 
     async def process_view(self, key: BindingKey) -> ProcessView | None:
         """Return what the running scheduler says about a binding; None if none was named."""
@@ -278,7 +248,7 @@ class CommandAnswers:
         try:
             process = process_state(read_state(url))
             records = read_decisions(url, 2 * SHOWN)
-        except CommandError as problem:
+        except NoAnswerError as problem:
             text = str(problem)
             return Decisions(OBJECTS, of_objects(state.contents.rows), text, ProcessState(problem=text))
         return Decisions(RECORDS, of_records(records), "", process)
@@ -301,7 +271,7 @@ class CommandAnswers:
         cause: Cause | None = None
         try:
             cause = next(iter(causes_of_state(Situation(self._explain_inputs(state, key, None)))), None)
-        except CommandError:
+        except NoAnswerError:
             pass  # the page about the binding says it
         except Exception as error:
             log.exception("Cannot find the cause of the state of %s", key.display)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from karmada_advisor.whynot.blockers import BlockedStep
 from karmada_advisor.whynot.edits import Edit
-from karmada_advisor.whynot.goals import has_replicas
+from karmada_advisor.whynot.goals import BlockedStep, has_replicas
 from karmada_advisor.whynot.vocabulary import (
     affinity,
     capacity,

@@ -59,17 +59,22 @@ def competitors(context: Context) -> Iterator[Edit]:
             regions[region] = None
     for region in regions:
         for path, _ in context.affinity_paths():
-            yield context.policy(
-                "excludeRegion",
-                PatchAction.APPEND,
-                (*path, "fieldSelector", "matchExpressions"),
-                f"region NotIn [{region}]",
-                value={"key": "region", "operator": "NotIn", "values": [region]},
-                extra=0.5,
-                harm=Harm.NARROWS,
-                caution=f"It takes all clusters of {region} out of the policy.",
-            )
+            caution = f"It takes all clusters of {region} out of the policy."
+            yield exclude_region(context, path, region, harm=Harm.NARROWS, caution=caution)
             break
+
+
+def exclude_region(context: Context, path: Path, region: str, **rest: Any) -> Edit:
+    """Return that an affinity no longer selects the clusters of a region."""
+    return context.policy(
+        "excludeRegion",
+        PatchAction.APPEND,
+        (*path, "fieldSelector", "matchExpressions"),
+        f"region NotIn [{region}]",
+        value={"key": "region", "operator": "NotIn", "values": [region]},
+        extra=0.5,
+        **rest,
+    )
 
 
 def exclude(context: Context, name: str, *, extra: float = 0.0) -> Iterator[Edit]:
@@ -228,15 +233,18 @@ def _labels(context: Context, path: Path, selector: dict[str, Any]) -> Iterator[
             continue
         failing += 1
         yield from _label_expression(context, (*path, "matchExpressions", index), expression)
+    yield from _dropped(context, path, failing)
+
+
+def _dropped(context: Context, path: Path, failing: int) -> Iterator[Edit]:
+    """Yield that a selector with failing requirements goes; one that fails alone may rather go alone."""
     if failing:
+        name = str(path[-1])
+        extra = 1.0 if failing == 1 else 0.2
         yield context.policy(
-            "dropLabelSelector",
-            PatchAction.REMOVE,
-            path,
-            "drop the labelSelector",
-            extra=1.0 if failing == 1 else 0.2,
+            f"drop{name[0].upper()}{name[1:]}", PatchAction.REMOVE, path, f"drop the {name}", extra=extra,
             harm=Harm.WIDENS,
-        )
+        )  # fmt: skip
 
 
 def _label_expression(context: Context, path: Path, expression: dict[str, Any]) -> Iterator[Edit]:
@@ -300,15 +308,7 @@ def _fields(context: Context, path: Path, selector: dict[str, Any]) -> Iterator[
         elif wanted is not None and not present and key == "zone":
             yield set_zones(context, wanted)
         yield from _extend(context, (*path, "matchExpressions", index), expression, present)
-    if failing:
-        yield context.policy(
-            "dropFieldSelector",
-            PatchAction.REMOVE,
-            path,
-            "drop the fieldSelector",
-            extra=1.0 if failing == 1 else 0.2,
-            harm=Harm.WIDENS,
-        )
+    yield from _dropped(context, path, failing)
 
 
 def set_field(context: Context, key: str, value: str, *, extra: float = 0.0) -> Edit:

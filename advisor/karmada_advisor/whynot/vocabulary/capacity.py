@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from karmada_advisor.explain import amounts
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Side
 from karmada_advisor.whynot.goals import has_replicas
@@ -50,9 +51,8 @@ def needed(context: Context) -> dict[str, int]:
 def _needs(requirements: ReplicaRequirements | None) -> dict[str, int]:
     found: dict[str, int] = {}
     for name, amount in (requirements.resource_request if requirements is not None else {}).items():
-        units = amount.milli_value if name == "cpu" else amount.value
-        if units > 0:
-            found[name] = units
+        if (wanted := amounts.units(name, amount)) > 0:
+            found[name] = wanted
     return found
 
 
@@ -96,12 +96,12 @@ def _with_capacity(
     pods = sum(each.replicas for each in context.binding.spec.components) if _is_sets(context) else 1
     for name, units in {**per_replica, "pods": max(1, pods)}.items():
         left = used.left(name) if used is not None else quantity.ZERO
-        have = left.milli_value if name == "cpu" else left.value
+        have = amounts.units(name, left)
         missing = units * amount - have
         if missing <= 0:
             continue
         total = used.allocatable.get(name, quantity.ZERO) if used is not None else quantity.ZERO
-        whole = (total.milli_value if name == "cpu" else total.value) + missing
+        whole = amounts.units(name, total) + missing
         changed[name] = f"{whole}m" if name == "cpu" else str(whole)
         shown.append(f"{_units(name, missing)} {name}")
     text = f"{' and '.join(shown) or 'more'} free"
@@ -154,7 +154,7 @@ def _with_nodes(
     """
     for model in sorted(cluster.resource_models, key=lambda each: each.grade):
         fits = [
-            (model.minimums[name].milli_value if name == "cpu" else model.minimums[name].value) >= units
+            amounts.units(name, model.minimums[name]) >= units
             for name, units in per_replica.items()
             if name in model.minimums
         ]
@@ -210,20 +210,13 @@ def requests(context: Context) -> Iterator[Edit]:
             continue
         yield from _request(context, (*path, name), name, str(written), amount)
         if amount.value > 0 and name not in {"cpu", "memory"}:
-            yield context.make(
-                Side.WORKLOAD, "dropRequest", context.objects.ref, PatchAction.REMOVE, (*path, name),
-                text=f"no request of {name}", extra=0.6, harm=Harm.UNCHECKED,
-            )  # fmt: skip
+            text = f"no request of {name}"
+            yield context.workload(
+                "dropRequest", PatchAction.REMOVE, (*path, name), text, extra=0.6, harm=Harm.UNCHECKED
+            )
     if needed(context):
-        yield context.make(
-            Side.WORKLOAD,
-            "dropRequests",
-            context.objects.ref,
-            PatchAction.REMOVE,
-            path,
-            text="no requests",
-            extra=1.2,
-            harm=Harm.UNCHECKED,
+        yield context.workload(
+            "dropRequests", PatchAction.REMOVE, path, "no requests", extra=1.2, harm=Harm.UNCHECKED
         )
 
 
@@ -231,20 +224,14 @@ def _request(
     context: Context, path: tuple[str, ...], name: str, written: str, amount: quantity.Quantity
 ) -> Iterator[Edit]:
     scale, suffix = (1, "m") if name == "cpu" else (_MI, "Mi") if amount.value >= _MI else (1, "")
-    base = -(-(amount.milli_value if name == "cpu" else amount.value) // scale)
+    base = -(-amounts.units(name, amount) // scale)
     if base <= 0:
         return
 
     def build(least: int) -> Edit:
-        return context.make(
-            Side.WORKLOAD,
-            "setRequest",
-            context.objects.ref,
-            PatchAction.SET,
-            path,
-            value=f"{least}{suffix}",
-            text=f"request {least}{suffix} {name} instead of {written}",
-            extra=0.2,
+        text = f"request {least}{suffix} {name} instead of {written}"
+        return context.workload(
+            "setRequest", PatchAction.SET, path, text, value=f"{least}{suffix}", extra=0.2
         )
 
     yield from amounts_of(

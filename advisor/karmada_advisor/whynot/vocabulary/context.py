@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from karmada_advisor.whynot.blockers import GoalBlocker
 from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Path, Side, edit, patched
+from karmada_advisor.whynot.goals import GoalBlocker
 from karmada_advisor.whynot.objects import ObjectSet, ScheduledObjects
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import KIND as CLUSTER
@@ -132,6 +132,10 @@ class Context:
     def policy(self, op: str, action: PatchAction, path: Path, text: str, **rest: Any) -> Edit:
         """Return an edit of the placement; the path starts below it, the rest are arguments of ``make``."""
         return self.make(Side.POLICY, op, self.objects.ref, action, (*PLACEMENT, *path), text=text, **rest)
+
+    def workload(self, op: str, action: PatchAction, path: Path, text: str, **rest: Any) -> Edit:
+        """Return an edit of what the workload asks for; the rest are arguments of ``make``."""
+        return self.make(Side.WORKLOAD, op, self.objects.ref, action, path, text=text, **rest)
 
     def on_cluster(self, op: str, action: PatchAction, path: Path, text: str, **rest: Any) -> Edit:
         """Return an edit of the cluster; the rest are arguments of ``make``."""

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.whynot.blockers import BlockedStep
-from karmada_advisor.whynot.edits import Edit, Harm, PatchAction, Side
-from karmada_advisor.whynot.goals import has_replicas
+from karmada_advisor.whynot.edits import Edit, Harm, PatchAction
+from karmada_advisor.whynot.goals import BlockedStep, has_replicas
 from karmada_advisor.whynot.quantities import amounts_of
 from karmada_advisor.whynot.vocabulary.context import PLACEMENT, Context
 from karmada_scheduler.api.placement import AGGREGATED, DIVIDED, WEIGHTED
 from karmada_scheduler.core.select_clusters import ignores_spread
 
 _STRATEGY = ("replicaScheduling",)
+_WEIGHTS = (*_STRATEGY, "weightPreference", "staticWeightList")
 
 
 def proposals(context: Context) -> Iterator[Edit]:
@@ -49,15 +49,8 @@ def replicas(context: Context) -> Iterator[Edit]:
     amounts = [each for each in (down + up if fails else up + down) if 0 < each < 2**31 and each != base]
 
     def build(amount: int) -> Edit:
-        return context.make(
-            Side.WORKLOAD,
-            "setReplicas",
-            context.objects.ref,
-            PatchAction.SET,
-            ("spec", "replicas"),
-            value=amount,
-            text=f"{counted(amount, 'replica')} ({base} now)",
-        )
+        text = f"{counted(amount, 'replica')} ({base} now)"
+        return context.workload("setReplicas", PatchAction.SET, ("spec", "replicas"), text, value=amount)
 
     yield from amounts_of(build, "replicas", base=base, amounts=amounts)
 
@@ -77,26 +70,17 @@ def _weights(context: Context) -> Iterator[Edit]:
 
     def build(amount: int) -> Edit:
         value = {"targetCluster": {"clusterNames": [context.name]}, "weight": amount}
-        return context.policy(
-            "addWeight",
-            PatchAction.APPEND,
-            (*_STRATEGY, "weightPreference", "staticWeightList"),
-            f"weight {amount} for {context.name}",
-            value=value,
-        )
+        text = f"weight {amount} for {context.name}"
+        return context.policy("addWeight", PatchAction.APPEND, _WEIGHTS, text, value=value)
 
     yield from amounts_of(build, "weight", base=0, amounts=[1, heaviest, 10 * heaviest])
 
 
 def _weight(context: Context, index: int, base: int, heaviest: int) -> Iterator[Edit]:
     def build(amount: int) -> Edit:
-        return context.policy(
-            "setWeight",
-            PatchAction.SET,
-            (*_STRATEGY, "weightPreference", "staticWeightList", index, "weight"),
-            f"weight {amount} for {context.name} ({base} now)",
-            value=amount,
-        )
+        text = f"weight {amount} for {context.name} ({base} now)"
+        path = (*_WEIGHTS, index, "weight")
+        return context.policy("setWeight", PatchAction.SET, path, text, value=amount)
 
     yield from amounts_of(build, "weight", base=base, amounts=[heaviest + 1, 10 * heaviest, 1000 * heaviest])
 

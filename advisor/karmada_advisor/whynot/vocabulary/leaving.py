@@ -16,14 +16,7 @@ def proposals(context: Context) -> Iterator[Edit]:
     yield from affinity.exclude(context, context.name)
     for path, _ in context.affinity_paths():
         if context.cluster.region:
-            yield context.policy(
-                "excludeRegion",
-                PatchAction.APPEND,
-                (*path, "fieldSelector", "matchExpressions"),
-                f"region NotIn [{context.cluster.region}]",
-                value={"key": "region", "operator": "NotIn", "values": [context.cluster.region]},
-                extra=0.5,
-            )
+            yield affinity.exclude_region(context, path, context.cluster.region)
         break
     yield context.on_cluster(
         "addTaint",

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from karmada_advisor.explain.policies import TemplateHead, held_claim, miss_of, name_of
+from karmada_advisor.explain.policies import TemplateHead, held_claim, miss_of
+from karmada_advisor.state.stored import value_at
 from karmada_advisor.whynot.detector import ref_of
 from karmada_advisor.whynot.edits import Edit, PatchAction, Side
 from karmada_advisor.whynot.vocabulary.context import Context
+from karmada_scheduler.api.policy import policy_name
 
 _PREEMPT = "preempt"
 
@@ -58,11 +60,10 @@ def _released(context: Context, holder: Mapping[str, Any], template: TemplateHea
         yield context.make(
             Side.POLICY, "releaseTemplate", ref_of(holder), PatchAction.REMOVE,
             ("spec", "resourceSelectors", found[0]), extra=-1.1,
-            text=f"remove the selector of {template.kind} {template.name} from {name_of(holder)}",
+            text=f"remove the selector of {template.kind} {template.name} from {policy_name(holder)}",
         )  # fmt: skip
 
 
 def _priority(policy: Mapping[str, object]) -> int:
-    spec = policy.get("spec")
-    found = spec.get("priority") if isinstance(spec, Mapping) else None
+    found = value_at(policy, "spec", "priority")
     return found if isinstance(found, int) else 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from karmada_advisor.whynot.edits import Edit, PatchAction, Side
+from karmada_advisor.claims.quota import KIND, usage
+from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side
 from karmada_advisor.whynot.quantities import amounts_of
-from karmada_advisor.whynot.quotas import shown, times_left, usage_of
+from karmada_advisor.whynot.quotas import shown, times_left
 from karmada_advisor.whynot.vocabulary import capacity
 from karmada_advisor.whynot.vocabulary.context import Context
 from karmada_scheduler.api.binding import TargetCluster
@@ -17,10 +18,11 @@ def proposals(context: Context) -> Iterator[Edit]:
     yield from _fewer_replicas(context)
     refused = context.outcome.scheduled.refused
     if refused is not None:
-        limit, wanted = (shown(refused.resource, each) for each in (refused.limit, refused.requested))
+        limit, wanted = (shown(refused.resource, each) for each in (refused.limit, refused.wanted))
+        ref = ObjectRef(KIND, refused.quota.namespace, refused.quota.name)
         yield context.make(
-            Side.QUOTA, "raiseQuota", refused.quota, PatchAction.SET, ("spec", "overall", refused.resource), value=wanted, extra=-0.5,
-            text=f"raise {refused.resource} of the quota {refused.quota.name} to {wanted} ({limit} now)",
+            Side.QUOTA, "raiseQuota", ref, PatchAction.SET, ("spec", "overall", refused.resource), value=wanted,
+            text=f"raise {refused.resource} of the quota {refused.quota.name} to {wanted} ({limit} now)", extra=-0.5,
         )  # fmt: skip
     yield from capacity.requests(context)
 
@@ -30,15 +32,15 @@ def _fewer_replicas(context: Context) -> Iterator[Edit]:
     base = binding.spec.replicas
     if binding.spec.components or base < 2:
         return
-    one = usage_of(binding, [TargetCluster("", 1)])
+    one = usage(binding.spec, [TargetCluster("", 1)])
     quotas = objects.quotas_with(context.outcome.patched.manifests)
     most = times_left(quotas, objects.key.namespace, objects.usage, one)
 
     def build(amount: int) -> Edit:
-        return context.make(
-            Side.WORKLOAD, "setReplicas", objects.ref, PatchAction.SET, ("spec", "replicas"), value=amount,
-            text=f"{amount} replicas ({base} now)", extra=-0.5,
-        )  # fmt: skip
+        text = f"{amount} replicas ({base} now)"
+        return context.workload(
+            "setReplicas", PatchAction.SET, ("spec", "replicas"), text, value=amount, extra=-0.5
+        )
 
     present = sum(each.replicas for each in binding.spec.clusters)
     amounts = [most] if most is not None and present < most < base else []  # no replica that runs is stopped

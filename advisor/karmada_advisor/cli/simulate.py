@@ -16,15 +16,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
-from karmada_advisor.cli.output import print_error
-from karmada_advisor.cli.simulate.output import WRITERS, with_progress
+from karmada_advisor.cli.output import print_error, table
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.sources import rules
 from karmada_advisor.sources.files import Contents, Problem, as_binding, as_cluster, as_workload, read
+from karmada_advisor.views.fields import as_json, as_yaml
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.workload import Workload
@@ -35,9 +35,10 @@ from karmada_scheduler.dryrun.objects import ShownObjects
 from karmada_scheduler.dryrun.result import Outcome, SimulationResult
 from karmada_scheduler.dryrun.workloads import Workloads
 from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.profile.factory import Registration
 
-__all__ = ["Contents", "Problem", "SimulationResult", "read", "run"]
+T = TypeVar("T")
 
 ALL_PLACED: Final = 0
 SOME_NOT_PLACED: Final = 1
@@ -86,7 +87,8 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         results = _schedule_all(arguments, gates, own, given)
     if results is None:
         return BAD_INPUT
-    WRITERS[arguments.output](results, sys.stdout)
+    # A closed pipe raises only between two writes.
+    sys.stdout.writelines(_written(results, arguments.output).splitlines(keepends=True))
     sys.stdout.flush()
     counts = Counter(each.outcome for each in results)
     problems = len(given.problems)
@@ -127,3 +129,43 @@ def _schedule_all(
         for each in unusable.problems:
             print_error(f"Error: {each}")
         return None
+
+
+def _written(results: Sequence[SimulationResult], output: str) -> str:
+    if output == "table":
+        return _table(results)
+    fields = [each.as_fields() for each in results]
+    return as_json(fields) if output == "json" else as_yaml(fields)
+
+
+def _table(results: Sequence[SimulationResult]) -> str:
+    rows = []
+    for each in results:
+        condition = each.condition
+        clusters = ", ".join(f"{target.name}:{target.replicas}" for target in each.targets)
+        scheduled, message = "-" if condition is None else condition.status, ""
+        type_ = each.type.value if each.has_profile else "-"
+        if not each.has_profile:
+            scheduled = "OtherScheduler"
+            message = f'no profile has the schedulerName "{each.binding.spec.responsible_scheduler}"'
+        elif each.held is not None:
+            scheduled = "Gated" if each.held.point is Point.PRE_ENQUEUE else "Waiting"
+            message = str(each.held)
+        elif condition is not None and condition.status != "True":
+            scheduled, message = condition.reason, condition.message
+        rows.append((each.binding.key.display, type_, scheduled, clusters or "-", message))
+    return table(("BINDING", "TYPE", "SCHEDULED", "CLUSTERS", "MESSAGE"), rows) + "\n"
+
+
+def with_progress(bindings: Iterable[T], *, total: int) -> Iterator[T]:
+    """Draw a progress bar while bindings are scheduled, if standard error is a terminal."""
+    if not sys.stderr.isatty():
+        yield from bindings
+        return
+    step = max(1, total // 200)
+    for number, each in enumerate(bindings, 1):
+        if number % step == 0 or number == total:
+            bar = "#" * (40 * number // total)
+            sys.stderr.write(f"\r[{bar:<40}] {number}/{total} bindings")
+        yield each
+    sys.stderr.write("\n")

@@ -1,13 +1,14 @@
-"""What a change of policies does to one template, as data."""
+"""The options of the detector, the events that it reacts to, and what it has made of templates."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from karmada_advisor.claims.template import Claim, TemplateKey
+from karmada_advisor.claims.template import SKIPPED_NAMESPACES, Claim, Template, TemplateKey
 from karmada_scheduler.api.binding_spec import BindingKey
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.policy import PolicyKey
@@ -155,3 +156,85 @@ class Claims:
     def __post_init__(self) -> None:
         found = {each.binding: each for each in self.templates.values()}
         object.__setattr__(self, "by_binding", found)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyWritten:
+    """A policy is created or edited, as by ``kubectl apply``.
+
+    Attributes:
+        manifest: The policy as a whole.
+    """
+
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyDeleted:
+    """A policy is deleted."""
+
+    key: PolicyKey
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateWritten:
+    """A template is created or edited; the metadata of its claim stay as they are."""
+
+    template: Template
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateDeleted:
+    """A template is deleted; its binding is deleted with it."""
+
+    key: TemplateKey
+
+
+Event = PolicyWritten | PolicyDeleted | TemplateWritten | TemplateDeleted
+
+
+CUSTOMIZED: Final = frozenset(
+    {
+        ("apps.kruise.io/v1alpha1", "BroadcastJob"),
+        ("apps.kruise.io/v1alpha1", "CloneSet"),
+        ("apps.kruise.io/v1alpha1", "SidecarSet"),
+        ("apps.kruise.io/v1alpha1", "UnitedDeployment"),
+        ("apps.kruise.io/v1beta1", "StatefulSet"),
+        ("argoproj.io/v1alpha1", "Workflow"),
+        ("flink.apache.org/v1beta1", "FlinkDeployment"),
+        ("kubeflow.org/v1", "Notebook"),
+        ("ray.io/v1", "RayService"),
+    }
+)
+"""Kinds whose replicas Karmada reads with scripts that it ships.
+
+Source: karmada v1.18.2 pkg/resourceinterpreter/default/thirdparty/resourcecustomizations (replicaResource).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class DetectorOptions:
+    """Flags and gates of karmada-controller-manager, and the other objects that the detector reads.
+
+    The defaults are Karmada's.
+
+    Attributes:
+        preemption: Gate PropagationPolicyPreemption.
+        workload_affinity: Gate WorkloadAffinity.
+        priority_based_scheduling: Gate PriorityBasedScheduling.
+        resource_quota_estimate: Gate ResourceQuotaEstimate.
+        skipped_namespaces: Flag ``--skipped-propagating-namespaces``.
+        customized: apiVersion and kind of templates whose replicas a customized interpreter reads.
+        priority_classes: Value by name of PriorityClass.
+        overrides: Namespace and name of the existing OverridePolicies, an empty namespace for ClusterOverridePolicies;
+            None if they are not known, then all that policies depend on are assumed to exist.
+    """
+
+    preemption: bool = False
+    workload_affinity: bool = False
+    priority_based_scheduling: bool = False
+    resource_quota_estimate: bool = False
+    skipped_namespaces: tuple[str, ...] = SKIPPED_NAMESPACES
+    customized: frozenset[tuple[str, str]] = CUSTOMIZED
+    priority_classes: Mapping[str, int] = field(default_factory=dict)
+    overrides: AbstractSet[tuple[str, str]] | None = None
