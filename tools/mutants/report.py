@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tools import pages
+from tools import report
 from tools.mutants import results
 from tools.mutants.mutation import ROOT, Mutation
 
 PAGE: Final = ROOT / "docs" / "mutants.md"
-BEGIN: Final = "<!-- begin: make mutants -->\n"
-END: Final = "<!-- end: make mutants -->\n"
+SECTION: Final = "make mutants"
 _SEEN: Final = (results.KILLED, results.TIMEOUT, results.EQUIVALENT)
 
 
@@ -57,7 +56,7 @@ def section(rows: Sequence[Row], seed: int, commit: str) -> str:
     for row in rows:
         total.outcomes += row.outcomes
     heading = ("package", "mistakes", "sampled", "killed", "timed out", "equivalent", "survived", "seen")
-    table = pages.markdown_table(heading, [row.cells() for row in (*rows, total)])
+    table = report.markdown_table(heading, [row.cells() for row in (*rows, total)])
     parts = [f"Seed {seed}, commit {commit}.\n", table, ""]
     survivors = [each for row in rows for each in row.survivors]
     parts += ["## Survivors\n", *(f"- {_place(each)}" for each in survivors), ""] if survivors else []
@@ -70,7 +69,7 @@ def section(rows: Sequence[Row], seed: int, commit: str) -> str:
 def write(rows: Sequence[Row], seed: int, commit: str) -> None:
     """Replace the generated section of the page."""
     page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(pages.with_section(page, BEGIN, END, section(rows, seed, commit)), encoding="utf-8")
+    PAGE.write_text(report.with_section(page, SECTION, section(rows, seed, commit)), encoding="utf-8")
 
 
 def _by_reason(rows: Iterable[Row]) -> Mapping[str, Sequence[Mutation]]:

@@ -266,7 +266,7 @@ async def test_an_answer_that_cannot_be_read_is_no_answer(harness: CycleHarness)
     async def answer(*_: object, **__: object) -> dict[str, Any]:
         return {"metadata": []}
 
-    harness.server.patch_result = answer  # type: ignore[method-assign, assignment]
+    harness.server.patch_result = answer  # type: ignore[method-assign]
     outcome = await harness.bind(harness.decision(("m1", 3)))
     assert outcome.action is Action.RETRY
     assert "the answer cannot be read" in str(outcome.error)

@@ -16,8 +16,8 @@ from karmada_advisor.explain.overview import ExplanationSummary
 from karmada_advisor.state.model import BindingState, Placed, StateName, Target
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, binding
-from tests.unit.explain.fleet import failed_billing, fleet, placed_checkout
 from tests.document_schema import document_schema
+from tests.unit.explain.fleet import failed_billing, fleet, placed_checkout
 from tests.unit.views.test_schema import problems
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "schemas" / "explanationsummary.v1alpha1.json"

@@ -19,9 +19,9 @@ from karmada_advisor.views.layout import Style
 from karmada_advisor.views.plan_markdown import MAX_CHARACTERS, plan_markdown
 from karmada_advisor.views.plan_text import plan_text
 from karmada_scheduler.testing import binding, cluster
+from tests.document_schema import document_schema
 from tests.unit.plan import fleet
 from tests.unit.plan.conftest import Run
-from tests.document_schema import document_schema
 from tests.unit.views.test_schema import problems
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -1,6 +1,7 @@
 """The supervisor's thread while the main event loop is blocked: continuing work, and the end of the process."""
 
 import asyncio
+import faulthandler
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -155,7 +156,8 @@ async def test_a_leader_whose_loop_turns_goes_on(monkeypatch: pytest.MonkeyPatch
 def test_closing_ends_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     with supervisor(monkeypatch) as (made, _):
         assert made.is_running
-    assert not made.is_running
+        thread = made
+    assert not thread.is_running
     Supervisor(clock=time.monotonic, end=FakeExit()).close()  # it was not started
 
 
@@ -165,7 +167,7 @@ def test_the_watchdog_is_armed_at_the_start_and_again(monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "_REARM_BEATS", 3)
     monkeypatch.setattr(module, "_stderr", lambda: 2)
     monkeypatch.setattr(
-        module.faulthandler,
+        faulthandler,
         "dump_traceback_later",
         lambda _, **fields: armed.append(fields | {"at": len(beats)}),
     )

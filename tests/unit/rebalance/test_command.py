@@ -11,9 +11,9 @@ import yaml
 
 from karmada_advisor.rebalance.model import RebalanceProposal
 from karmada_scheduler import command
+from tests.document_schema import document_schema
 from tests.unit.plan.conftest import Ran
 from tests.unit.rebalance import fleet
-from tests.document_schema import document_schema
 from tests.unit.views.test_schema import problems
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "schemas" / "rebalanceproposal.v1alpha1.json"

@@ -12,9 +12,9 @@ import pytest
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.views.fields import document_fields
 from karmada_scheduler.testing import BindingBuilder, binding
+from tests.document_schema import document_schema
 from tests.unit.explain.asking import explained
 from tests.unit.explain.fleet import billing, checkout, fleet
-from tests.document_schema import document_schema
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "schemas" / "explanation.v1alpha1.json"
 

@@ -10,8 +10,8 @@ import pytest
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.testing import BindingBuilder, binding
-from tests.unit.explain.fleet import billing, checkout, fleet
 from tests.document_schema import document_schema
+from tests.unit.explain.fleet import billing, checkout, fleet
 from tests.unit.views.test_schema import problems
 from tests.unit.whynot.asking import ask
 
