@@ -15,6 +15,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load
 from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.core.condition import NO_CLUSTER_FIT
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.forecast import Simulation
 from karmada_scheduler.dryrun.frameworks import Frameworks
@@ -134,12 +135,13 @@ class DecisionCore:
         return sum(after.values()) == wanted
 
     def places(self, binding: Binding, clusters: Sequence[Cluster]) -> bool:
-        """Return whether a stored binding has the clusters that are decided, and the decision is no failure."""
+        """Return whether a stored binding has the clusters that are decided: none if it fits nowhere; False for a failure."""
         result = self.decide(binding, clusters)
         if (
             result.condition is not None
             and result.type is not ScheduleType.AVOID
             and result.condition.status != "True"
+            and result.condition.reason != NO_CLUSTER_FIT
         ):
             return False
         return {each.name: each.replicas for each in result.targets} == {

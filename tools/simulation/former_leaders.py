@@ -3,6 +3,9 @@
 A leader that ends between its two patches leaves a binding without replicas, which fitted no cluster, without a condition
 (docs/decisions/0015-results-before-statuses.md). Its last failure may arrive after its successor found that there is
 nothing to write. A status enqueues nothing. In both cases the placement and the observed generation are right.
+
+A binding that never fitted has no observed generation. If a successor knows the condition that it fits nowhere, and decides
+so again, it writes nothing either, and another failure of a former leader may arrive later.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import orjson
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
+from karmada_scheduler.core.condition import NO_CLUSTER_FIT
 from tools.apiserver_model import Write
 
 _Id = tuple[BindingKey, str]
@@ -35,13 +39,20 @@ class _LastWrite(NamedTuple):
     subresource: str
 
 
+class _Known(NamedTuple):
+    """What a process knew of a binding when it got the Lease."""
+
+    condition: Mapping[str, Any] | None
+    generation: int
+
+
 class FormerLeaders:
     """The last writers of bindings, and the conditions that each leader had in its cache when it got the Lease."""
 
     def __init__(self) -> None:
         """Start without writes."""
         self._writes: dict[_Id, _LastWrite] = {}
-        self._known: dict[str, Mapping[_Id, Mapping[str, Any] | None]] = {}
+        self._known: dict[str, Mapping[_Id, _Known]] = {}
 
     def on_write(self, write: Write, identity: str) -> None:
         """Note a write of a scheduler to a binding."""
@@ -57,20 +68,30 @@ class FormerLeaders:
     def on_lead(self, identity: str, bindings: Iterable[Binding]) -> None:
         """Note what a process had in its cache when it got the Lease for the first time."""
         if identity not in self._known:
-            self._known[identity] = {_id(each): _condition(each) for each in bindings}
+            self._known[identity] = {
+                _id(each): _Known(_condition(each), each.generation) for each in bindings
+            }
 
     def is_left(self, binding: Binding, leader: str) -> bool:
         """Return whether the condition of a binding, or that it has none, is left by a process before ``leader``."""
         last, known = self._writes.get(_id(binding)), self._known.get(leader)
         if last is None or known is None or last.identity == leader:
             return False
-        if binding.status.scheduler_observed_generation != binding.generation:
-            return False
-        condition = _condition(binding)
+        is_observed = binding.status.scheduler_observed_generation == binding.generation
+        condition, before = _condition(binding), known.get(_id(binding))
         if condition is None:
-            return not last.subresource and not binding.spec.clusters and not binding.spec.replicas
-        is_late = known.get(_id(binding)) != condition
-        return is_late and last.subresource == "status" and condition.get("status") == "False"
+            is_empty = not binding.spec.clusters and not binding.spec.replicas
+            return is_observed and not last.subresource and is_empty
+        is_late = before is None or before.condition != condition
+        if not is_late or last.subresource != "status" or condition.get("status") != "False":
+            return False
+        return is_observed or (
+            before is not None and _fits_nowhere(before) and before.generation == binding.generation
+        )
+
+
+def _fits_nowhere(known: _Known) -> bool:
+    return known.condition is not None and known.condition.get("reason") == NO_CLUSTER_FIT
 
 
 def _id(binding: Binding) -> _Id:

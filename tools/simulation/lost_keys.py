@@ -60,6 +60,8 @@ def _needs(
         # A leader that ended between its two patches leaves the condition of an earlier failure
         # (docs/decisions/0015-results-before-statuses.md).
         return not is_observed
-    if not is_observed or not found.is_routine:
+    if not is_observed:
+        return not is_left(binding)
+    if not found.is_routine:
         return True
     return condition.get("status") != "True" and not is_left(binding)

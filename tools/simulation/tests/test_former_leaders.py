@@ -77,6 +77,16 @@ def test_nothing_is_left_before_the_generation_is_observed() -> None:
     assert not left(stored(FAILED, observed=0))
 
 
+@pytest.mark.parametrize(("generation", "is_left"), [(1, True), (0, False)])
+def test_a_late_failure_is_left_on_a_binding_that_fits_nowhere_unless_its_generation_is_new(
+    generation: int, *, is_left: bool
+) -> None:
+    found = stored(FAILED, observed=0)
+    known = stored({**FAILED, "reason": "NoClusterFit"}, observed=0)
+    known["metadata"]["generation"] = found["metadata"]["generation"] + generation - 1
+    assert left(found, known=known) == is_left
+
+
 @pytest.mark.parametrize(
     ("clusters", "replicas", "is_left"), [(0, 0, True), (1, 0, False), (0, 2, False), (1, 2, False)]
 )
