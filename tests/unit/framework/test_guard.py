@@ -269,6 +269,9 @@ async def test_of_several_plugins_the_first_counts_for_a_cluster_and_an_annotati
         (task(message="x" * 1025), "the message must be a text of at most 1024 characters"),
         (task(grace_period_seconds=0), "grace_period_seconds must be 1 to 2147483647"),
         (task(grace_period_seconds=2**31), "grace_period_seconds must be 1 to 2147483647"),
+        (task(message=7), "the message must be a text of at most 1024 characters"),
+        (task(grace_period_seconds=True), "grace_period_seconds must be 1 to 2147483647"),
+        (task(replicas=True), "replicas must be 0 to 2147483647"),
         (task(replicas=-1), "replicas must be 0 to 2147483647"),
         (task(purge_mode="Never"), "purge_mode must be Gracefully or Directly"),
     ],
@@ -281,6 +284,39 @@ async def test_a_task_that_karmada_would_not_accept_is_an_error(given: Any, prob
     assert reason == "SchedulerError"
     assert problem in text
     assert harness.placed() == ["m1"]
+
+
+OWN = {"fromCluster": "m1", "producer": "ours", "reason": "x"}
+
+
+@pytest.mark.parametrize(
+    ("cancel", "problem"),
+    [
+        (["m1"], ""),
+        (["m2"], "clusters with an eviction task of this scheduler"),
+        (["m1", "m3"], "clusters with an eviction task of this scheduler"),
+        ("m1", "clusters with an eviction task of this scheduler"),
+    ],
+)
+async def test_only_own_tasks_can_be_cancelled(cancel: Any, problem: str) -> None:
+    harness = SchedulerHarness(guarding(GuardAnswer(cancel=cancel)))
+    tasks = [OWN, {**OWN, "fromCluster": "m2", "producer": "TaintManager"}]
+    harness.put(placement=NOWHERE, clusters=[], gracefulEvictionTasks=tasks)
+    await harness.run()
+    is_cancelled = ("MoveCancelled", "returns to m1, because no other cluster fits") in harness.events
+    assert is_cancelled is (problem == "")
+    if problem:
+        reason, text = harness.condition()
+        assert (reason, harness.placed()) == ("SchedulerError", [])
+        assert problem in text
+
+
+async def test_nothing_is_cancelled_if_a_cluster_fits() -> None:
+    harness = SchedulerHarness(guarding(GuardAnswer(cancel=["m1"])))
+    harness.put(placement=TO_M2, clusters=[], gracefulEvictionTasks=[OWN])
+    await harness.run()
+    assert harness.placed() == ["m2"]
+    assert harness.server.stored["web"]["spec"]["gracefulEvictionTasks"] == [OWN]
 
 
 # --- the observed generation ---

@@ -450,6 +450,7 @@ def test_pre_score_gets_the_clusters_that_passed_and_skip_omits_the_score() -> N
     scores = plugin("S", pre_score=record, score=raising())
     decision = decided(filters, scores, web=binding("web").replicas(4))
     assert seen[:2] == ["m2", "m3"]
+    assert decision.error is None
     assert "S" not in decision.attempts[-1].scores
 
 
@@ -493,10 +494,11 @@ def test_a_cluster_with_a_higher_score_is_preferred() -> None:
     assert placed(decided(likes, web=builder)) == {"m2": 4}
 
 
-def test_invalid_normalized_scores_are_an_error() -> None:
-    broken = plugin("S", score=answering(1), normalize_score=answering(None))
+@pytest.mark.parametrize("scores", [None, [1, 2], [1, True, 2], [1, "a", 2]])
+def test_invalid_normalized_scores_are_an_error(scores: Any) -> None:
+    broken = plugin("S", score=answering(1), normalize_score=answering(scores))
     assert str(decided(broken).error) == (
-        'failed to prioritize clusters: plugin "S" normalizeScore failed with: expected 3 integers, got None'
+        f'failed to prioritize clusters: plugin "S" normalizeScore failed with: expected 3 integers, got {scores!r}'
     )
 
 
