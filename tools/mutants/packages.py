@@ -32,8 +32,24 @@ def _tests(*rooms: str) -> tuple[str, ...]:
 
 
 PACKAGES: Final = (
-    Package("core", (f"{_OPERATOR}core/**/*.py",), _tests("core")),
-    Package("framework", (f"{_OPERATOR}framework/**/*.py",), _tests("framework")),
+    Package(
+        "core",
+        (f"{_OPERATOR}core/**/*.py",),
+        (
+            *_tests("core", "estimator/test_capacity_columns.py", "informer", "scheduler"),
+            *_tests(
+                "framework/test_guard.py",
+                "framework/test_reconsider.py",
+                "framework/test_scheduling_points.py",
+            ),
+            "tools/conformance/tests/test_replay.py",
+        ),
+    ),
+    Package(
+        "framework",
+        (f"{_OPERATOR}framework/**/*.py",),
+        _tests("framework", "core/test_schedule.py", "scheduler"),
+    ),
     Package(
         "scheduler",
         (f"{_OPERATOR}scheduler/*.py",),
