@@ -231,8 +231,11 @@ def test_a_list_removes_what_the_watch_did_not_report_as_deleted(harness: Handle
     harness.handlers.on_event(RB, "ADDED", manifests.binding("gone", version=3))
     assert harness.listed("Cluster", [manifests.cluster("m1")], "9") == 1
     assert [cluster.name for cluster in harness.clusters.snapshot()] == ["m1"]
+    removed: list[Binding | None] = []
+    harness.binding_listener = lambda old, new: removed.append(old if new is None else None)
     assert harness.listed(RB, [], "9") == 1
     assert len(harness.bindings) == 0
+    assert [each.key.name for each in removed if each] == ["gone"]
     assert harness.sample("cache_repairs_total", kind="Cluster", repair="gone") == 1
 
 
@@ -760,6 +763,80 @@ def test_an_object_that_cannot_be_decoded_is_logged_once_and_counted(
     assert (record.__dict__["kind"], str(record.__dict__["object"])) == (RB, "demo/web-deployment")
     assert str(record.__dict__["error"]) == "no JSON"
     assert harness.sample("malformed_objects_total", kind=RB) == 3
+
+
+def test_an_object_that_was_readable_in_between_is_logged_again(
+    harness: HandlersHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    for version in (1, 3):
+        harness.handlers.on_event("Cluster", "MODIFIED", unreadable("m1", version=version))
+        harness.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=version + 1))
+    assert len(caplog.records) == 2
+
+
+def test_a_policy_without_a_name_says_nothing_about_clusters(harness: HandlersHarness) -> None:
+    harness.handlers.on_event("ClusterPropagationPolicy", "ADDED", _placeholder())
+    assert harness.sample("malformed_objects_total", kind="ClusterPropagationPolicy") == 1
+    assert not harness.clusters.is_incomplete
+
+
+def test_a_cluster_without_a_version_is_not_known_as_being_deleted(harness: HandlersHarness) -> None:
+    """It would count as newer than each later version."""
+    leaving = unreadable("m1", deletionTimestamp="2026-01-02T03:04:05Z")
+    del leaving["metadata"]["resourceVersion"]
+    harness.handlers.on_event("Cluster", "ADDED", leaving)
+    assert list(harness.clusters.unreadable) == ["m1"]
+    harness.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=3))
+    assert [cluster.name for cluster in harness.clusters] == ["m1"]
+
+
+def test_clusters_of_bindings_that_a_list_lacks_are_asked_for(harness: HandlersHarness) -> None:
+    for name in ("m1", "m2"):
+        harness.handlers.on_event("Cluster", "ADDED", manifests.cluster(name))
+    harness.handlers.on_event("Cluster", "ADDED", unreadable("m3"))
+    for version, name in enumerate(("m2", "m3", "m4"), start=1):
+        harness.bindings.put(Binding.from_manifest(placed_on(name, name, version=version)))
+    assert harness.handlers.unknown_targets() == {"m4"}
+    diff = harness.handlers.relist_diff("Cluster")
+    diff.add_page([manifests.cluster("m2")])
+    assert harness.handlers.unlisted_clusters(diff, 9) == ["m1", "m3", "m4"]
+
+
+def test_a_cluster_that_is_absent_is_not_stored_in_an_older_version(harness: HandlersHarness) -> None:
+    harness.handlers.cluster_absent("m1", 9)
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", version=8))
+    assert len(harness.clusters) == 0
+    harness.handlers.on_event("Cluster", "ADDED", unreadable("m2", version=10))
+    harness.handlers.cluster_absent("m2", 11)
+    assert list(harness.clusters.unreadable) == ["m2"]
+
+
+def test_a_list_does_not_enqueue_unplaced_bindings_while_all_clusters_are_known(
+    harness: HandlersHarness,
+) -> None:
+    harness.now = 100.0
+    lists_clusters(harness, 1, manifests.cluster("m1"))
+    harness.handlers.on_event(RB, "ADDED", manifests.binding(version=2))
+    harness.enqueued()
+    harness.now = 200.0
+    lists_clusters(harness, 3, manifests.cluster("m1"))
+    assert harness.enqueued() == []
+
+
+@pytest.mark.parametrize("listed", [[], ["m1"]])
+def test_a_list_without_clusters_does_not_complete_them(harness: HandlersHarness, listed: list[str]) -> None:
+    lists_clusters(harness, 1, manifests.cluster("m1"))
+    harness.clusters.set_incomplete(True)
+    harness.now = 100.0
+    lists_clusters(harness, 3, *(manifests.cluster(name) for name in listed))
+    assert harness.clusters.is_incomplete is not bool(listed)
+
+
+def test_a_list_with_an_unreadable_cluster_only_is_complete(harness: HandlersHarness) -> None:
+    harness.clusters.set_incomplete(True)
+    harness.now = 100.0
+    lists_clusters(harness, 3, unreadable("m1"))
+    assert not harness.clusters.is_incomplete
 
 
 def test_a_listed_cluster_that_cannot_be_decoded_keeps_its_last_version(harness: HandlersHarness) -> None:
