@@ -1,14 +1,15 @@
 """For all tests."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
 from xdist.remote import Producer
 
 from karmada_scheduler.process import process_exit
-from tests.sharing import Durations, ModuleScheduling, longest_first
+from tests.sharing import Durations, ModuleScheduling, encodable, longest_first
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES") or 0)
 """Random examples per law with `make fuzz-input`; a run of the tests has the same ones each time."""
@@ -36,6 +37,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ModuleScheduling:
     """Keep the tests of a module in one process."""
     return ModuleScheduling(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, Any, Any]:
+    """Escape what no encoding has, such as halves of surrogate pairs in the log of a fuzz test, on its way to xdist."""
+    return encodable((yield))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

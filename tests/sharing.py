@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from xdist.remote import Producer
@@ -59,6 +60,19 @@ def longest_first(items: list[pytest.Item]) -> None:
 def _rank(nodeid: str) -> int:
     found = (number for number, start in enumerate(LONGEST_FIRST) if nodeid.startswith(start))
     return next(found, len(LONGEST_FIRST))
+
+
+def encodable(value: Any) -> Any:
+    """Return a report as plain values, with characters escaped that UTF-8 does not have."""
+    match value:
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode()
+        case dict():
+            return {encodable(key): encodable(each) for key, each in value.items()}
+        case list() | tuple():
+            return type(value)(map(encodable, value))
+        case _:
+            return value
 
 
 @dataclass(slots=True)

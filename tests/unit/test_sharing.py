@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.sharing import LONGEST_FIRST, TOGETHER, Durations, group_of, longest_first
+from tests.sharing import LONGEST_FIRST, TOGETHER, Durations, encodable, group_of, longest_first
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,6 +38,11 @@ def test_the_longest_modules_begin_first_and_keep_their_order() -> None:
         "tools/a.py::x",
         "tests/unit/a.py::x",
     ]
+
+
+def test_a_report_with_halves_of_surrogate_pairs_can_be_sent() -> None:
+    report = {"sections": [("log", "half \ud800 \u00fc")], "duration": 1.5, "when": None}
+    assert encodable(report) == {"sections": [("log", "half \\ud800 \u00fc")], "duration": 1.5, "when": None}
 
 
 def _report(nodeid: str, when: Any, seconds: float) -> pytest.TestReport:
