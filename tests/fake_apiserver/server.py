@@ -119,6 +119,8 @@ class FakeApiServer(Storage):
         self._began.set()
         await self._ended.wait()
         await runner.cleanup()
+        for _ in range(2):
+            await asyncio.sleep(0)  # closed transports close their sockets in the next turn of the loop
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         received = apiserver_model.Request(

@@ -119,7 +119,8 @@ def measure(
         peak = found.peak
     work = [row for key, row in times["bindings"].items() if key.startswith(f"{NAMESPACE}/work-")]
     placed = sorted(row["placed"] for row in work if row["placed"])
-    done = max(1, len(placed)) * (1 - before / max(1, last))
+    # At least 1: on a busy machine everything may have been written before the first look.
+    done = max(1.0, len(placed) * (1 - before / max(1, last)))
     return Ceiling(
         scheduler,
         clusters,

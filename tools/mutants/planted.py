@@ -70,10 +70,10 @@ PLANTED: Final = (
     ),
     Planted(
         "a watch swallows its cancellation",
-        f"{_OPERATOR}client/watch_streams.py",
-        "if not watch.interrupted or task.uncancel() > 0:\n                raise\n            return None\n",
+        f"{_OPERATOR}informer/reflector.py",
+        "if not self._is_interrupted or task.uncancel() > 0:\n                raise\n            return None\n",
         "task.uncancel()\n            return None\n\n",
-        ("client", "informer"),
+        ("informer",),
     ),
     Planted(
         "FailBack's wait goes on after a miss",

@@ -425,7 +425,9 @@ async def test_requests_that_hang_end_with_the_time_for_an_attempt(
     harness.request = hang  # type: ignore[method-assign]
     await asyncio.wait_for(elector.acquire(), timeout=5)
     assert elector.is_leader()
-    assert [each.__dict__["error"].args[0] for each in caplog.records] == ["no response within 0.1s"]
+    # A busy machine may make asyncio log that a callback was slow.
+    errors = [each.__dict__["error"].args[0] for each in caplog.records if "error" in each.__dict__]
+    assert errors == ["no response within 0.1s"]
 
 
 async def test_the_time_without_a_readable_lease_counts_from_the_first_failure(
