@@ -96,11 +96,11 @@ class Run:
         """Return the tests that run the block of a mistake, the nearest and fastest first, within the limit of time."""
         block = (mutation.module, mutation.block)
         found = [name for name, each in reached.items() if block in each.blocks and not each.failed]
-        rooms = self._package.tests
+        directories = self._package.tests
 
         def distance(name: str) -> tuple[int, float]:
-            near = [index for index, room in enumerate(rooms) if name.startswith(room)]
-            return (min(near, default=len(rooms)), reached[name].seconds)
+            near = [index for index, directory in enumerate(directories) if name.startswith(directory)]
+            return (min(near, default=len(directories)), reached[name].seconds)
 
         chosen: list[str] = []
         left = self._arguments.seconds

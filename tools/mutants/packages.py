@@ -27,8 +27,8 @@ class Package:
         return sorted(str(path.relative_to(ROOT)) for path in found if path.name != "__init__.py")
 
 
-def _tests(*rooms: str) -> tuple[str, ...]:
-    return tuple(f"tests/unit/{room}" for room in rooms)
+def _tests(*directories: str) -> tuple[str, ...]:
+    return tuple(f"tests/unit/{directory}" for directory in directories)
 
 
 PACKAGES: Final = (

@@ -18,18 +18,18 @@ from tools.mutants.tracing import imported
 _OPERATOR: Final = "operator/karmada_scheduler/"
 _PLUGINS: Final = "plugins/karmada_scheduler_plugins/"
 _SECONDS: Final = 60.0
-"""The CPU time that the tests of a room take at most, without a mistake."""
+"""The CPU time that the tests of a directory take at most, without a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """A mistake, and the rooms of the unit tests that should see it."""
+    """A mistake, and the directories of the unit tests that should see it."""
 
     name: str
     module: str
     before: str
     after: str
-    rooms: tuple[str, ...]
+    directories: tuple[str, ...]
 
 
 PLANTED: Final = (
@@ -111,7 +111,9 @@ PLANTED: Final = (
         ("plugins", "properties"),
     ),
 )
-FOLDERS: Final = tuple(sorted({f"tests/unit/{room}" for each in PLANTED for room in each.rooms}))
+FOLDERS: Final = tuple(
+    sorted({f"tests/unit/{directory}" for each in PLANTED for directory in each.directories})
+)
 
 
 def run(forks: Forks) -> None:
@@ -131,7 +133,7 @@ def _seen_by(forks: Forks, planted: Planted) -> str:
         )
         live.replace(planted.module, code)
 
-    folders = tuple(f"tests/unit/{room}/" for room in planted.rooms)
+    folders = tuple(f"tests/unit/{directory}/" for directory in planted.directories)
     left = [name for name in forks.items if name.startswith(folders)]
     while left:
         answer = forks.first_failure(left, plant, _SECONDS)

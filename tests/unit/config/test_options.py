@@ -108,7 +108,7 @@ def test_gates_of_a_group_follow_it_unless_they_are_set() -> None:
             ["x"],
             'no command "x"; commands: completion, explain, plan, plugins, rebalance, scheduler, simulate, web, why-not, version, help; or none, with flags',
         ),
-        (["simulat"], 'no command "simulat"; did you mean "simulate"? commands: explain'),
+        (["simulat"], 'no command "simulat"; did you mean "simulate"? commands: completion, explain'),
         (["--leader-elect=maybe"], "'maybe' is not true or false"),
         (["--leader-elect-retry-period=2"], "is not a duration such as 15s"),
         (["--scheduler-name="], 'Options.SchedulerName: Invalid value: "": should not be empty'),
