@@ -155,6 +155,7 @@ async def test_a_move_that_is_being_written_counts_for_longer_than_the_window(
     await harness.begin()
     harness.time_of_day += timedelta(minutes=2)
     assert not await harness.may_move()
+    assert "is held by the budget profile" in harness.condition("w1")[1]
 
 
 async def test_a_move_of_which_nothing_is_heard_counts_for_five_minutes_after_the_clock_was_set_back() -> (
