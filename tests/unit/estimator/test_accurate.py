@@ -330,6 +330,18 @@ class TestPartialPolicy:
             assert replicas[1] == NO_OPINION
         assert loop.time() - began < 0.4
 
+    async def test_requests_after_the_deadline_have_no_opinion_and_are_not_sent(
+        self, make_harness: MakeHarness
+    ) -> None:
+        harness = make_harness(FakeTransport(m1=9, m2=5))
+        harness.seconds = 0.0
+        session = harness.session()
+        assert await session.max_available_replicas(harness.clusters, SMALL, {}) == [9, 5]
+        harness.seconds = TIMEOUT
+        assert await session.max_available_replicas(harness.clusters, LARGE, {}) == [NO_OPINION, NO_OPINION]
+        assert session.fallbacks == dict.fromkeys(("m1", "m2"), f"no answer within {TIMEOUT:g}s")
+        assert harness.transport.called == ["m1", "m2"]
+
     async def test_a_waiting_decision_does_not_block_others(self, make_harness: MakeHarness) -> None:
         harness = make_harness(FakeTransport(m1=9, m2=None), timeout=600)
         waiting = asyncio.create_task(harness.replicas())
