@@ -120,7 +120,7 @@ class ProcessConfiguration:
 
     def __str__(self) -> str:
         end = f", without its {' and '.join(self.not_called)}" if self.not_called else ""
-        return f"the process {self.process}{end}" if self.url else f"{self.process}{end}"
+        return f"the process {self.process}{end}"
 
 
 def running(arguments: argparse.Namespace) -> Mapping[str, str]:
