@@ -10,10 +10,11 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from karmada_advisor.cli.commands import COMMANDS
+from karmada_advisor.cli.flags import shared
 
 _NO_FILES: Final = ":4"
 _FILES: Final = ":0"
@@ -49,19 +50,19 @@ def _completed(words: Sequence[str]) -> tuple[Iterable[str], str]:
     flags = {name: action for action in actions for name in action.option_strings}
     name, separator, _ = last.partition("=")
     if separator and name in flags:
-        choices, directive = _values(flags[name], before)
+        choices, directive = _values(flags[name], before, flags)
         return (f"{name}={each}" for each in choices), directive
     if last.startswith("-"):
         return _flags(actions), _NO_FILES
     previous = flags.get(before[-1])
     if previous is not None and previous.nargs != 0:
-        return _values(previous, before[:-1])
+        return _values(previous, before[:-1], flags)
     positional = [action for action in actions if not action.option_strings]
     index = len(_positionals(before[1:], flags))
     if not positional:
         return (), _NO_FILES
     chosen = positional[min(index, len(positional) - 1)]
-    return _values(chosen, before) if chosen.choices or index < len(positional) else ((), _NO_FILES)
+    return _values(chosen, before, flags) if chosen.choices or index < len(positional) else ((), _NO_FILES)
 
 
 def _commands() -> Iterator[str]:
@@ -93,8 +94,16 @@ def _positionals(words: Sequence[str], flags: dict[str, argparse.Action]) -> lis
     return found
 
 
-def _values(action: argparse.Action, before: Sequence[str]) -> tuple[Iterable[str], str]:
-    """Return the values of a flag or of a positional argument."""
+def _values(
+    action: argparse.Action, before: Sequence[str], flags: Mapping[str, argparse.Action]
+) -> tuple[Iterable[str], str]:
+    """Return the values of a flag or of a positional argument.
+
+    Args:
+        action: The flag or argument.
+        before: The words before it, the command first.
+        flags: Of the command.
+    """
     if action.choices is not None:
         return map(str, action.choices), _NO_FILES
     metavar = str(action.metavar or "")
@@ -102,13 +111,8 @@ def _values(action: argparse.Action, before: Sequence[str]) -> tuple[Iterable[st
         return (), _FILES
     # The line may be incomplete, so only the flags that name a control plane are read.
     known = argparse.ArgumentParser(add_help=False, exit_on_error=False)
-    for flag in ("--kubeconfig", "--context", "--user"):
-        known.add_argument(flag, default="")
-    known.add_argument(
-        "--cluster" if before[0] != "why-not" else "--kubeconfig-cluster",
-        dest="kubeconfig_cluster",
-        default="",
-    )
+    own = [name for name, each in flags.items() if each.dest == "kubeconfig_cluster"]
+    shared.add_control_plane(known, cluster_flag=own[0] if own else "--cluster")
     known.add_argument("-n", "--namespace", default="")
     arguments, _ = known.parse_known_args(list(before[1:]))
     if action.dest in _OF_KUBECONFIG:

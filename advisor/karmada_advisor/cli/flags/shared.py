@@ -60,20 +60,7 @@ def add_objects(parser: argparse.ArgumentParser, *, cluster_flag: str = "--clust
         help=f"policies, for what they say beyond the binding: {FILES}",
     )
     add_workloads(parser)
-    add_text(
-        parser,
-        "--kubeconfig",
-        "FILE",
-        "the control plane to read, without --clusters and --bindings (default as kubectl)",
-    )
-    parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
-    parser.add_argument(
-        cluster_flag, dest="kubeconfig_cluster", default="", metavar="CLUSTER",
-        help="the cluster of the kubeconfig to use, instead of the context's",
-    )  # fmt: skip
-    parser.add_argument(
-        "--user", default="", help="the user of the kubeconfig to use, instead of the context's"
-    )
+    add_control_plane(parser, cluster_flag=cluster_flag)
     parser.add_argument(
         "--request-timeout",
         type=seconds,
@@ -86,6 +73,27 @@ def add_objects(parser: argparse.ArgumentParser, *, cluster_flag: str = "--clust
         "--replay",
         "FILE",
         "a file of explain --capture instead of a control plane: its objects, and its rules unless flags name others",
+    )
+
+
+def add_control_plane(parser: argparse.ArgumentParser, *, cluster_flag: str = "--cluster") -> None:
+    """Add the flags that name a control plane; ``cluster_flag`` as in ``add_objects``."""
+    add_text(
+        parser,
+        "--kubeconfig",
+        "FILE",
+        "the control plane to read, without --clusters and --bindings (default as kubectl)",
+    )
+    parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
+    parser.add_argument(
+        cluster_flag,
+        dest="kubeconfig_cluster",
+        default="",
+        metavar="CLUSTER",
+        help="the cluster of the kubeconfig to use, instead of the context's",
+    )
+    parser.add_argument(
+        "--user", default="", help="the user of the kubeconfig to use, instead of the context's"
     )
 
 
