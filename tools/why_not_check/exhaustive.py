@@ -107,7 +107,7 @@ def _catalogue(objects: ObjectSet, outcome: ScheduledObjects, goal: Goal, names:
 
 
 def single_edits(objects: ObjectSet, goal: Goal, cluster: str) -> set[Edit]:
-    """Return the edits for what blocks the clusters now, which the search has to try before it says that it tried all."""
+    """Return the edits of the step that refuses the clusters now: the search tries them before it says that it tried all."""
     names = [cluster] if cluster else [each.name for each in objects.snapshot]
     offered = leaving.proposals if isinstance(goal, OffCluster) else proposals
     sources = [objects.outcome(NO_EDITS), objects.forced(NO_EDITS)]
@@ -183,7 +183,7 @@ class Comparison:
         is_shown = any(each <= singles and harm_of([*each]).degree <= harm for each in found.sets)
         if found.size == 1 and answer.search.exhausted_singles and (not sizes or min(sizes) > 1) and is_shown:
             self.problems.append(
-                f"{text} reaches the goal, and the search claims that it tried all single edits for what blocks"
+                f"{text} reaches the goal, and the search claims that it tried all single edits of the step that refuses"
             )
 
     def report(self) -> str:

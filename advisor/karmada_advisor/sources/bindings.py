@@ -54,7 +54,7 @@ class NamedBinding:
         name: ``NAME`` of a binding, ``rb/NAME``, ``crb/NAME`` (also with the long names), or ``KIND/NAME`` of a workload,
             whose binding Karmada names ``NAME-kind``.
         namespace: Of a ResourceBinding.
-        is_sure: Whether the namespace was given. If not, ``A/B`` may also mean the binding B in the namespace A, and files
+        is_namespace_given: Whether the namespace was given. If not, ``A/B`` may also mean the binding B in the namespace A, and files
             may have the name in another namespace.
 
     Source: karmada v1.18.2 pkg/util/names/names.go GenerateBindingName.
@@ -62,11 +62,11 @@ class NamedBinding:
 
     name: str
     namespace: str
-    is_sure: bool = True
+    is_namespace_given: bool = True
 
     @property
     def keys(self) -> list[BindingKey]:
-        """The keys that it may have, the most probable first, without that of ``other``."""
+        """The keys that it may have, the most probable first, without that of ``other_reading``."""
         kind, _, rest = self.name.rpartition("/")
         known = _SHORT_NAMES.get(kind.lower())
         if kind and not known:
@@ -78,10 +78,10 @@ class NamedBinding:
         return [each for each in found if each.kind == known] or found
 
     @property
-    def other(self) -> BindingKey | None:
+    def other_reading(self) -> BindingKey | None:
         """The key if ``A/B`` means the binding B in the namespace A; None if it cannot."""
         kind, _, rest = self.name.rpartition("/")
-        is_open = bool(kind) and not self.is_sure and kind.lower() not in _SHORT_NAMES
+        is_open = bool(kind) and not self.is_namespace_given and kind.lower() not in _SHORT_NAMES
         return BindingKey(RESOURCE_BINDING, kind, rest) if is_open else None
 
     @property
@@ -95,7 +95,7 @@ class NamedBinding:
 
     def chosen(self, key: BindingKey) -> NamedBinding:
         """Return what names the binding that was found."""
-        if key == self.other:
+        if key == self.other_reading:
             return NamedBinding(key.name, key.namespace)
         return NamedBinding(self.name, key.namespace or self.namespace)
 
@@ -118,7 +118,7 @@ def named_binding(written: str, namespace: str, default: str) -> NamedBinding:
         if namespace not in {"", parts[0]}:
             raise NoSuchBindingError(f"{written} is in the namespace {parts[0]}, and -n names {namespace}")
         return NamedBinding("/".join(parts[1:]), parts[0])
-    return NamedBinding(written, namespace or default, is_sure=bool(namespace))
+    return NamedBinding(written, namespace or default, is_namespace_given=bool(namespace))
 
 
 def singular(kind: str) -> str:

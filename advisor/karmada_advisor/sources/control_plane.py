@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from karmada_advisor.sources.errors import NoAnswerError
 
 if TYPE_CHECKING:
     from karmada_scheduler.client.kubeconfig_file import ConfigOverrides
 
-DEFAULT_NAMESPACE = "default"
+DEFAULT_NAMESPACE: Final = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,13 +32,15 @@ async def find_binding(connection: Connection, asked: NamedBinding) -> tuple[Nam
         ApiError: It cannot be read.
     """
     client = KarmadaClient(connection)
-    keys, other = asked.keys, asked.other
-    for key in (*keys, other):
-        found = await _read(client, key, may_be_forbidden=key != keys[0]) if key is not None else None
-        if key is None or found is None:
+    keys, other = asked.keys, asked.other_reading
+    others = [] if other is None else [other]
+    for key in (*keys, *others):
+        found = await _read(client, key, may_be_forbidden=key != keys[0])
+        if found is None:
             continue
-        if other not in {None, key} and await _read(client, other, may_be_forbidden=True) is not None:
-            raise NoSuchBindingError(asked.ambiguity)
+        for each in others:
+            if each != key and await _read(client, each, may_be_forbidden=True) is not None:
+                raise NoSuchBindingError(asked.ambiguity)
         resource = _RESOURCES[key.kind]
         manifest = {**found, "apiVersion": f"{resource.group}/{resource.version}", "kind": key.kind}
         return asked.chosen(key), manifest

@@ -178,14 +178,14 @@ class Objects:
         """
         known = [*(each.key for each in self.bindings), *self.unreadable]
         is_there = any(key in known for key in asked.keys)
-        if asked.other in known:
+        other = asked.other_reading
+        if other is not None and other in known:
             if is_there:
                 raise NoAnswerError(asked.ambiguity)
-            assert asked.other is not None
-            self.asked = asked.chosen(asked.other)
+            self.asked = asked.chosen(other)
             return
         self.asked = asked
-        if is_there or asked.is_sure:
+        if is_there or asked.is_namespace_given:
             return
         named = {key.name for key in asked.keys if key.kind == RESOURCE_BINDING}
         found = {key.namespace for key in known if key.kind == RESOURCE_BINDING and key.name in named}
@@ -238,12 +238,20 @@ def gather(
     Raises:
         NoAnswerError: The flags contradict each other, or nothing can be read.
     """
-    given = [*(arguments.clusters or ()), *(arguments.bindings or ())]
     if arguments.replay:
         objects = _from_capture(arguments)
-        if name:
-            objects.locate(_named(name, arguments.namespace, lambda: DEFAULT_NAMESPACE))
-        return objects
+    else:
+        objects = _gathered(arguments, name, all_bindings=all_bindings, others_needed=others_needed)
+    if name and not objects.is_live:
+        objects.locate(named_binding(name, arguments.namespace, DEFAULT_NAMESPACE))
+    return objects
+
+
+def _gathered(
+    arguments: argparse.Namespace, name: str, *, all_bindings: bool, others_needed: bool
+) -> Objects:
+    """Read objects from files or from a control plane; see ``gather``."""
+    given = [*(arguments.clusters or ()), *(arguments.bindings or ())]
     others = [*(arguments.policies or ()), *(arguments.workloads or ())]
     if [*given, *others].count("-") > 1:
         raise NoAnswerError("standard input (-) can be read once only")
@@ -252,7 +260,10 @@ def gather(
     if given:
         objects = _from_files(arguments)
     else:
-        asked = _named(name, arguments.namespace, lambda: context_namespace(arguments)) if name else None
+        asked = None
+        if name:
+            default = "" if arguments.namespace else context_namespace(arguments)
+            asked = named_binding(name, arguments.namespace, default)
         objects = _from_plane(arguments, asked, all_bindings=all_bindings)
     if objects.unlisted and others_needed:
         raise NoAnswerError("\n".join(objects.unlisted))
@@ -262,8 +273,6 @@ def gather(
         objects.problems += map(str, workloads.problems)
         if objects.priority_classes is None:
             objects.priority_classes = _priority_classes(workloads.objects)
-    if name and not objects.is_live:
-        objects.locate(_named(name, arguments.namespace, lambda: DEFAULT_NAMESPACE))
     if not objects.clusters and objects.problems:
         raise NoAnswerError(
             "\n".join([*objects.problems, "No cluster could be read, so nothing is decided."])
@@ -339,10 +348,6 @@ def _from_files(arguments: argparse.Namespace) -> Objects:
         objects.quotas = quotas.objects
         objects.problems += map(str, quotas.problems)
     return objects
-
-
-def _named(name: str, namespace: str, default: Callable[[], str]) -> NamedBinding:
-    return named_binding(name, namespace, "" if namespace else default())
 
 
 def _from_plane(arguments: argparse.Namespace, asked: NamedBinding | None, *, all_bindings: bool) -> Objects:

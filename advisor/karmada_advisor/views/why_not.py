@@ -210,7 +210,7 @@ def extent(found: WhyNot) -> str:
     ended = f" The search ended by its bound ({facts.ended_by})." if facts.ended_by and found.remedies else ""
     return (
         f"Unknown to this search: Pods pending in member clusters, changes of more than {parts}. {decisions} in "
-        f"{facts.seconds:.1f} s; {singles} single change for what blocks was tried.{ended}"
+        f"{facts.seconds:.1f} s; {singles} single change of the step that refuses was tried.{ended}"
     )
 
 

@@ -177,7 +177,7 @@ class SearchShown:
         complete: Whether nothing was left to try.
         decisions: All decisions, with those that verify answers.
         runs: Decisions about sets of edits.
-        exhausted_singles: Whether all single edits for what blocks the cluster were tried.
+        exhausted_singles: Whether all single edits of the step that refuses the cluster were tried.
         ended_by: The bound that ended it: ``timeout``, ``maxRuns``, or "".
     """
 

@@ -108,7 +108,7 @@ class FoundEdits:
         answers: At most as many as the bounds allow, those of different sides first.
         ineffective: Single edits that do not reach the goal, with the binding after them.
         runs: Decisions of the search.
-        all_singles: Whether all single edits of the vocabulary for what blocks were tried.
+        all_singles: Whether all single edits of the vocabulary for the step that refuses were tried.
         complete: Whether nothing was left to try.
         ended_by: The bound that ended it: ``timeout``, ``maxRuns``, or "".
     """

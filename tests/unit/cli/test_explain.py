@@ -351,7 +351,7 @@ def test_without_n_the_namespace_of_the_context_is_used(
     assert command.main(["explain", "checkout-deployment", "-q", "-n", "shop"]) == 0
 
     assert [asked for _, asked in plane.asked] == [
-        NamedBinding("checkout-deployment", "shop", is_sure=False),
+        NamedBinding("checkout-deployment", "shop", is_namespace_given=False),
         NamedBinding("checkout-deployment", "shop"),
     ]
 

@@ -304,7 +304,7 @@ def test_a_name_may_be_that_of_a_binding_or_of_a_workload(given: str, names: set
 def test_a_name_with_a_namespace_is_read_there(server: FakeApiServer, plane: ControlPlane) -> None:
     server.put(binding("api", namespace="shop"))
 
-    found = read_live(plane, NamedBinding("shop/api", "default", is_sure=False))
+    found = read_live(plane, NamedBinding("shop/api", "default", is_namespace_given=False))
 
     assert [each["metadata"]["namespace"] for each in found.bindings] == ["shop"]
     assert found.asked == NamedBinding("api", "shop")
@@ -317,7 +317,7 @@ def test_a_name_with_two_readings_is_refused_with_both_spellings(
     server.put(binding("web-deployment"))
 
     with pytest.raises(NoSuchBindingError) as error:
-        read_live(plane, NamedBinding("deployment/web", "default", is_sure=False))
+        read_live(plane, NamedBinding("deployment/web", "default", is_namespace_given=False))
 
     assert str(error.value).endswith("Write default/deployment/web, or -n deployment web")
     for name, namespace in (("web", "deployment"), ("deployment/web", "default")):
@@ -328,7 +328,7 @@ def test_a_namespace_that_may_not_be_read_is_not_meant(server: FakeApiServer, pl
     server.put(binding("web-deployment"))
     server.fault(method="GET", path="/namespaces/deployment/", answer=status(403, "Forbidden", "not there"))
 
-    asked = NamedBinding("deployment/web", "default", is_sure=False)
+    asked = NamedBinding("deployment/web", "default", is_namespace_given=False)
 
     assert read_live(plane, asked).asked == NamedBinding("deployment/web", "default")
 
