@@ -134,14 +134,20 @@ class DecisionCore:
             return all(each == wanted for each in after.values())
         return sum(after.values()) == wanted
 
-    def places(self, binding: Binding, clusters: Sequence[Cluster]) -> bool:
-        """Return whether a stored binding has the clusters that are decided: none if it fits nowhere; False for a failure."""
+    def places(self, binding: Binding, clusters: Sequence[Cluster], *, may_fit_nowhere: bool = False) -> bool:
+        """Return whether a stored binding has the clusters that are decided; False for a failure.
+
+        Args:
+            binding: As stored.
+            clusters: To decide with.
+            may_fit_nowhere: Whether the decision may be that the binding fits nowhere.
+        """
         result = self.decide(binding, clusters)
         if (
             result.condition is not None
             and result.type is not ScheduleType.AVOID
             and result.condition.status != "True"
-            and result.condition.reason != NO_CLUSTER_FIT
+            and not (may_fit_nowhere and result.condition.reason == NO_CLUSTER_FIT)
         ):
             return False
         return {each.name: each.replicas for each in result.targets} == {

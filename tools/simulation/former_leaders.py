@@ -85,13 +85,14 @@ class FormerLeaders:
         is_late = before is None or before.condition != condition
         if not is_late or last.subresource != "status" or condition.get("status") != "False":
             return False
-        return is_observed or (
-            before is not None and _fits_nowhere(before) and before.generation == binding.generation
-        )
+        return is_observed or self.knew_it_fits_nowhere(binding, leader)
 
-
-def _fits_nowhere(known: _Known) -> bool:
-    return known.condition is not None and known.condition.get("reason") == NO_CLUSTER_FIT
+    def knew_it_fits_nowhere(self, binding: Binding, leader: str) -> bool:
+        """Return whether ``leader`` got the Lease with the condition that this generation fits nowhere."""
+        known = self._known.get(leader, {}).get(_id(binding))
+        if known is None or known.condition is None:
+            return False
+        return known.condition.get("reason") == NO_CLUSTER_FIT and known.generation == binding.generation
 
 
 def _id(binding: Binding) -> _Id:

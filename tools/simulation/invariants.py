@@ -382,11 +382,10 @@ class Judge:
     def _has_left_condition(self, binding: Binding, states: Iterable[Sequence[Cluster]]) -> bool:
         """Return whether all but the condition is right, and a former leader has left that."""
         leader = self._run.leader()
-        return (
-            leader is not None
-            and self._former_leaders.is_left(binding, leader.identity)
-            and any(self._core.places(binding, clusters) for clusters in states)
-        )
+        if leader is None or not self._former_leaders.is_left(binding, leader.identity):
+            return False
+        fits_nowhere = self._former_leaders.knew_it_fits_nowhere(binding, leader.identity)
+        return any(self._core.places(binding, clusters, may_fit_nowhere=fits_nowhere) for clusters in states)
 
     def _waits_for_capacity(self, binding: Binding) -> bool:
         """Return whether the leader will try a binding again that found too little capacity.

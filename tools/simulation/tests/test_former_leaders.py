@@ -109,3 +109,19 @@ def test_no_condition_is_left_if_a_former_leader_wrote_that_a_new_binding_fits_n
     leaders.on_lead("new", [Binding.from_manifest(after)])
     leaders.on_write(written(after, observed, "status"), "new")
     assert leaders.is_left(Binding.from_manifest(observed), "new") == is_left
+
+
+@pytest.mark.parametrize(
+    ("reason", "known_generation", "knew"),
+    [("NoClusterFit", 1, True), ("NoClusterFit", 2, False), ("SchedulerError", 1, False)],
+)
+def test_only_a_leader_that_knew_it_may_leave_that_a_binding_fits_nowhere(
+    reason: str, known_generation: int, *, knew: bool
+) -> None:
+    found = stored(FAILED)
+    known = stored({**FAILED, "reason": reason})
+    found["metadata"]["generation"], known["metadata"]["generation"] = 1, known_generation
+    leaders = FormerLeaders()
+    leaders.on_lead("new", [Binding.from_manifest(known)])
+    assert leaders.knew_it_fits_nowhere(Binding.from_manifest(found), "new") == knew
+    assert not leaders.knew_it_fits_nowhere(Binding.from_manifest(found), "never-led")
