@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 from dataclasses import dataclass
+from typing import Any
 
 from karmada_scheduler import command
 
@@ -16,6 +18,12 @@ class Ran:
     status: int
     out: str
     err: str
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The output as JSON."""
+        found: dict[str, Any] = json.loads(self.out)
+        return found
 
 
 def run(*arguments: str) -> Ran:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.commands import run
+from tests.commands import Ran, run
 from tools.controlplane import ControlPlane, Object
 
 READER = "explain-reader"
@@ -27,19 +26,8 @@ LEASES: Object = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
 WORKLOADS: Object = {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": _READ}
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a command printed."""
-
-    status: int
-    out: str
-    err: str
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The JSON output."""
-        found: dict[str, Any] = json.loads(self.out)
-        return found
+class Answer(Ran):
+    """What a command printed about a binding."""
 
     @property
     def codes(self) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from karmada_advisor.sources.control_plane import ControlPlane
 from karmada_advisor.sources.live import LiveContents, LiveError
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
+from tests.commands import Ran
 from tests.unit.explain.fleet import failed_billing, fleet, placed_checkout
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -30,18 +30,6 @@ class NightOnly:
     def filter(self, context):
         return Result.unschedulable("only at night") if context.cluster.name == "m1" else SUCCESS
 """
-
-
-@dataclass(frozen=True)
-class Ran:
-    status: int
-    out: str
-    err: str
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.out)
-        return found
 
 
 Run = Callable[..., Ran]

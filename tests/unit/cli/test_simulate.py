@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -21,14 +20,10 @@ from karmada_advisor.cli import simulate
 from karmada_advisor.cli.flags.simulate import make_parser
 from karmada_advisor.cli.simulate import with_progress
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
+from tests import commands
 
 
-@dataclass(frozen=True)
-class Ran:
-    status: int
-    out: str
-    err: str
-
+class Ran(commands.Ran):
     @property
     def results(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(self.out)

@@ -7,10 +7,8 @@ import copy
 import functools
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,24 +16,10 @@ from karmada_advisor.cli import plan
 from karmada_advisor.cli.flags.plan import make_parser
 from karmada_advisor.plan.model import Plan
 from karmada_scheduler import command
+from tests.commands import Ran
 from tests.unit.plan import fleet
 
 NOW = datetime(2026, 11, 22, 14, 20, 7, tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class Ran:
-    """How a command ended."""
-
-    status: int
-    out: str
-    err: str
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The output as JSON."""
-        found: dict[str, Any] = json.loads(self.out)
-        return found
 
 
 Run = Callable[..., Ran]

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.commands import Ran
 from tests.unit.plan import fleet
-from tests.unit.plan.conftest import Ran, Run
+from tests.unit.plan.conftest import Run
 
 GUARD = """\
 apiVersion: pyscheduler.karmada.io/v1alpha1

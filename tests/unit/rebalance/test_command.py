@@ -11,8 +11,8 @@ import yaml
 
 from karmada_advisor.rebalance.model import RebalanceProposal
 from karmada_scheduler import command
+from tests.commands import Ran
 from tests.document_schema import document_schema
-from tests.unit.plan.conftest import Ran
 from tests.unit.rebalance import fleet
 from tests.unit.views.test_schema import problems
 
