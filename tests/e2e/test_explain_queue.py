@@ -58,13 +58,13 @@ def test_a_binding_in_the_queue_has_its_position_and_how_long_it_has_waited(
     answer = controlplane.wait_for(
         explained,
         "the last one to wait",
-        until=lambda found: found.fields["provenance"]["queueState"] == "active",
+        until=lambda found: found.fields["provenance"]["queueState"] == "active"
+        and found.evidence.get("waitedSeconds", 0) > 0,
     )
 
     assert answer.codes[0] == "WaitingInQueue"
     evidence = answer.evidence
     assert evidence["queue"] == "active"
     assert 1 <= evidence["before"] < COUNT
-    assert evidence["waitedSeconds"] > 0
     assert evidence["priority"] == (1 if has_priorities else None)
     assert f"{evidence['before']} bindings come first" in answer.fields["causes"][0]["text"]
