@@ -58,8 +58,10 @@ def test_a_binding_in_the_queue_has_its_position_and_how_long_it_has_waited(
     answer = controlplane.wait_for(
         explained,
         "the last one to wait",
-        until=lambda found: found.fields["provenance"]["queueState"] == "active"
-        and found.evidence.get("waitedSeconds", 0) > 0,
+        until=lambda found: (
+            found.fields["provenance"]["queueState"] == "active"
+            and found.evidence.get("waitedSeconds", 0) > 0
+        ),
     )
 
     assert answer.codes[0] == "WaitingInQueue"

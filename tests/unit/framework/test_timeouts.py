@@ -15,7 +15,8 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import pytest
 import uvloop
@@ -31,7 +32,7 @@ from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers
 from karmada_scheduler.framework.runtime.failure_log import FailureLog
 from karmada_scheduler.framework.runtime.filtering import FilterRunner
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
-from karmada_scheduler.framework.runtime.timeouts import PluginTimeoutError, SigalrmTimeout
+from karmada_scheduler.framework.runtime.timeouts import BlockTimeout, PluginTimeoutError, SigalrmTimeout
 from karmada_scheduler.framework.runtime.waiting_bindings import PendingPermit
 from karmada_scheduler.plugin_loader.handle import PluginHandle
 from karmada_scheduler.testing import binding, cluster, decide, placed
@@ -199,6 +200,43 @@ def test_a_filter_that_hangs_in_fits_without_is_named(caller: PluginCaller) -> N
     )
     decide(binding("web").replicas(1), cluster("m1"), plugins=plugins)
     assert errors == ['plugin "F" took longer than 0.2s at Filter for cluster m1']
+
+
+class StoppedProcess:
+    """A timeout whose process is stopped before it calls a plugin."""
+
+    def __init__(self, alarm: SigalrmTimeout) -> None:
+        self._alarm = alarm
+
+    def __enter__(self) -> Self:
+        self._alarm.__enter__()
+        try:
+            time.sleep(60)
+        except BaseException as error:
+            self._alarm.__exit__(type(error), error, error.__traceback__)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._alarm.__exit__(kind, error, trace)
+
+    def part(self, share: float, *, adds_up: bool = False) -> BlockTimeout:
+        return self._alarm.part(share, adds_up=adds_up)
+
+
+@pytest.mark.parametrize("others", [[], [plugin("P", filter=lambda _: SUCCESS)]], ids=["cached", "uncached"])
+def test_a_process_that_was_stopped_before_the_first_filter_tries_the_binding_again(
+    alarm: SigalrmTimeout, others: list[Any]
+) -> None:
+    caller = PluginCaller(timeout=StoppedProcess(alarm), coroutine_seconds=BUDGET)
+    decision = decide(binding("web").replicas(1), cluster("m1"), plugins=with_in_tree(*others, caller=caller))
+    assert decision.targets is None
+    assert (
+        "the process took longer than 0.2s to reach the first plugin at Filter: it was stopped, or had no CPU time"
+        in str(decision.error)
+    )
 
 
 # --- coroutines ---

@@ -228,6 +228,19 @@ def _binding_of(context: object) -> str:
     return ""
 
 
+def raise_without_plugin(problem: BaseException, point: Point) -> NoReturn:
+    """Raise the exception of a block in which no plugin was called yet.
+
+    Raises:
+        PluginError: The timeout ended before the first call, because the process was stopped or had no CPU time. The
+            attempt is repeated.
+    """
+    if isinstance(problem, timeouts.PluginTimeoutError):
+        text = f"the process {problem} to reach the first plugin at {point.label}: it was stopped, or had no CPU time"
+        raise PluginError(text) from None
+    raise problem
+
+
 def exception_text(problem: BaseException) -> str:
     """Return an exception as ``KeyError: 'x'``; only the type if its ``__str__`` fails."""
     kind = type(problem).__name__
