@@ -9,7 +9,7 @@ DAY: Final = 86_400
 
 
 @dataclass(frozen=True)
-class Args:
+class FailBackArgs:
     """The args of FailBack; docs/no-harm.md explains them.
 
     Attributes:

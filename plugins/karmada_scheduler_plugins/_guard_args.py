@@ -62,7 +62,7 @@ class Graceful:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class MoveBudget:
     """How much a scope may move in a window.
 
     Attributes:
@@ -101,7 +101,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Args:
+class GuardArgs:
     """The args of PlacementGuard; docs/no-harm.md explains them.
 
     Attributes:
@@ -116,7 +116,7 @@ class Args:
     nothing_fits: Literal["clear", "keep", "keepUnlessPlacementChanged"] = "keep"
     last_healthy_copy: LastHealthyCopy = field(default_factory=LastHealthyCopy)
     graceful: Graceful = field(default_factory=Graceful)
-    budgets: tuple[Budget, ...] = ()
+    budgets: tuple[MoveBudget, ...] = ()
     exempt_priority_above: int | None = None
 
     def __post_init__(self) -> None:

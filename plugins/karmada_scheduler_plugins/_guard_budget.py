@@ -13,10 +13,10 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from karmada_scheduler.api.binding import Binding, BindingKey, GracefulEvictionTask
-from karmada_scheduler.api.own_annotations import LAST_MOVE, Recorded, Unreadable, moves_in
+from karmada_scheduler.api.own_annotations import LAST_MOVE, RecordedMove, Unreadable, moves_in
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.framework import Handle
-from karmada_scheduler_plugins._guard_args import Budget
+from karmada_scheduler_plugins._guard_args import MoveBudget
 from karmada_scheduler_plugins._moves_under_way import FirstSeen, MovesUnderWay
 
 SCAN_SECONDS: Final = 60.0
@@ -47,7 +47,7 @@ class MoveBooks:
         under_way: The moves that are decided and not known to be stored.
     """
 
-    def __init__(self, handle: Handle, budgets: Sequence[Budget]) -> None:
+    def __init__(self, handle: Handle, budgets: Sequence[MoveBudget]) -> None:
         """Start without a scan; the caches may not be filled yet."""
         self.under_way: Final = MovesUnderWay(handle, LAST_MOVE)
         self._handle = handle
@@ -59,7 +59,7 @@ class MoveBooks:
         self._first_seen = FirstSeen(handle)
         self._scanned: float | None = None
 
-    def recent(self, binding: Binding, now: float) -> tuple[Recorded, ...]:
+    def recent(self, binding: Binding, now: float) -> tuple[RecordedMove, ...]:
         """Return the stored moves of a binding within the longest window, none of them in the future.
 
         If its annotation cannot be read, one move of all its replicas counts for the binding itself, and none for others.
@@ -68,7 +68,7 @@ class MoveBooks:
         found = moves_in(text)
         if isinstance(found, Unreadable):
             replicas = sum(each.replicas for each in binding.spec.clusters)
-            found = (Recorded(self._first_seen.at(binding.key, text, now), replicas),)
+            found = (RecordedMove(self._first_seen.at(binding.key, text, now), replicas),)
         return self._recent(binding.key, text, found, now)
 
     def wait_for(self, binding: Binding, replicas: int, now: float) -> Wait | None:
@@ -107,7 +107,9 @@ class MoveBooks:
             late += last_stamp - UNSTAMPED_SECONDS < moves[-1].at < now - UNSTAMPED_SECONDS
         return late >= UNSTAMPED_BINDINGS
 
-    def _wait(self, budget: Budget, scope: Scope, binding: Binding, replicas: int, now: float) -> Wait | None:
+    def _wait(
+        self, budget: MoveBudget, scope: Scope, binding: Binding, replicas: int, now: float
+    ) -> Wait | None:
         window = budget.window.total_seconds()
         others = self._by_scope.get(scope, set()) - {binding.key}
         counted = [
@@ -135,13 +137,13 @@ class MoveBooks:
                 return Wait(f"{name} ({_limits_text(budget, most)} in {shown})", seconds)
         raise AssertionError("an empty budget allows one move")
 
-    def _most_replicas(self, budget: Budget, scope: Scope) -> int | None:
+    def _most_replicas(self, budget: MoveBudget, scope: Scope) -> int | None:
         limits = [] if budget.replicas is None else [budget.replicas]
         if budget.percent is not None:
             limits.append(max(1, self._replicas.get(scope, 0) * budget.percent // 100))
         return min(limits, default=None)
 
-    def _moves(self, key: BindingKey, window: float, now: float) -> Sequence[Recorded]:
+    def _moves(self, key: BindingKey, window: float, now: float) -> Sequence[RecordedMove]:
         """Return the moves of another binding; one that is under way does not become too old to count."""
         move, binding = self.under_way.of(key), self._handle.binding(key)
         text = move.text if move is not None else binding.annotations.get(LAST_MOVE, "") if binding else ""
@@ -151,14 +153,14 @@ class MoveBooks:
         moves = self._recent(key, text, found, now)
         if move is None or (moves and moves[-1].at > now - window):
             return moves
-        return [*moves[:-1], Recorded(now, found[-1].replicas if found else 0)]
+        return [*moves[:-1], RecordedMove(now, found[-1].replicas if found else 0)]
 
     def _recent(
-        self, key: BindingKey, text: str, moves: tuple[Recorded, ...], now: float
-    ) -> tuple[Recorded, ...]:
+        self, key: BindingKey, text: str, moves: tuple[RecordedMove, ...], now: float
+    ) -> tuple[RecordedMove, ...]:
         if moves and moves[-1].at > now:
             seen = self._first_seen.at(key, text, now)
-            moves = tuple(Recorded(min(each.at, seen), each.replicas) for each in moves)
+            moves = tuple(RecordedMove(min(each.at, seen), each.replicas) for each in moves)
         return tuple(each for each in moves if each.at > now - self._kept_seconds)
 
     def _leaves(self, key: BindingKey) -> bool:
@@ -218,7 +220,7 @@ def _scopes(binding: Binding, scope: str) -> list[Scope]:
     return [(scope, policy)] if policy else []
 
 
-def _limits_text(budget: Budget, most: int | None) -> str:
+def _limits_text(budget: MoveBudget, most: int | None) -> str:
     texts = [] if budget.bindings is None else [f"{budget.bindings} bindings"]
     if most is not None:
         texts.append(f"{most} replicas")

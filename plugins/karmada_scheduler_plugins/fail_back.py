@@ -23,7 +23,7 @@ from karmada_scheduler.framework import (
     Result,
     Terms,
 )
-from karmada_scheduler_plugins._fail_back_args import Args
+from karmada_scheduler_plugins._fail_back_args import FailBackArgs
 from karmada_scheduler_plugins._moves_under_way import FirstSeen, MovesUnderWay
 from karmada_scheduler_plugins._overflow_tiers import empties_higher_tiers, tier_of
 
@@ -62,7 +62,7 @@ class FailBack:
 
     name = "FailBack"
 
-    def __init__(self, args: Args, handle: Handle) -> None:
+    def __init__(self, args: FailBackArgs, handle: Handle) -> None:
         """Take the args of the profile."""
         self.reconsider_seconds: Final = float(args.check_seconds)
         self._args = args

@@ -9,8 +9,8 @@ from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.own_annotations import (
     HELD,
     LAST_MOVE,
-    Held,
-    Recorded,
+    HeldDecision,
+    RecordedMove,
     Unreadable,
     held_in,
     moves_text,
@@ -26,7 +26,7 @@ from karmada_scheduler.framework import (
     Handle,
     Result,
 )
-from karmada_scheduler_plugins._guard_args import Args, Graceful
+from karmada_scheduler_plugins._guard_args import Graceful, GuardArgs
 from karmada_scheduler_plugins._guard_budget import MoveBooks
 from karmada_scheduler_plugins._guard_moves import (
     Move,
@@ -50,7 +50,7 @@ class PlacementGuard:
 
     name = "PlacementGuard"
 
-    def __init__(self, args: Args, handle: Handle) -> None:
+    def __init__(self, args: GuardArgs, handle: Handle) -> None:
         """Take the args of the profile."""
         self._args = args
         self._handle = handle
@@ -170,7 +170,7 @@ class PlacementGuard:
 
     def _record(self, context: GuardContext, move: Move, now: float) -> str:
         binding = context.binding
-        moves = (*self._books.recent(binding, now), Recorded(now, move.replicas))
+        moves = (*self._books.recent(binding, now), RecordedMove(now, move.replicas))
         kept = {each.name: each.replicas for each in context.targets or ()}
         left = [each.name for each in binding.spec.clusters if kept.get(each.name, -1) < each.replicas]
         return moves_text(moves, clusters=left, cause=move.cause, term=context.cycle.affinity_name)
@@ -219,7 +219,7 @@ def _held_for(binding: Binding, cause: str, what: str, *, longest: int, now: flo
     if cause == PARTIAL:
         text = f"{what}; held until {text_of(since + longest)}"
     refusal = Result.unschedulable(text, retry_after=min(_LOOK_SECONDS, rest))
-    return GuardAnswer(refusal, annotations={HELD: Held(since, cause).text()})
+    return GuardAnswer(refusal, annotations={HELD: HeldDecision(since, cause).text()})
 
 
 def _is_exclusive(binding: Binding) -> bool:

@@ -33,7 +33,7 @@ from karmada_advisor.views.printable import with_printable_texts
 from karmada_advisor.views.why_not import why_not_cluster_text, why_not_text
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer, goal_shown, remedy_of_configuration
 from karmada_advisor.whynot.goals import BlockedStep, IsPlaced, OffCluster, OnCluster, blocker_of, is_placed
-from karmada_advisor.whynot.model import Remedy, WhyNot
+from karmada_advisor.whynot.model import VerifiedRemedy, WhyNot
 from karmada_advisor.whynot.objects import ObjectSet, ScheduledObjects
 from karmada_advisor.whynot.reverse import WhyNotCluster, why_not_cluster
 from karmada_advisor.whynot.search import SearchBounds
@@ -147,7 +147,7 @@ def _check_question(arguments: argparse.Namespace) -> None:
         raise NoAnswerError("name a cluster, or use --placed")
 
 
-MoreRemedies = Callable[[ObjectSet, WhyNotQuestion, ScheduledObjects], list[Remedy]]
+MoreRemedies = Callable[[ObjectSet, WhyNotQuestion, ScheduledObjects], list[VerifiedRemedy]]
 """Remedies besides changes of objects, for a question and what is scheduled without a change."""
 
 
@@ -209,7 +209,9 @@ class _ByConfiguration:
     using: Explaining
     own: Sequence[Registration]
 
-    def __call__(self, edited: ObjectSet, question: WhyNotQuestion, root: ScheduledObjects) -> list[Remedy]:
+    def __call__(
+        self, edited: ObjectSet, question: WhyNotQuestion, root: ScheduledObjects
+    ) -> list[VerifiedRemedy]:
         cluster, found = question.cluster, []
         blocker = blocker_of(root, cluster) if cluster else None
         refusing = blocker.code if blocker is not None and blocker.step is BlockedStep.FILTER else ""

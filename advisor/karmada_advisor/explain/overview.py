@@ -32,7 +32,7 @@ class BindingName(BindingEntry):
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class StateGroup:
     """Bindings in the same state for the same stored reason.
 
     Attributes:
@@ -73,7 +73,7 @@ class ExplanationSummary:
     total: int
     clusters: int
     counts: Mapping[str, int]
-    groups: tuple[Group, ...]
+    groups: tuple[StateGroup, ...]
     provenance: Provenance
 
     @property
@@ -141,7 +141,7 @@ def _group(
     members: list[tuple[Binding, BindingState]],
     causes_of: Callable[[Binding], list[Cause]] | None,
     headline: Callable[[BindingState], str],
-) -> Group:
+) -> StateGroup:
     first, state = members[0]
     cause = None
     if causes_of is not None and state.name not in _NOT_BAD:
@@ -149,7 +149,7 @@ def _group(
             cause = next(iter(causes_of(first)), None)
         except SchedulingError:
             cause = None
-    return Group(
+    return StateGroup(
         state.name,
         state.words,
         state.reason,

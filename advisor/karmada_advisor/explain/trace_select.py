@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Combination, GroupRow, Mismatch, SelectTrace, Swap
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION, Placement, SpreadConstraint
-from karmada_scheduler.core.algorithms.select_groups import Group, Limits
+from karmada_scheduler.core.algorithms.select_groups import Limits, RegionGroup
 from karmada_scheduler.core.available_replicas import counts_component_sets
 from karmada_scheduler.core.cluster_groups import Region, group_by_region, last_constraint
 from karmada_scheduler.core.decision import TermAttempt
@@ -139,7 +139,7 @@ def _by_region(
     cluster = last_constraint(placement, SPREAD_BY_CLUSTER) or SpreadConstraint()
     by_cluster = {candidate.name: each.name for each in regions for candidate in each.candidates}
     taken = sorted({by_cluster[each.name] for each in selected})
-    groups = [Group(each.name, len(each.candidates), each.score) for each in regions]
+    groups = [RegionGroup(each.name, len(each.candidates), each.score) for each in regions]
     found = combinations(groups, Limits(region.min_groups, region.max_groups, cluster.min_groups), taken)
     names, losses = {each.name for each in selected}, dict[str, str]()
     for each in ordered:
@@ -189,10 +189,10 @@ class _Set(NamedTuple):
     weight: int
     clusters: int
     number: int
-    groups: tuple[Group, ...]
+    groups: tuple[RegionGroup, ...]
 
 
-def combinations(groups: Sequence[Group], limits: Limits, taken: Sequence[str]) -> Combinations:
+def combinations(groups: Sequence[RegionGroup], limits: Limits, taken: Sequence[str]) -> Combinations:
     """Return the sufficient sets, in the order in which the core prefers them.
 
     Args:
@@ -226,9 +226,9 @@ def combinations(groups: Sequence[Group], limits: Limits, taken: Sequence[str]) 
     return Combinations(tuple(rows[:_SHOWN]), max(0, len(rows) - _SHOWN), best_with)
 
 
-def _sets(ordered: Sequence[Group], limits: Limits) -> Iterator[tuple[Group, ...] | None]:
+def _sets(ordered: Sequence[RegionGroup], limits: Limits) -> Iterator[tuple[RegionGroup, ...] | None]:
     """Yield each sufficient set, and None for every other set on the way."""
-    stack: list[tuple[int, tuple[Group, ...], int]] = [(0, (), 0)]
+    stack: list[tuple[int, tuple[RegionGroup, ...], int]] = [(0, (), 0)]
     while stack:
         begin, chosen, clusters = stack.pop()
         if limits.suffice(len(chosen), clusters):
@@ -258,7 +258,7 @@ def _criterion(other: _Set, winner: _Set) -> str:
     return "name"
 
 
-def _only(groups: Sequence[Group], taken: Sequence[str]) -> tuple[Combination, ...]:
+def _only(groups: Sequence[RegionGroup], taken: Sequence[str]) -> tuple[Combination, ...]:
     chosen = [group for group in groups if group.name in taken]
     clusters, weight = sum(each.clusters for each in chosen), sum(each.weight for each in chosen)
     return (Combination(tuple(sorted(taken)), clusters, weight),)

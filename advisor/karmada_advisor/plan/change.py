@@ -18,7 +18,7 @@ from karmada_advisor.plan.model import ChangeShown, FieldChange
 from karmada_advisor.plan.objects import (
     Manifest,
     PlanObjects,
-    TemplateKey,
+    UnversionedTemplateKey,
     binding_key,
     group_of,
     is_namespaced,
@@ -171,7 +171,7 @@ class Draft:
         ]
         raise ChangeError(_unknown(shown, known, what=""))
 
-    def _delete_binding_of(self, kind: str, namespace: str, name: str) -> TemplateKey | None:
+    def _delete_binding_of(self, kind: str, namespace: str, name: str) -> UnversionedTemplateKey | None:
         """Delete the binding of a template; return the template, None if it has no binding."""
         for key, manifest in self.after.bindings.items():
             resource = resource_key(manifest)
@@ -379,7 +379,9 @@ class Draft:
     def _rebalance(self, manifest: Manifest) -> None:
         """Request a reschedule of the workloads that a WorkloadRebalancer names."""
         wanted = {
-            TemplateKey(group_of(text_of(each, "apiVersion")), *(text_of(each, name) for name in _NAMED))
+            UnversionedTemplateKey(
+                group_of(text_of(each, "apiVersion")), *(text_of(each, name) for name in _NAMED)
+            )
             for each in mappings(value_at(manifest, "spec", "workloads"))
         }
         count = 0

@@ -33,7 +33,7 @@ class HeldMove(NamedTuple):
     retry_after: float
 
 
-class Outcome(NamedTuple):
+class PlannedDecision(NamedTuple):
     """A decision, without the data that only explanations need.
 
     Attributes:
@@ -53,7 +53,7 @@ class Outcome(NamedTuple):
     graceful: tuple[str, ...] = ()
 
 
-class Side:
+class PlanSide:
     """The bindings of a plan on one side of the change."""
 
     def __init__(self, rules: DryRun, snapshot: Snapshot, bindings: Iterable[Binding]) -> None:
@@ -76,7 +76,7 @@ class Side:
 
     def decide(
         self, binding: Binding, type_: ScheduleType, assumed: Assumed = NOTHING_ASSUMED
-    ) -> tuple[Outcome, Decision | None]:
+    ) -> tuple[PlannedDecision, Decision | None]:
         """Return the stable decision about a binding, whether or not anything asks for it; None if it is gated."""
         found = self.rules.decide(binding, self.snapshot, assumed)
         if isinstance(found, Decision) and isinstance(found.error, PluginError):
@@ -85,9 +85,11 @@ class Side:
         if isinstance(found, Decision):
             return outcome_of(binding, type_, found), found
         text = "; ".join(f"gated by {name}: {reason}" for name, reason in found.reasons.items())
-        return Outcome(ScheduleType.AVOID, binding.spec.clusters, "Gated", text), None
+        return PlannedDecision(ScheduleType.AVOID, binding.spec.clusters, "Gated", text), None
 
-    def in_order(self, bindings: Iterable[tuple[Binding, ScheduleType]]) -> Iterator[tuple[Binding, Outcome]]:
+    def in_order(
+        self, bindings: Iterable[tuple[Binding, ScheduleType]]
+    ) -> Iterator[tuple[Binding, PlannedDecision]]:
         """Yield the decisions about bindings, each as if those before it had been written."""
         assumed = NOTHING_ASSUMED
         for binding, type_ in bindings:
@@ -114,12 +116,12 @@ class Side:
         return False
 
 
-def outcome_of(binding: Binding, type_: ScheduleType, decision: Decision) -> Outcome:
+def outcome_of(binding: Binding, type_: ScheduleType, decision: Decision) -> PlannedDecision:
     """Return the outcome of a decision."""
     condition = condition_for(decision.error)
     targets = binding.spec.clusters if decision.targets is None else decision.targets
     guarded = decision.guarded
-    return Outcome(
+    return PlannedDecision(
         type_,
         targets,
         condition.reason,

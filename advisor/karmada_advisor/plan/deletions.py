@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from karmada_advisor.plan.decide import Side
+from karmada_advisor.plan.decide import PlanSide
 from karmada_advisor.plan.effects import Comparison
 from karmada_advisor.plan.model import BlockedDeletion, Blocker
 from karmada_advisor.plan.parsed import ClusterChange
@@ -22,7 +22,7 @@ from karmada_scheduler.api.cluster import KIND as CLUSTER
 
 
 def blocked(
-    every: Mapping[BindingKey, Comparison], changed: Mapping[str, ClusterChange], side: Side
+    every: Mapping[BindingKey, Comparison], changed: Mapping[str, ClusterChange], side: PlanSide
 ) -> Iterator[BlockedDeletion]:
     """Yield the deleted clusters that stay Terminating, because bindings stay on them.
 
@@ -55,12 +55,12 @@ def deleted_clusters(changed: Mapping[str, ClusterChange]) -> list[str]:
     ]
 
 
-def _is_of_another(binding: Binding, side: Side) -> bool:
+def _is_of_another(binding: Binding, side: PlanSide) -> bool:
     """Return whether another scheduler decides about a binding, and the plan does not know what."""
     return binding.spec.placement is not None and side.rules.frameworks.of(binding) is None
 
 
-def _reason(each: Comparison, new: Binding, side: Side) -> str:
+def _reason(each: Comparison, new: Binding, side: PlanSide) -> str:
     """Return why a binding stays where it is."""
     decided = each.decided
     if each.hold is not None:

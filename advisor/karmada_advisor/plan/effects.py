@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from karmada_advisor.plan.decide import Outcome
+from karmada_advisor.plan.decide import PlannedDecision
 from karmada_advisor.plan.model import Effect, PlanHeldBy
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.core.classify import ScheduleType
@@ -68,10 +68,10 @@ class Comparison:
     old: Binding | None
     new: Binding | None
     when: str = ""
-    decided: Outcome | None = None
-    unchanged_side: Outcome | None = None
-    later: Outcome | None = None
-    later_unchanged: Outcome | None = None
+    decided: PlannedDecision | None = None
+    unchanged_side: PlannedDecision | None = None
+    later: PlannedDecision | None = None
+    later_unchanged: PlannedDecision | None = None
     is_spec_changed: bool = False
     hold: Hold | None = None
     hold_before: Hold | None = None
@@ -149,7 +149,7 @@ class Comparison:
             and bool(found.error) == bool(decided.error)
         )
 
-    def _of_decision(self, decided: Outcome) -> Effect:
+    def _of_decision(self, decided: PlannedDecision) -> Effect:
         is_kept = same(decided.targets, self.before)
         if decided.held is not None and is_kept:
             return Effect.HELD

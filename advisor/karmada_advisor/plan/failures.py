@@ -10,7 +10,7 @@ from karmada_advisor.explain.causes import causes_of_binding
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Cause, PolicyRef, Target
 from karmada_advisor.explain.situation import Situation
-from karmada_advisor.plan.decide import Outcome, Side
+from karmada_advisor.plan.decide import PlannedDecision, PlanSide
 from karmada_advisor.plan.effects import Comparison, Hold
 from karmada_advisor.plan.model import Effect, FailureGroup
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -33,11 +33,11 @@ _STORED: Final = frozenset(
 )
 """Causes that compare a decision with what is stored now, which says nothing about one that is only supposed."""
 
-Failing = tuple[BindingKey, Effect, Binding, Outcome]
+Failing = tuple[BindingKey, Effect, Binding, PlannedDecision]
 
 
 def grouped(
-    failing: Iterable[Failing], side: Side, policy_of: Callable[[BindingKey], PolicyRef | None]
+    failing: Iterable[Failing], side: PlanSide, policy_of: Callable[[BindingKey], PolicyRef | None]
 ) -> tuple[FailureGroup, ...]:
     """Return the groups, the largest first.
 
@@ -91,7 +91,7 @@ def held(every: Mapping[BindingKey, Comparison]) -> tuple[FailureGroup, ...]:
     )
 
 
-def _disallowed(bindings: Iterable[Binding], side: Side) -> tuple[Target, ...]:
+def _disallowed(bindings: Iterable[Binding], side: PlanSide) -> tuple[Target, ...]:
     """Return the replicas on clusters that no affinity of the placement matches."""
     found: dict[str, int] = {}
     for binding in bindings:
@@ -103,7 +103,7 @@ def _disallowed(bindings: Iterable[Binding], side: Side) -> tuple[Target, ...]:
     return tuple(Target(name, replicas) for name, replicas in sorted(found.items()))
 
 
-def _causes(binding: Binding, side: Side) -> tuple[Cause, ...]:
+def _causes(binding: Binding, side: PlanSide) -> tuple[Cause, ...]:
     if side.rules.frameworks.of(binding) is None:
         return ()
     inputs = ExplainInputs.of(side.rules, binding, side.snapshot)

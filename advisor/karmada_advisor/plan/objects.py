@@ -33,7 +33,7 @@ _CLUSTER_SCOPED: Final = frozenset(
 )
 
 
-class TemplateKey(NamedTuple):
+class UnversionedTemplateKey(NamedTuple):
     """A resource template; the versions of an API group are one."""
 
     group: str
@@ -75,19 +75,21 @@ def policy_key(manifest: Manifest) -> PolicyKey:
     return PolicyKey(kind, namespace, str(metadata.get("name") or ""))
 
 
-def template_key(manifest: Manifest) -> TemplateKey:
+def template_key(manifest: Manifest) -> UnversionedTemplateKey:
     """Return the key of a resource template."""
     metadata = part(manifest, "metadata")
     version, kind = text_of(manifest, "apiVersion"), text_of(manifest, "kind")
     namespace = str(metadata.get("namespace") or "")
-    return TemplateKey(group_of(version), kind, namespace, str(metadata.get("name") or ""))
+    return UnversionedTemplateKey(group_of(version), kind, namespace, str(metadata.get("name") or ""))
 
 
-def resource_key(binding: Manifest) -> TemplateKey:
+def resource_key(binding: Manifest) -> UnversionedTemplateKey:
     """Return the key of the template that a binding propagates."""
     resource = part(binding, "spec", "resource")
     named = {name: str(resource.get(name) or "") for name in ("apiVersion", "kind", "namespace", "name")}
-    return TemplateKey(group_of(named["apiVersion"]), named["kind"], named["namespace"], named["name"])
+    return UnversionedTemplateKey(
+        group_of(named["apiVersion"]), named["kind"], named["namespace"], named["name"]
+    )
 
 
 def group_of(api_version: str) -> str:
@@ -110,8 +112,8 @@ class PlanObjects:
     clusters: dict[str, Manifest] = field(default_factory=dict)
     bindings: dict[BindingKey, Manifest] = field(default_factory=dict)
     policies: dict[PolicyKey, Manifest] | None = None
-    templates: dict[TemplateKey, Manifest] = field(default_factory=dict)
-    metadata_only: set[TemplateKey] = field(default_factory=set)
+    templates: dict[UnversionedTemplateKey, Manifest] = field(default_factory=dict)
+    metadata_only: set[UnversionedTemplateKey] = field(default_factory=set)
 
     def copy(self) -> PlanObjects:
         """Return a copy whose objects can be replaced; the manifests are shared."""

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from karmada_advisor.explain.inputs import rebalanced
 from karmada_advisor.plan import deletions, eviction, failures, holds, triggers
-from karmada_advisor.plan.decide import Outcome, Side, grouped
+from karmada_advisor.plan.decide import PlannedDecision, PlanSide, grouped
 from karmada_advisor.plan.derive import derive
 from karmada_advisor.plan.effects import Comparison, same
 from karmada_advisor.plan.inputs import PlanInputs
@@ -60,17 +60,19 @@ class _Planner:
     def plan(self) -> Plan:
         """Decide on both sides, and compare."""
         inputs, parsed = self._inputs, self._parsed
-        after = Side(
+        after = PlanSide(
             inputs.rules_after, self._snapshot(parsed.clusters_after), parsed.bindings_after.values()
         )
         self._decide_after(after)
-        before = Side(inputs.rules, self._snapshot(parsed.clusters_before), parsed.bindings_before.values())
+        before = PlanSide(
+            inputs.rules, self._snapshot(parsed.clusters_before), parsed.bindings_before.values()
+        )
         self._decide_before(before)
         quotas = holds.enforced(inputs.quotas or (), parsed.bindings_before.values())
         if quotas:
             holds.charge(self._all.values(), [*quotas])
         # The filter results of both sides are in the caches; a third snapshot costs little.
-        after = Side(
+        after = PlanSide(
             inputs.rules_after, self._snapshot(parsed.clusters_after), parsed.bindings_after.values()
         )
         groups = (
@@ -119,7 +121,7 @@ class _Planner:
 
     # --- after the change ---
 
-    def _decide_after(self, side: Side) -> None:
+    def _decide_after(self, side: PlanSide) -> None:
         """Make the decisions that the change causes, and those of a rebalance that it may concern."""
         watched = triggers.Triggers(
             clusters=self._changed,
@@ -142,7 +144,7 @@ class _Planner:
             comparison.decided = outcome
             self._rebalance_after(side, binding, comparison)
 
-    def _rebalance_after(self, side: Side, binding: Binding, each: Comparison) -> None:
+    def _rebalance_after(self, side: PlanSide, binding: Binding, each: Comparison) -> None:
         """Decide about a rebalance of a binding that stays as it is although the change may concern it."""
         if not self._may_be_latent(each, binding, side):
             return
@@ -156,8 +158,8 @@ class _Planner:
             each.later = later
 
     def _outcomes(
-        self, side: Side, bindings: list[Binding], phase: str
-    ) -> Iterator[tuple[Binding, Outcome | None]]:
+        self, side: PlanSide, bindings: list[Binding], phase: str
+    ) -> Iterator[tuple[Binding, PlannedDecision | None]]:
         """Yield decisions, None where nothing asks for one.
 
         They come in an order that suits the caches, or in that of the queue if they see each other. Then the next
@@ -175,7 +177,7 @@ class _Planner:
         }
         yield from ((each, made.get(each.key)) for each in grouped(bindings))
 
-    def _decided(self, side: Side, binding: Binding) -> Outcome | None:
+    def _decided(self, side: PlanSide, binding: Binding) -> PlannedDecision | None:
         type_ = self._types[binding.key]
         return None if type_ is ScheduleType.AVOID else side.decide(binding, type_)[0]
 
@@ -187,14 +189,14 @@ class _Planner:
             self._inputs.progress(phase, number, total)
 
     @staticmethod
-    def _rebalanced(side: Side, binding: Binding) -> Outcome:
+    def _rebalanced(side: PlanSide, binding: Binding) -> PlannedDecision:
         """Return the decision after a rebalance; one that a Guard plugin lets through later counts as let through."""
         found, _ = side.decide(rebalanced(binding), ScheduleType.RECONCILE)
         return (
             found if found.held is None else found._replace(targets=found.held.targets, error="", held=None)
         )
 
-    def _may_be_latent(self, each: Comparison, new: Binding, side: Side) -> bool:
+    def _may_be_latent(self, each: Comparison, new: Binding, side: PlanSide) -> bool:
         if not each.before or each.old is None or each.differs:
             return False
         if new.key in self._derived.deferred:
@@ -207,7 +209,7 @@ class _Planner:
 
     # --- before the change ---
 
-    def _decide_before(self, side: Side) -> None:
+    def _decide_before(self, side: PlanSide) -> None:
         """Make the decisions that would follow without the change: of the next event, and of the next rebalance."""
         bindings: list[Binding] = []
         rebalanced_too: set[BindingKey] = set()
@@ -257,7 +259,7 @@ class _Planner:
         if len(decided) * len(snapshot) > MOST_IN_ORDER and not rules.accounts:
             return
         other = self._inputs.other_mode()
-        side = Side(other, snapshot, self._parsed.bindings_after.values())
+        side = PlanSide(other, snapshot, self._parsed.bindings_after.values())
         bindings = [each.new for key, each in moving.items() if each.new is not None and key in decided]
         for key, outcome in decided.items():
             self._types[key] = outcome.type
@@ -269,7 +271,12 @@ class _Planner:
         yield self._mode(ACCOUNTED if other.accounts else BURST, snapshot, again, is_configured=False)
 
     def _mode(
-        self, mode: str, snapshot: Snapshot, decided: Mapping[BindingKey, Outcome], *, is_configured: bool
+        self,
+        mode: str,
+        snapshot: Snapshot,
+        decided: Mapping[BindingKey, PlannedDecision],
+        *,
+        is_configured: bool,
     ) -> Capacity:
         loads = Loads(snapshot)
         for key, each in self._all.items():

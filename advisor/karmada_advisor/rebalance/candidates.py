@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from karmada_advisor.plan.decide import Side
+from karmada_advisor.plan.decide import PlanSide
 from karmada_advisor.plan.effects import same
 from karmada_advisor.plan.holds import HoldOf, nothing_holds
 from karmada_advisor.plan.model import Effect
@@ -34,7 +34,7 @@ class Candidates:
 
 def candidates(
     bindings: Iterable[Binding],
-    side: Side,
+    side: PlanSide,
     is_excluded: Callable[[Binding], bool],
     hold_of: HoldOf = nothing_holds,
 ) -> Candidates:
@@ -60,7 +60,7 @@ def candidates(
     return found
 
 
-def _skipped(binding: Binding, side: Side, hold_of: HoldOf) -> Skipped | None:
+def _skipped(binding: Binding, side: PlanSide, hold_of: HoldOf) -> Skipped | None:
     """Return why a rebalance cannot change a binding; None if it can."""
     placement = binding.spec.placement
     if placement is None or not side.is_assigned(binding):
@@ -80,7 +80,7 @@ def _skipped(binding: Binding, side: Side, hold_of: HoldOf) -> Skipped | None:
     return Skipped.STATIC_WEIGHTS if strategy == STATIC_WEIGHT else None
 
 
-def _reason(binding: Binding, side: Side) -> Reason | Left:
+def _reason(binding: Binding, side: PlanSide) -> Reason | Left:
     """Return why a binding is looked at, or why it is left: because the next event changes it without a rebalance."""
     spec = binding.spec
     if not spec.clusters:

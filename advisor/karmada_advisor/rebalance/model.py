@@ -89,7 +89,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class RebalancedWorkload:
     """The template of a binding, as a WorkloadRebalancer names it."""
 
     api_version: str
@@ -110,7 +110,7 @@ class BindingMove(BindingEntry):
         gain: What it does for the goal.
     """
 
-    workload: Workload
+    workload: RebalancedWorkload
     reason: Reason
     before: tuple[Target, ...]
     after: tuple[Target, ...]

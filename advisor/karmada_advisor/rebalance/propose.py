@@ -10,7 +10,7 @@ from typing import Any, Final
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import PolicyRef, Provenance, Tense
-from karmada_advisor.plan.decide import Side
+from karmada_advisor.plan.decide import PlanSide
 from karmada_advisor.plan.fingerprint import SHOWN
 from karmada_advisor.plan.result import targets
 from karmada_advisor.rebalance.inputs import Inputs
@@ -20,11 +20,11 @@ from karmada_advisor.rebalance.model import (
     ClusterShare,
     Left,
     LeftGroup,
+    RebalancedWorkload,
     RebalanceProposal,
     Skipped,
     SkippedGroup,
     Suggestion,
-    Workload,
 )
 from karmada_advisor.rebalance.search import Chosen, FoundMoves, search
 from karmada_advisor.rebalance.usage import deviation, differences
@@ -70,7 +70,7 @@ def _move(chosen: Chosen) -> BindingMove:
         key.kind,
         key.namespace,
         key.name,
-        Workload(resource.api_version, resource.kind, resource.namespace, resource.name),
+        RebalancedWorkload(resource.api_version, resource.kind, resource.namespace, resource.name),
         chosen.reason,
         targets(chosen.binding.spec.clusters),
         targets(chosen.after),
@@ -153,7 +153,7 @@ def _manifest(fleet: str, batch: Batch) -> dict[str, Any]:
     }
 
 
-def _reference(workload: Workload) -> dict[str, str]:
+def _reference(workload: RebalancedWorkload) -> dict[str, str]:
     fields = {
         "apiVersion": workload.api_version,
         "kind": workload.kind,
@@ -180,7 +180,7 @@ def suggestion(inputs: Inputs, found: FoundMoves) -> Suggestion | None:
         for each in inputs.bindings
         if policy_of(each.annotations) == policy and each.spec.placement == placement
     }
-    side = Side(inputs.rules, Snapshot.of(inputs.clusters), inputs.bindings)
+    side = PlanSide(inputs.rules, Snapshot.of(inputs.clusters), inputs.bindings)
     bindings = [_edited(each, edited, side) if each.key in concerned else each for each in inputs.bindings]
     after = search(replace(inputs, bindings=bindings, progress=lambda _done, _total: None))
     chosen = [each for batch in after.batches for each in batch]
@@ -202,7 +202,7 @@ def _one_more(placement: Placement) -> tuple[Placement, int]:
     return replace(placement, spread_constraints=constraints), most
 
 
-def _edited(binding: Binding, placement: Placement, side: Side) -> Binding:
+def _edited(binding: Binding, placement: Placement, side: PlanSide) -> Binding:
     """Return a binding after the edit of its policy and the decision that it causes."""
     changed = replace(binding, spec=replace(binding.spec, placement=placement))
     if not side.is_assigned(changed):

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from karmada_advisor.explain.inputs import rebalanced
-from karmada_advisor.plan.decide import Outcome, Side, grouped
+from karmada_advisor.plan.decide import PlannedDecision, PlanSide, grouped
 from karmada_advisor.plan.effects import same, shift
 from karmada_advisor.rebalance.candidates import Candidates, candidates
 from karmada_advisor.rebalance.inputs import Inputs
@@ -72,7 +72,7 @@ class _Candidate:
 
     binding: Binding
     reason: Reason
-    outcome: Outcome
+    outcome: PlannedDecision
     decided_at: int
     gained_at: int
 
@@ -143,7 +143,7 @@ class _Search:
         is_bound = self._chosen >= (self._inputs.bounds.max_bindings or math.inf)
         return Left.MAX_BINDINGS if is_bound else Left.MAX_MOVES
 
-    def _next_side(self, moved: Iterable[Binding] = ()) -> Side:
+    def _next_side(self, moved: Iterable[Binding] = ()) -> PlanSide:
         """Return the clusters and bindings as they are after the batches so far."""
         changed = {
             target.name for binding in moved for target in (*binding.spec.clusters, *self._targets(binding))
@@ -151,12 +151,12 @@ class _Search:
         for name in changed:
             self._log.append(name)
         snapshot = Snapshot.of(self._usage.clusters(), log=self._log)
-        return Side(self._inputs.rules, snapshot, self._bindings.values())
+        return PlanSide(self._inputs.rules, snapshot, self._bindings.values())
 
     def _targets(self, binding: Binding) -> tuple[TargetCluster, ...]:
         return self._bindings[binding.key].spec.clusters
 
-    def _decide(self, binding: Binding) -> Outcome:
+    def _decide(self, binding: Binding) -> PlannedDecision:
         return self._side.decide(rebalanced(binding), ScheduleType.RECONCILE, self._assumed)[0]
 
     @property
@@ -254,5 +254,5 @@ class _Search:
         self._assumed = self._inputs.rules.assuming(self._assumed, binding, after)
         self._bindings[binding.key] = replace(binding, spec=replace(binding.spec, clusters=after))
         if self._inputs.rules.is_coupled:
-            self._side = Side(self._inputs.rules, self._side.snapshot, self._bindings.values())
+            self._side = PlanSide(self._inputs.rules, self._side.snapshot, self._bindings.values())
         return Chosen(binding, candidate.reason, after, moved.stops, moved.starts, gain.total)

@@ -27,8 +27,7 @@ from karmada_advisor.whynot.detector import ref_of
 from karmada_advisor.whynot.dispatching import decided_again, overwritten, resumed
 from karmada_advisor.whynot.edits import ObjectRef, Side
 from karmada_advisor.whynot.goals import IsDecided, IsPlaced
-from karmada_advisor.whynot.model import EditShown
-from karmada_advisor.whynot.model import Remedy as Found
+from karmada_advisor.whynot.model import EditShown, VerifiedRemedy
 from karmada_advisor.whynot.objects import ObjectSet
 from karmada_advisor.whynot.search import SearchBounds
 from karmada_advisor.whynot.unclaimed import claiming
@@ -166,7 +165,7 @@ def editable(
     )
 
 
-def _remedy(found: Found, explanation: Explanation) -> Remedy:
+def _remedy(found: VerifiedRemedy, explanation: Explanation) -> Remedy:
     first = found.edits[0]
     return Remedy(
         side=first.side.value,
@@ -184,7 +183,7 @@ def _remedy(found: Found, explanation: Explanation) -> Remedy:
     )
 
 
-def _applicable(found: Found) -> Iterator[ObjectPatch]:
+def _applicable(found: VerifiedRemedy) -> Iterator[ObjectPatch]:
     """Yield the patches, without those of taints that Karmada's controllers would set again."""
     effects = {each.object for each in found.edits if each.op == BECOME_READY}
     yield from (each for each in found.apply if each.object not in effects)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from karmada_advisor.explain.overview import ExplanationSummary, Group
+from karmada_advisor.explain.overview import ExplanationSummary, StateGroup
 from karmada_advisor.views.layout import Style
 
 _GROUPS: Final = 10
@@ -38,7 +38,7 @@ def overview_text(found: ExplanationSummary, style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _group(group: Group, style: Style) -> Iterator[str]:
+def _group(group: StateGroup, style: Style) -> Iterator[str]:
     cause = group.cause
     text = f"{cause.code}: {cause.text}" if cause is not None else group.text
     head = f"{len(group.bindings):>5,}  {group.words}"

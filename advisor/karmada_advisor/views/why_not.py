@@ -7,12 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.explain.model import Cause, Stage, Target
-from karmada_advisor.explain.model import Remedy as ExplainedRemedy
+from karmada_advisor.explain.model import Cause, Remedy, Stage, Target
 from karmada_advisor.views.layout import Style, table
 from karmada_advisor.views.state import NO_RESULT, Fold, headline
 from karmada_advisor.whynot.edits import Side
-from karmada_advisor.whynot.model import EditShown, GoalType, Remedy, WhyNot
+from karmada_advisor.whynot.model import EditShown, GoalType, VerifiedRemedy, WhyNot
 
 if TYPE_CHECKING:  # explanations are written here, too, and have none
     from karmada_advisor.whynot.reverse import WhyNotCluster
@@ -140,7 +139,7 @@ def none_found(found: WhyNot) -> str:
     return f"None found within {bound}; a wider search may find one."
 
 
-def _remedy(number: int, remedy: Remedy, style: Style) -> Iterator[str]:
+def _remedy(number: int, remedy: VerifiedRemedy, style: Style) -> Iterator[str]:
     indent = " " * 16
     for index, edit in enumerate(remedy.edits):
         lead = f"  {number:<3}" if index == 0 else "     "
@@ -160,7 +159,7 @@ def _remedy(number: int, remedy: Remedy, style: Style) -> Iterator[str]:
         yield from style.wrap(f"{'':<16}{text}", indent=indent)
 
 
-def remarks(remedy: Remedy | ExplainedRemedy) -> list[str]:
+def remarks(remedy: VerifiedRemedy | Remedy) -> list[str]:
     """Return what a person does instead of a patch, and what speaks against the remedy."""
     instead = dict.fromkeys(each.instead for each in remedy.edits if each.instead)
     return [*instead, *([remedy.caution] if remedy.caution else [])]

@@ -41,7 +41,7 @@ from karmada_advisor.web.state import PageState
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
-from karmada_scheduler.http_server.messages import AsyncHandler, Document, Handler, Request, Response
+from karmada_scheduler.http_server.messages import AsyncHandler, Document, Handler, HttpRequest, HttpResponse
 
 ROWS: Final = 100
 """Rows of a table on one page."""
@@ -55,7 +55,7 @@ _RETRY_SECONDS: Final = 2
 _STREAM_SECONDS: Final = 300
 _KEEPALIVE: Final = 15
 
-Page = Callable[[Request], Awaitable[Document]]
+Page = Callable[[HttpRequest], Awaitable[Document]]
 
 
 class RequestRefusedError(Exception):
@@ -115,19 +115,21 @@ class Handlers:
         """Return the handlers of questions that are too long for an address, by path."""
         return {"/plan": self._page(self._plan_page), "/v1/plan": self._data(self._plan_data)}
 
-    async def _ready(self, _: Request) -> Document:
+    async def _ready(self, _: HttpRequest) -> Document:
         failure = self._answers.state.failure
         return Document((failure or "ok").encode(), 503 if failure else 200, "text/plain")
 
-    async def _metrics(self, _: Request) -> Document:
+    async def _metrics(self, _: HttpRequest) -> Document:
         return Document(self._answers.metrics, content_type="text/plain; version=0.0.4")
 
     def problem_page(self, status: int, text: str) -> bytes:
         """Return the page of a refusal."""
-        return self._pages.render("problem.html", self._common(Request()) | {"status": status, "text": text})
+        return self._pages.render(
+            "problem.html", self._common(HttpRequest()) | {"status": status, "text": text}
+        )
 
     def _page(self, handler: Page) -> AsyncHandler:
-        async def handle(request: Request) -> Document:
+        async def handle(request: HttpRequest) -> Document:
             self._answers.seen()
             try:
                 return await handler(request)
@@ -138,8 +140,8 @@ class Handlers:
 
         return handle
 
-    def _data(self, handler: Callable[[Request], Awaitable[Mapping[str, Any]]]) -> AsyncHandler:
-        async def handle(request: Request) -> Document:
+    def _data(self, handler: Callable[[HttpRequest], Awaitable[Mapping[str, Any]]]) -> AsyncHandler:
+        async def handle(request: HttpRequest) -> Document:
             self._answers.seen()
             try:
                 return _json(await handler(request))
@@ -149,7 +151,7 @@ class Handlers:
 
         return handle
 
-    def _common(self, request: Request, *, data: str = "") -> dict[str, Any]:
+    def _common(self, request: HttpRequest, *, data: str = "") -> dict[str, Any]:
         """Return what every page shows.
 
         Args:
@@ -173,7 +175,7 @@ class Handlers:
         shown = (self._answers.causes, state.failure, tuple(state.problems), self._answers.problems)
         return f"{state.number}-{hash(shown) & 0xFFFFFFFF:x}"
 
-    async def _fleet_page(self, request: Request) -> Document:
+    async def _fleet_page(self, request: HttpRequest) -> Document:
         state = self._answers.state
         fleet = fleet_of(state)
         decisions = await self._answers.decisions(state)
@@ -185,17 +187,17 @@ class Handlers:
         }
         return self._rendered("fleet.html", request, values, data="/v1/fleet")
 
-    async def _fleet_data(self, _: Request) -> Mapping[str, Any]:
+    async def _fleet_data(self, _: HttpRequest) -> Mapping[str, Any]:
         state = self._answers.state
         decisions = await self._answers.decisions(state)
         fields = {"apiVersion": API_VERSION, "kind": "Fleet", **fields_of(fleet_of(state))}
         fields["process"] = fields_of(decisions.process)
         return fields
 
-    async def _overview_data(self, _: Request) -> Mapping[str, Any]:
+    async def _overview_data(self, _: HttpRequest) -> Mapping[str, Any]:
         return document_fields(summary(self._answers.state, self._answers.causes))
 
-    def _wanted_clusters(self, request: Request) -> tuple[ClusterFilter, str, list[ClusterShown]]:
+    def _wanted_clusters(self, request: HttpRequest) -> tuple[ClusterFilter, str, list[ClusterShown]]:
         by = request.query.get("sort", "state")
         if by not in SORTS:
             raise RequestRefusedError(400, f"sort must be one of {', '.join(SORTS)}")
@@ -207,7 +209,7 @@ class Handlers:
         shown = [each for each in clusters_of(self._answers.state.contents) if wanted.holds(each)]
         return wanted, by, sorted_clusters(shown, by)
 
-    async def _clusters_page(self, request: Request) -> Document:
+    async def _clusters_page(self, request: HttpRequest) -> Document:
         wanted, by, shown = self._wanted_clusters(request)
         paged, paging = _paged(shown, request)
         clusters = clusters_of(self._answers.state.contents)
@@ -223,7 +225,7 @@ class Handlers:
         }
         return self._rendered("clusters.html", request, values, data=f"/v1{request.target}")
 
-    async def _clusters_data(self, request: Request) -> Mapping[str, Any]:
+    async def _clusters_data(self, request: HttpRequest) -> Mapping[str, Any]:
         _, _, shown = self._wanted_clusters(request)
         return {
             "apiVersion": API_VERSION,
@@ -232,7 +234,7 @@ class Handlers:
             "items": [_cluster_fields(each) for each in shown[: _number(request, "limit", ROWS * 10)]],
         }
 
-    async def _cluster_page(self, request: Request) -> Document:
+    async def _cluster_page(self, request: HttpRequest) -> Document:
         state = self._answers.state
         cluster = self._cluster_of(state, request)
         rows = [
@@ -245,7 +247,7 @@ class Handlers:
     def _labels(self, name: str) -> Mapping[str, str]:
         return self._answers.state.contents.cluster_by_name[name].labels
 
-    async def _cluster_data(self, request: Request) -> Mapping[str, Any]:
+    async def _cluster_data(self, request: HttpRequest) -> Mapping[str, Any]:
         state = self._answers.state
         shown = self._cluster_of(state, request)
         return {
@@ -256,14 +258,14 @@ class Handlers:
             "holds": [str(each) for each in state.contents.on_cluster.get(shown.name, ())],
         }
 
-    def _cluster_of(self, state: PageState, request: Request) -> ClusterShown:
+    def _cluster_of(self, state: PageState, request: HttpRequest) -> ClusterShown:
         name = request.path["cluster"]
         found = state.contents.cluster_by_name.get(name)
         if found is None:
             raise RequestRefusedError(404, unknown(f"cluster {name}", name, state.contents.cluster_by_name))
         return cluster_shown(state.contents, found)
 
-    async def _why_not_cluster(self, request: Request) -> WhyNotCluster:
+    async def _why_not_cluster(self, request: HttpRequest) -> WhyNotCluster:
         state = self._answers.state
         cluster = self._cluster_of(state, request).name
         return await self._computer.answer(
@@ -272,14 +274,14 @@ class Handlers:
             requester=request.requester,
         )
 
-    async def _why_not_cluster_page(self, request: Request) -> Document:
+    async def _why_not_cluster_page(self, request: HttpRequest) -> Document:
         found = await self._why_not_cluster(request)
         values = {"found": found, "largest": max((each.count for each in found.groups), default=0)}
         return self._rendered(
             "why_not_cluster.html", request, values, data=f"/v1{request.target.partition('?')[0]}"
         )
 
-    def _filtered(self, request: Request) -> tuple[Filter, list[Any]]:
+    def _filtered(self, request: HttpRequest) -> tuple[Filter, list[Any]]:
         wanted = Filter(
             text=request.query.get("q", "").strip(),
             namespace=request.query.get("namespace", ""),
@@ -290,7 +292,7 @@ class Handlers:
         )
         return wanted, [row for row in self._answers.state.contents.rows if wanted.holds(row)]
 
-    async def _bindings_page(self, request: Request) -> Document:
+    async def _bindings_page(self, request: HttpRequest) -> Document:
         wanted, rows = self._filtered(request)
         paged, paging = _paged(worst_first(rows), request)
         state = self._answers.state
@@ -305,7 +307,7 @@ class Handlers:
         }
         return self._rendered("bindings.html", request, values, data=f"/v1{request.target}")
 
-    async def _bindings_data(self, request: Request) -> Mapping[str, Any]:
+    async def _bindings_data(self, request: HttpRequest) -> Mapping[str, Any]:
         _, rows = self._filtered(request)
         found = worst_first(rows)
         return {
@@ -315,7 +317,7 @@ class Handlers:
             "items": fields_of(found[: _number(request, "limit", ROWS * 10)]),
         }
 
-    async def _decisions_page(self, request: Request) -> Document:
+    async def _decisions_page(self, request: HttpRequest) -> Document:
         decisions = await self._answers.decisions(self._answers.state)
         rows = self._wanted(decisions.rows, request)
         values = {
@@ -326,7 +328,7 @@ class Handlers:
         }
         return self._rendered("decisions.html", request, values, data=f"/v1{request.target}")
 
-    def _wanted(self, rows: Iterable[DecisionRow], request: Request) -> list[DecisionRow]:
+    def _wanted(self, rows: Iterable[DecisionRow], request: HttpRequest) -> list[DecisionRow]:
         """Return the rows to show; the policy of a binding is that of now, because records have none."""
         found = [row for row in rows if _is_wanted(row, request)]
         if policy := request.query.get("policy", "").strip():
@@ -339,7 +341,7 @@ class Handlers:
             found = [row for row in found if (row.kind, row.namespace, row.name) in keys]
         return found[:SHOWN]
 
-    async def _decisions_data(self, request: Request) -> Mapping[str, Any]:
+    async def _decisions_data(self, request: HttpRequest) -> Mapping[str, Any]:
         decisions = await self._answers.decisions(self._answers.state)
         rows = self._wanted(decisions.rows, request)
         return {
@@ -350,7 +352,7 @@ class Handlers:
             "items": fields_of(rows),
         }
 
-    async def _explanation(self, request: Request) -> Explanation:
+    async def _explanation(self, request: HttpRequest) -> Explanation:
         state = self._answers.state
         key = self._key_of(state, request)
         view = await self._answers.process_view(key)
@@ -360,7 +362,7 @@ class Handlers:
             requester=request.requester,
         )
 
-    def _key_of(self, state: PageState, request: Request) -> BindingKey:
+    def _key_of(self, state: PageState, request: HttpRequest) -> BindingKey:
         namespace, name = request.path.get("namespace", ""), request.path["name"]
         key = BindingKey(RESOURCE_BINDING if namespace else CLUSTER_RESOURCE_BINDING, namespace, name)
         if key not in state.contents.binding_by_key:
@@ -369,7 +371,7 @@ class Handlers:
             )
         return key
 
-    async def _binding_page(self, request: Request) -> Document:
+    async def _binding_page(self, request: HttpRequest) -> Document:
         explanation = await self._explanation(request)
         rows = explanation.clusters
         shown = rows if request.query.get("rows") == "all" else _first_rows(rows)
@@ -393,7 +395,7 @@ class Handlers:
         names = [row.name for row in explanation.clusters if not row.is_target]
         return names[:_COMPLETED_NAMES]
 
-    async def _why_not(self, request: Request) -> WhyNot:
+    async def _why_not(self, request: HttpRequest) -> WhyNot:
         state = self._answers.state
         key = self._key_of(state, request)
         cluster = request.query.get("cluster", "").strip()
@@ -412,7 +414,7 @@ class Handlers:
             requester=request.requester,
         )
 
-    async def _why_not_page(self, request: Request) -> Document:
+    async def _why_not_page(self, request: HttpRequest) -> Document:
         found = await self._why_not(request)
         here = [
             each
@@ -434,7 +436,7 @@ class Handlers:
             "why_not.html", request, values, data=_data_path(request, "/why-not", "/v1/why-not")
         )
 
-    async def _plan(self, request: Request) -> Plan | None:
+    async def _plan(self, request: HttpRequest) -> Plan | None:
         """Return the plan that is asked for, None without a question."""
         change = _change(request)
         if change == AskedChange():
@@ -446,7 +448,7 @@ class Handlers:
             requester=request.requester,
         )
 
-    async def _plan_page(self, request: Request) -> Document:
+    async def _plan_page(self, request: HttpRequest) -> Document:
         problem, plan = "", None
         try:
             plan = await self._plan(request)
@@ -466,22 +468,22 @@ class Handlers:
         data = f"/v1{request.target}" if plan is not None and not request.form else ""
         return self._rendered("plan.html", request, values, data=data)
 
-    async def _plan_data(self, request: Request) -> Mapping[str, Any]:
+    async def _plan_data(self, request: HttpRequest) -> Mapping[str, Any]:
         plan = await self._plan(request)
         if plan is None:
             raise RequestRefusedError(400, "name a change: policy, without, cordon, uncordon or scale")
         return document_fields(plan)
 
-    def _rendered(self, name: str, request: Request, values: Mapping[str, Any], *, data: str) -> Document:
+    def _rendered(self, name: str, request: HttpRequest, values: Mapping[str, Any], *, data: str) -> Document:
         return _html(self._pages.render(name, {**self._common(request, data=data), **values}))
 
-    def _events(self, request: Request) -> Response:
+    def _events(self, request: HttpRequest) -> HttpResponse:
         """Return a stream with an event whenever the objects or the decisions changed, once a second at most.
 
         ``since`` is the stamp of the page that is shown; another one now is a change.
         """
         parts = self._event_parts(request.query.get("since", ""))
-        return Response(parts, content_type="text/event-stream", is_stream=True)
+        return HttpResponse(parts, content_type="text/event-stream", is_stream=True)
 
     async def _event_parts(self, since: str) -> AsyncIterator[bytes]:
         yield b"retry: 2000\n\n"
@@ -517,17 +519,17 @@ _SHOWN_FIRST: Final = (
 
 
 def _fields(
-    answer: Callable[[Request], Awaitable[Explanation | WhyNot | WhyNotCluster]],
-) -> Callable[[Request], Awaitable[Mapping[str, Any]]]:
+    answer: Callable[[HttpRequest], Awaitable[Explanation | WhyNot | WhyNotCluster]],
+) -> Callable[[HttpRequest], Awaitable[Mapping[str, Any]]]:
     """Return a handler of the answer as data."""
 
-    async def fields(request: Request) -> Mapping[str, Any]:
+    async def fields(request: HttpRequest) -> Mapping[str, Any]:
         return document_fields(await answer(request))
 
     return fields
 
 
-def _change(request: Request) -> AskedChange:
+def _change(request: HttpRequest) -> AskedChange:
     """Return the change of a request: the text of a policy, and flags as the command has them."""
     if "policy" in request.query:
         text = (
@@ -539,7 +541,7 @@ def _change(request: Request) -> AskedChange:
     return AskedChange(request.form.get("policy", "").replace("\r", "").strip(), tuple(flags))
 
 
-def _data_path(request: Request, before: str, after: str) -> str:
+def _data_path(request: HttpRequest, before: str, after: str) -> str:
     """Return the target of a request with another beginning."""
     return after + request.target.removeprefix(before)
 
@@ -563,7 +565,7 @@ def _cluster_fields(shown: ClusterShown) -> dict[str, Any]:
     return {**fields_of(shown), "state": shown.state.value}
 
 
-def _is_wanted(row: DecisionRow, request: Request) -> bool:
+def _is_wanted(row: DecisionRow, request: HttpRequest) -> bool:
     text = request.query.get("q", "").strip().lower()
     namespace, reason = request.query.get("namespace", ""), request.query.get("reason", "")
     cluster = request.query.get("cluster", "").strip()
@@ -575,7 +577,7 @@ def _is_wanted(row: DecisionRow, request: Request) -> bool:
     )
 
 
-def _number(request: Request, name: str, default: int) -> int:
+def _number(request: HttpRequest, name: str, default: int) -> int:
     text = request.query.get(name, "")
     if not text:
         return default
@@ -584,7 +586,7 @@ def _number(request: Request, name: str, default: int) -> int:
     return int(text)
 
 
-def _paged(rows: list[Any], request: Request) -> tuple[list[Any], Mapping[str, int]]:
+def _paged(rows: list[Any], request: HttpRequest) -> tuple[list[Any], Mapping[str, int]]:
     """Return the rows of the page that is asked for, and where it is."""
     pages = max(1, -(-len(rows) // ROWS))
     page = min(_number(request, "page", 1), pages)
@@ -608,7 +610,7 @@ def _status_of(problem: Exception) -> int:
     return 503 if isinstance(problem, BusyError) else 422
 
 
-def _problem(document: Document, request: Request) -> Document:
+def _problem(document: Document, request: HttpRequest) -> Document:
     """Return the document of a problem: the browser asks again by itself where the answer comes later."""
     if document.status != 503:
         return document
@@ -625,11 +627,11 @@ def _json(fields: Mapping[str, Any], status: int = 200) -> Document:
     return Document(orjson.dumps(fields, option=orjson.OPT_INDENT_2) + b"\n", status)
 
 
-async def _healthy(_: Request) -> Document:
+async def _healthy(_: HttpRequest) -> Document:
     return Document(b"ok", content_type="text/plain")
 
 
-async def _static(content: bytes, type_: str, _: Request) -> Document:
+async def _static(content: bytes, type_: str, _: HttpRequest) -> Document:
     return Document(
         content, content_type=type_, headers={"Cache-Control": "private, max-age=31536000, immutable"}
     )

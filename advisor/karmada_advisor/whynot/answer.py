@@ -29,10 +29,10 @@ from karmada_advisor.whynot.model import (
     GoalType,
     Ineffective,
     NextDecision,
-    Remedy,
     SearchShown,
     Touched,
     Verified,
+    VerifiedRemedy,
     WhyNot,
     edit_shown,
     patches_of,
@@ -69,7 +69,7 @@ def answer(
     state: BindingState,
     provenance: Provenance,
     causes: Callable[[ScheduledObjects], Sequence[Cause]],
-    more: Callable[[ScheduledObjects], Sequence[Remedy]] = lambda _: (),
+    more: Callable[[ScheduledObjects], Sequence[VerifiedRemedy]] = lambda _: (),
     notes: Sequence[str] = (),
     clock: Callable[[], float] = time.monotonic,
 ) -> WhyNot:
@@ -183,17 +183,19 @@ def _targets(targets: Sequence[TargetCluster]) -> tuple[Target, ...]:
 
 def remedy_of_configuration(
     objects: ObjectSet, cluster: str, outcome: ScheduledObjects, *, op: str, text: str, flags: tuple[str, ...]
-) -> Remedy:
+) -> VerifiedRemedy:
     """Return a remedy that consists of flags; the outcome is that of a scheduler with them."""
     edit = EditShown(Side.CONFIGURATION, op, ObjectShown("Scheduler", "", ""), text)
     found = _remedy_of(objects, cluster, outcome, edit)
     return replace(found, touches=Touched(len(objects.bindings), checked=False), flags=flags)
 
 
-def _remedy_of(objects: ObjectSet, cluster: str, outcome: ScheduledObjects, *edits: EditShown) -> Remedy:
+def _remedy_of(
+    objects: ObjectSet, cluster: str, outcome: ScheduledObjects, *edits: EditShown
+) -> VerifiedRemedy:
     """Return edits as a remedy with what is scheduled after them."""
     targets = outcome.scheduled.targets
-    return Remedy(
+    return VerifiedRemedy(
         edits=edits,
         result=_targets(targets),
         moves=_stopped(_present(objects), targets),
@@ -201,7 +203,7 @@ def _remedy_of(objects: ObjectSet, cluster: str, outcome: ScheduledObjects, *edi
     )
 
 
-def _restarted(objects: ObjectSet, question: WhyNotQuestion) -> list[Remedy]:
+def _restarted(objects: ObjectSet, question: WhyNotQuestion) -> list[VerifiedRemedy]:
     """Return that the scheduler of the binding has to run again, if it is down and that reaches the goal."""
     name = objects.bindings[objects.ref][1].spec.responsible_scheduler
     scheduler = objects.schedulers.of(name)
@@ -220,7 +222,7 @@ def _restarted(objects: ObjectSet, question: WhyNotQuestion) -> list[Remedy]:
     return [_remedy_of(objects, question.cluster, outcome, edit)]
 
 
-def _ranked(remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:
+def _ranked(remedies: Sequence[VerifiedRemedy]) -> tuple[VerifiedRemedy, ...]:
     """Return remedies by harm, and number them."""
     found = sorted(remedies, key=lambda each: each.harm.degree)
     return tuple(replace(each, rank=number) for number, each in enumerate(found, 1))
@@ -228,7 +230,7 @@ def _ranked(remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:
 
 def _remedy(
     objects: ObjectSet, cluster: str, root: ScheduledObjects, found: Answer, *, may_check: Callable[[], bool]
-) -> Remedy:
+) -> VerifiedRemedy:
     outcome = found.outcome
     return replace(
         _remedy_of(objects, cluster, outcome, *map(edit_shown, found.edits)),

@@ -12,7 +12,7 @@ from karmada_advisor.state.stored import mapping
 from karmada_advisor.state.suspension import Suspended
 from karmada_advisor.whynot.detector import received, ref_of
 from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Side, edit, patched
-from karmada_advisor.whynot.model import Remedy, Touched, edit_shown, patches_of
+from karmada_advisor.whynot.model import Touched, VerifiedRemedy, edit_shown, patches_of
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import Manifest, format_time
 from karmada_scheduler.api.policy import claims, policy_name
@@ -20,7 +20,7 @@ from karmada_scheduler.api.policy import claims, policy_name
 _OVERWRITE: Final = "Overwrite"
 
 
-def resumed(binding: Binding, manifest: Manifest, policies: Sequence[Manifest]) -> Remedy | None:
+def resumed(binding: Binding, manifest: Manifest, policies: Sequence[Manifest]) -> VerifiedRemedy | None:
     """Return the edit after which changes arrive on all clusters of a binding; None if they do, or none is found.
 
     An edit of the policy is verified by what the binding receives from it.
@@ -43,7 +43,7 @@ def resumed(binding: Binding, manifest: Manifest, policies: Sequence[Manifest]) 
     return _remedy(_edit(ref_of(policy), name, policy_name(policy)), binding, manifest, policies, _arrives)
 
 
-def overwritten(binding: Binding, manifest: Manifest, policies: Sequence[Manifest]) -> Remedy | None:
+def overwritten(binding: Binding, manifest: Manifest, policies: Sequence[Manifest]) -> VerifiedRemedy | None:
     """Return the edit of the policy after which Karmada takes over the objects that members have already; None without a policy.
 
     Args:
@@ -64,7 +64,7 @@ def overwritten(binding: Binding, manifest: Manifest, policies: Sequence[Manifes
 
 def decided_again(
     binding: Binding, manifest: Manifest, result: Sequence[Target], now: datetime
-) -> Remedy | None:
+) -> VerifiedRemedy | None:
     """Return what a new WorkloadRebalancer writes, for a binding that a decision would place and nobody decides again.
 
     Args:
@@ -100,7 +100,7 @@ def _remedy(
     manifest: Manifest,
     policies: Sequence[Manifest],
     is_cured: Callable[[Manifest], bool],
-) -> Remedy | None:
+) -> VerifiedRemedy | None:
     """Return an edit of the binding, or of its policy, as a remedy; None if the binding is not cured by it."""
     read = next((each for each in policies if ref_of(each) == change.target), manifest)
     changed = patched([change], {change.target: read})
@@ -112,7 +112,7 @@ def _remedy(
         after = received(manifest, policies, [changed.manifests[change.target]], None)
     if after is None or not is_cured(after):
         return None
-    return Remedy(
+    return VerifiedRemedy(
         edits=(edit_shown(change),),
         apply=patches_of(changed),
         result=tuple(Target(each.name, each.replicas) for each in sorted(binding.spec.clusters)),

@@ -128,7 +128,7 @@ class Verified:
 
 
 @dataclass(frozen=True, slots=True)
-class Remedy:
+class VerifiedRemedy:
     """A verified, irreducible set of edits.
 
     Attributes:
@@ -218,7 +218,7 @@ class WhyNot:
     present: tuple[Target, ...]
     next: NextDecision
     causes: tuple[Cause, ...]
-    remedies: tuple[Remedy, ...]
+    remedies: tuple[VerifiedRemedy, ...]
     ineffective: tuple[Ineffective, ...]
     search: SearchShown
     notes: tuple[str, ...] = ()

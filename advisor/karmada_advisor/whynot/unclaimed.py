@@ -14,8 +14,8 @@ from karmada_advisor.whynot.model import (
     BindingShown,
     GoalShown,
     NextDecision,
-    Remedy,
     SearchShown,
+    VerifiedRemedy,
     WhyNot,
     edit_shown,
     patches_of,
@@ -26,7 +26,7 @@ _NEAREST: Final = 2
 _LEAST_LIKENESS: Final = 0.5
 
 
-def claiming(policies: Sequence[Manifest], template: TemplateHead, *, most: int = 3) -> list[Remedy]:
+def claiming(policies: Sequence[Manifest], template: TemplateHead, *, most: int = 3) -> list[VerifiedRemedy]:
     """Return edits of the nearest policies after which one matches the template, verified by the detector's rules.
 
     Where the binding is placed then is not known: it is made from the template, of which only the metadata are read.
@@ -41,13 +41,13 @@ def claiming(policies: Sequence[Manifest], template: TemplateHead, *, most: int 
     near = [each for each in misses(policies, template) if each.index >= 0][:_NEAREST]
     proposed = [found for each in near for found in _corrected(each, template)]
     proposed += [_added(each, template) for each in near[:1]]
-    found: list[Remedy] = []
+    found: list[VerifiedRemedy] = []
     for each in proposed:
         changed = patched([each], {each.target: _policy(near, each.target)})
         if changed is None or match_of(changed.manifests[each.target], template) is Match.NONE:
             continue
         found.append(
-            Remedy(
+            VerifiedRemedy(
                 edits=(edit_shown(each),),
                 apply=patches_of(changed),
                 rank=len(found) + 1,

@@ -39,7 +39,7 @@ class Unreadable(NamedTuple):
     why: str
 
 
-class Recorded(NamedTuple):
+class RecordedMove(NamedTuple):
     """A move of a binding.
 
     Attributes:
@@ -51,7 +51,7 @@ class Recorded(NamedTuple):
     replicas: int
 
 
-class Held(NamedTuple):
+class HeldDecision(NamedTuple):
     """A decision that waits.
 
     Attributes:
@@ -106,12 +106,12 @@ class TermChange(NamedTuple):
         return _text(fields)
 
 
-def moves_text(moves: Sequence[Recorded], *, clusters: Sequence[str], cause: str, term: str) -> str:
+def moves_text(moves: Sequence[RecordedMove], *, clusters: Sequence[str], cause: str, term: str) -> str:
     """Return the annotation about the last moves of a binding, of which the last one left ``clusters``."""
     kept = list(moves)
     while len(kept) > _MAX_MOVES:
         first, second, *rest = kept
-        kept = [Recorded(second.at, first.replicas + second.replicas), *rest]
+        kept = [RecordedMove(second.at, first.replicas + second.replicas), *rest]
     fields: dict[str, Any] = {
         "moves": [{"at": text_of(each.at), "replicas": min(each.replicas, MAX_INT32)} for each in kept],
         "from": list(clusters[:_MAX_CLUSTERS]),
@@ -121,7 +121,7 @@ def moves_text(moves: Sequence[Recorded], *, clusters: Sequence[str], cause: str
 
 
 @cached_by_content(entries=8192, short=512, long_bytes=MEBI)
-def moves_in(text: str) -> tuple[Recorded, ...] | Unreadable:
+def moves_in(text: str) -> tuple[RecordedMove, ...] | Unreadable:
     """Return the moves of the annotation ``LAST_MOVE`` in order of time; none for an empty text."""
     if not text:
         return ()
@@ -129,19 +129,19 @@ def moves_in(text: str) -> tuple[Recorded, ...] | Unreadable:
         found = _fields(text)["moves"]
         if not isinstance(found, list) or len(found) > _MAX_MOVES:
             raise ValueError(f"moves must be a list of at most {_MAX_MOVES}")
-        return tuple(sorted(Recorded(_time(each["at"]), _count(each["replicas"])) for each in found))
+        return tuple(sorted(RecordedMove(_time(each["at"]), _count(each["replicas"])) for each in found))
     except _PROBLEMS as problem:
         return _unreadable(problem)
 
 
 @cached_by_content(entries=1024, short=256, long_bytes=0)
-def held_in(text: str) -> Held | Unreadable | None:
+def held_in(text: str) -> HeldDecision | Unreadable | None:
     """Return the content of the annotation ``HELD``, None for an empty text."""
     if not text:
         return None
     try:
         found = _fields(text)
-        return Held(_time(found["since"]), _name(found["cause"]))
+        return HeldDecision(_time(found["since"]), _name(found["cause"]))
     except _PROBLEMS as problem:
         return _unreadable(problem)
 

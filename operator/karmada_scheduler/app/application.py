@@ -15,7 +15,7 @@ from karmada_scheduler.app.leader import Leader
 from karmada_scheduler.app.leadership import Leadership
 from karmada_scheduler.app.records import Explain
 from karmada_scheduler.app.wiring import Wiring
-from karmada_scheduler.app.workloads import Workloads
+from karmada_scheduler.app.workloads import WorkloadSource
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
@@ -53,7 +53,7 @@ class Application:
         self._clock = environment.clock
         self._metrics = host.metrics
         bindings, clusters, waiting = BindingCache(), ClusterCache(), WaitingBindings()
-        self._workloads = Workloads(bindings)
+        self._workloads = WorkloadSource(bindings)
         self._handle_backend = HandleBackend(
             bindings=bindings,
             clusters=clusters,

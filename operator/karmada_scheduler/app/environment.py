@@ -21,7 +21,7 @@ from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.estimator.grpc_channel import GrpcChannel
 from karmada_scheduler.estimator.transport import DialEstimator
-from karmada_scheduler.extenders.transport import HttpTransport, NewExtenderTransport
+from karmada_scheduler.extenders.transport import HttpExtenderTransport, NewExtenderTransport
 from karmada_scheduler.framework.runtime.timeouts import CallTimeout, SigalrmTimeout
 from karmada_scheduler.http_server.server import Server
 from karmada_scheduler.informer.kopf_watch import EventSource, KopfWatch
@@ -85,7 +85,7 @@ class Environment:
     in_thread: InThread = in_daemon_thread
     call_timeout: Callable[[float], CallTimeout] = SigalrmTimeout
     decision_budget: Callable[[], Budget] = new_budget
-    extender_transport: NewExtenderTransport = HttpTransport
+    extender_transport: NewExtenderTransport = HttpExtenderTransport
     dial_estimator: DialEstimator = GrpcChannel.dial
     initial_list: Callable[[], AbstractContextManager[None]] = gc_tuning.paused
     after_list: Callable[[], None] = release_free

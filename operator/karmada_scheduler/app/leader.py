@@ -11,7 +11,7 @@ from typing import Final
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.app.host import Host
 from karmada_scheduler.app.wiring import Wiring
-from karmada_scheduler.app.workloads import Workloads
+from karmada_scheduler.app.workloads import WorkloadSource
 from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
 from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.client.karmada import KarmadaClient
@@ -45,7 +45,7 @@ class Leader:
         *,
         accurate: AccurateEstimator | None,
         is_leading: Callable[[], bool],
-        workloads: Workloads,
+        workloads: WorkloadSource,
         on_rollback: Callable[[], None],
         recorder: Recorder | None,
     ) -> None:

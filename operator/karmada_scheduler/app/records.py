@@ -21,7 +21,7 @@ from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
 from karmada_scheduler.http_server.request_guard import Access
 from karmada_scheduler.metrics.explain import UNLOGGED
-from karmada_scheduler.records.cluster_changes import ClusterChanges
+from karmada_scheduler.records.cluster_changes import ClusterChangeTimes
 from karmada_scheduler.records.endpoints import Endpoints
 from karmada_scheduler.records.full_decisions import FullDecisions
 from karmada_scheduler.records.log_file import DecisionLog
@@ -83,12 +83,12 @@ class Explain:
         self._refusal = refusal
         self._name = _pod(identity)
         self._now = now
-        self._configuration = Configuration(options, profiles)
+        self._configuration = RecordedConfiguration(options, profiles)
         self._store = RecordStore(max_bytes=chosen.memory, max_records=MAX_RECORDS)
         self._full = FullDecisions(max_bytes=int(chosen.memory * _FULL_SHARE))
         metrics = host.metrics.explain
         metrics.expose(memory=lambda: self._store.size + self._full.size, bindings=self._store.__len__)
-        self.clusters: Final = ClusterChanges(now)
+        self.clusters: Final = ClusterChangeTimes(now)
         self._log = None
         if chosen.decision_log is not None:
             self._log = DecisionLog(
@@ -214,7 +214,7 @@ def _listed(keys: list[BindingKey]) -> dict[str, Any]:
     return {"count": len(keys), "bindings": [f"{each.kind}/{each}" for each in sorted(keys)[:_LISTED]]}
 
 
-class Configuration:
+class RecordedConfiguration:
     """The configuration that decisions depend on, and a hash over it."""
 
     def __init__(self, options: Options, profiles: Profiles) -> None:

@@ -16,7 +16,7 @@ from karmada_scheduler.informer.workloads import NotSynced, WorkloadInformer
 from karmada_scheduler.metrics.metrics import Metrics
 
 
-class Workloads:
+class WorkloadSource:
     """The workload informer of the process, from the time when there is a connection."""
 
     def __init__(self, bindings: BindingCache) -> None:

@@ -46,7 +46,7 @@ class _Result(NamedTuple):
     applied_placement: str | None
 
 
-class _Pending(NamedTuple):
+class _PendingReport(NamedTuple):
     """A report that is not written yet.
 
     Attributes:
@@ -73,7 +73,7 @@ class StatusWriter:
         self._writer = writer
         self._own_writes = own_writes
         self._now = now
-        self._pending: dict[BindingKey, _Pending] = {}
+        self._pending: dict[BindingKey, _PendingReport] = {}
         """Reports on results whose status is not written yet."""
 
     def time(self) -> str:
@@ -117,10 +117,10 @@ class StatusWriter:
                 applies only if the binding turns out to have the result.
         """
         if report.is_success and is_stored:
-            self._pending[binding.key] = _Pending(binding.uid, report, None)
+            self._pending[binding.key] = _PendingReport(binding.uid, report, None)
         elif decision is not None and decision.targets is not None and not decision.is_refused:
             result = _Result(decision.targets, decision.applied_placement)
-            self._pending[binding.key] = _Pending(binding.uid, report, result)
+            self._pending[binding.key] = _PendingReport(binding.uid, report, result)
 
     def forget(self, key: BindingKey) -> None:
         """Drop the pending report of a binding."""

@@ -27,7 +27,7 @@ from karmada_scheduler.api.binding import (
 
 
 @dataclass(slots=True)
-class _Entry:
+class _Assumption:
     """The assumed placement of one binding.
 
     Attributes:
@@ -42,7 +42,7 @@ class _Entry:
     expires: float
     is_pending: bool = True
     leaving: frozenset[str] = frozenset()
-    before: _Entry | None = None
+    before: _Assumption | None = None
 
 
 class AssumedPlacements:
@@ -52,7 +52,7 @@ class AssumedPlacements:
         """Start empty; ``ttl`` is in seconds of ``clock``, and counts from the last placement of a binding."""
         self._clock = clock
         self._ttl = ttl
-        self._entries: dict[BindingKey, _Entry] = {}
+        self._entries: dict[BindingKey, _Assumption] = {}
         self._by_cluster: dict[str, list[AssumedWorkload]] = {}
         self._expiries: list[tuple[float, int, BindingKey]] = []
         self._numbers = count()
@@ -90,7 +90,7 @@ class AssumedPlacements:
         kept = dict(before.workloads) if before is not None else {}
         workloads = kept | {target.name: footprint(binding, target) for target in targets}
         leaving = binding.spec.target_names - {target.name for target in targets}
-        self._replace(key, _Entry(workloads, self._clock() + self._ttl, leaving=leaving, before=before))
+        self._replace(key, _Assumption(workloads, self._clock() + self._ttl, leaving=leaving, before=before))
 
     def confirm(self, key: BindingKey) -> None:
         """Note that the last assumed placement was written."""
@@ -125,7 +125,7 @@ class AssumedPlacements:
         for cluster in _healthy(new) - _healthy(old):
             self._release(key, entry, cluster)
 
-    def _release(self, key: BindingKey, entry: _Entry, cluster: str) -> None:
+    def _release(self, key: BindingKey, entry: _Assumption, cluster: str) -> None:
         if entry.before is not None:
             entry.before.workloads.pop(cluster, None)
         if entry.workloads.pop(cluster, None) is not None:
@@ -133,7 +133,7 @@ class AssumedPlacements:
         if not entry.workloads:  # then the previous assumption, which is a part of it, has none either
             self._entries.pop(key, None)
 
-    def _replace(self, key: BindingKey, new: _Entry | None) -> None:
+    def _replace(self, key: BindingKey, new: _Assumption | None) -> None:
         old = self._entries.pop(key, None)
         touched = set(old.workloads) if old is not None else set()
         if new is not None:

@@ -55,7 +55,7 @@ def load(
     Raises:
         ConnectionConfigError: There are no usable credentials; the text lists what was tried.
     """
-    reading = _Reading(known, overrides)
+    reading = _Credentials(known, overrides)
     where = f"kubeconfig {kubeconfig}" if kubeconfig else "no --kubeconfig given"
     try:
         if kubeconfig:
@@ -72,7 +72,7 @@ def load(
         raise ConnectionConfigError(f"{where}: cannot be used ({kind})") from error
 
 
-class _Reading:
+class _Credentials:
     """The credentials of the files that were read so far."""
 
     def __init__(self, known: Identity | None, overrides: ConfigOverrides) -> None:

@@ -12,8 +12,8 @@ from karmada_scheduler.client.identity import Identity
 from karmada_scheduler.client.sessions import ProxiedConnections, streaming
 
 
-class Stream(Protocol):
-    """A response whose body ends when the server ends it; see ``sessions.Stream``."""
+class ResponseStream(Protocol):
+    """A response whose body ends when the server ends it; see ``sessions.ResponseStream``."""
 
     status: int
     headers: Mapping[str, str]
@@ -35,7 +35,7 @@ class Transport(Protocol):
 
     def stream(
         self, identity: Identity, target: str, headers: Mapping[str, str]
-    ) -> AbstractAsyncContextManager[Stream]: ...
+    ) -> AbstractAsyncContextManager[ResponseStream]: ...
 
     def retire(self) -> None:
         """Close the connections when no request is under way; new requests use another transport."""
@@ -60,7 +60,7 @@ class HttpTransport:
 
     def stream(
         self, identity: Identity, target: str, headers: Mapping[str, str]
-    ) -> AbstractAsyncContextManager[Stream]:
+    ) -> AbstractAsyncContextManager[ResponseStream]:
         """Send a GET on a connection of its own and yield the response as a stream; OSError without a response."""
         return streaming(identity, target, {**headers, "User-Agent": self._agent})
 

@@ -87,7 +87,7 @@ def read_document(text: str, *, lines_before: int = 0) -> YamlDocument:
             ``MAX_REPEATED``, or a number that JSON cannot have.
     """
     try:
-        return _Builder(lines_before).build(text)
+        return _DocumentBuilder(lines_before).build(text)
     except YamlError:
         raise
     except yaml.reader.ReaderError as error:
@@ -140,7 +140,7 @@ class _Open:
     merged: list[dict[str, Any]] | None = None
 
 
-class _Builder:
+class _DocumentBuilder:
     """Builds the value of a document from the events of its parser."""
 
     def __init__(self, lines_before: int) -> None:

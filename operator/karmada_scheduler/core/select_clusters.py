@@ -18,7 +18,12 @@ from karmada_scheduler.api.placement import (
     Placement,
     SpreadConstraint,
 )
-from karmada_scheduler.core.algorithms.select_groups import Group, Limits, TooManyCellsError, select_groups
+from karmada_scheduler.core.algorithms.select_groups import (
+    Limits,
+    RegionGroup,
+    TooManyCellsError,
+    select_groups,
+)
 from karmada_scheduler.core.cluster_groups import Region, group_by_region, last_constraint
 from karmada_scheduler.core.ordering.candidates import sort_key
 from karmada_scheduler.core.ordering.columnar import SharedOrder
@@ -40,7 +45,7 @@ class _SelectedGroups(NamedTuple):
         size: The number of groups in the key and in the selection.
     """
 
-    chosen: Sequence[Group]
+    chosen: Sequence[RegionGroup]
     size: int
 
 
@@ -152,7 +157,7 @@ def select_by_region(
     """
     if len(regions) < region.min_groups:
         raise SchedulingError("the number of feasible region is less than spreadConstraint.MinGroups")
-    groups = [Group(each.name, len(each.candidates), each.score) for each in regions]
+    groups = [RegionGroup(each.name, len(each.candidates), each.score) for each in regions]
     chosen = _select_groups(tuple(groups), Limits(region.min_groups, region.max_groups, cluster.min_groups))
     if not chosen:
         raise SchedulingError("the number of clusters is less than the cluster spreadConstraint.MinGroups")
@@ -163,7 +168,7 @@ def select_by_region(
     return selected + heapq.nsmallest(extra, others, key=sort_key)
 
 
-def _select_groups(groups: tuple[Group, ...], limits: Limits) -> Sequence[Group]:
+def _select_groups(groups: tuple[RegionGroup, ...], limits: Limits) -> Sequence[RegionGroup]:
     def select() -> _SelectedGroups:
         chosen = select_groups(groups, limits)
         return _SelectedGroups(chosen, len(groups) + len(chosen))

@@ -26,7 +26,7 @@ from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.dryrun.frameworks import Frameworks
 from karmada_scheduler.dryrun.objects import ShownObjects
-from karmada_scheduler.dryrun.result import Held
+from karmada_scheduler.dryrun.result import HoldReasons
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.extension_points import Point
@@ -127,7 +127,7 @@ class DryRun:
 
     def decide(
         self, binding: Binding, snapshot: Snapshot, assumed: Assumed = NOTHING_ASSUMED
-    ) -> Decision | Held:
+    ) -> Decision | HoldReasons:
         """Return the stable decision about a binding, whether or not anything asks for it.
 
         Args:
@@ -144,7 +144,7 @@ class DryRun:
 
     async def deciding(
         self, binding: Binding, snapshot: Snapshot, framework: Framework, assumed: Assumed
-    ) -> Decision | Held:
+    ) -> Decision | HoldReasons:
         """Do what ``decide`` does, in a coroutine; it waits only where plugins do."""
         workload = self.workload_for(binding, framework)
         try:
@@ -152,7 +152,7 @@ class DryRun:
         except PluginError as error:
             return Decision(binding.key, error=error)
         if not gate.is_success:
-            return Held(Point.PRE_ENQUEUE, {gate.plugin: gate.message})
+            return HoldReasons(Point.PRE_ENQUEUE, {gate.plugin: gate.message})
         known = self.objects.bindings
         return await self.algorithm.decide(
             binding,

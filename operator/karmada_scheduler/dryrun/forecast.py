@@ -10,7 +10,7 @@ from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.dryrun.dry_run import NOTHING_ASSUMED, DryRun, run
-from karmada_scheduler.dryrun.result import Held, SimulationResult, decided, unchanged
+from karmada_scheduler.dryrun.result import HoldReasons, SimulationResult, decided, unchanged
 from karmada_scheduler.dryrun.state import WaitingDecision
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.binding_points import BindContext
@@ -64,7 +64,7 @@ class Simulation:
         self, binding: Binding, schedule_type: ScheduleType, framework: Framework
     ) -> SimulationResult:
         decision = await self._rules.deciding(binding, self._snapshot, framework, self._assumed)
-        if isinstance(decision, Held):
+        if isinstance(decision, HoldReasons):
             return replace(unchanged(binding), type=schedule_type, held=decision)
         if decision.targets is None:
             return decided(binding, schedule_type, decision)
@@ -82,7 +82,7 @@ class Simulation:
 
     async def _reserve_and_permit(
         self, context: BindContext, decision: Decision, framework: Framework
-    ) -> Held | None:
+    ) -> HoldReasons | None:
         """Run Reserve and Permit; return why the decision waits, None if it does not.
 
         Raises:
@@ -104,7 +104,7 @@ class Simulation:
             return None
         self._known.waiting[context.binding.key] = WaitingDecision(context, decision, waits)
         self._assume(context.binding, tuple(context.targets))
-        return Held(Point.PERMIT, {name: result.message for name, result in waits.items()})
+        return HoldReasons(Point.PERMIT, {name: result.message for name, result in waits.items()})
 
     def _end_waits(self) -> None:
         """End the waits that plugins have allowed or rejected; Unreserve may reject others."""

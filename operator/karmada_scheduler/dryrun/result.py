@@ -27,7 +27,7 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HoldReasons:
     """Why nothing would be written about a binding yet.
 
     Attributes:
@@ -71,7 +71,7 @@ class SimulationResult:
     condition: Condition | None
     affinity_name: str
     has_profile: bool = True
-    held: Held | None = None
+    held: HoldReasons | None = None
     decision: Decision | None = field(default=None, compare=False, repr=False)
 
     @property

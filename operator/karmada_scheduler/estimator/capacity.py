@@ -17,7 +17,7 @@ from karmada_scheduler.framework.runtime.filter_cache import Cursor, FilterResul
 
 
 @dataclass(slots=True)
-class Capacity:
+class ClusterCapacity:
     """Capacity that is left in one cluster; amounts are computed on first use.
 
     Attributes:
@@ -33,7 +33,7 @@ class Capacity:
     _left: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, cluster: Cluster, *, uses_models: bool) -> Capacity:
+    def of(cls, cluster: Cluster, *, uses_models: bool) -> ClusterCapacity:
         """Return the capacity of a cluster."""
         summary = cluster.resource_summary
         if summary is None:
@@ -46,9 +46,9 @@ class Capacity:
                 groups = None  # as upstream, the summary is used
         return cls(cluster, summary, _free_pods(summary), groups)
 
-    def with_summary(self, summary: ResourceSummary) -> Capacity:
+    def with_summary(self, summary: ResourceSummary) -> ClusterCapacity:
         """Return the capacity with another resource summary."""
-        return Capacity(self.cluster, summary, _free_pods(summary), self.groups)
+        return ClusterCapacity(self.cluster, summary, _free_pods(summary), self.groups)
 
     def left(self, name: str) -> tuple[int, int]:
         """Return the available amount of a resource: whole units, and thousandths if it is cpu."""
@@ -86,18 +86,18 @@ _MAX_LEFT: Final = 32
 _MAX_UNITS: Final = 32
 """Resources with a column; the least recently used column is dropped."""
 
-_UNKNOWN: Final = Capacity(Cluster(""), None, 0, None)
+_UNKNOWN: Final = ClusterCapacity(Cluster(""), None, 0, None)
 
 
 class CapacityColumns:
     """The capacities of the clusters that pass a set of filters, one per row; refreshed for changed clusters."""
 
-    def __init__(self, look_up: Callable[[Cluster], Capacity]) -> None:
+    def __init__(self, look_up: Callable[[Cluster], ClusterCapacity]) -> None:
         """Take a function that returns the capacity of a cluster."""
         self._look_up = look_up
         self._cursor = Cursor()
         self._rows: Mapping[str, int] = {}
-        self._capacities: list[Capacity] = []
+        self._capacities: list[ClusterCapacity] = []
         self._pods = columns.column(())
         self._units: OrderedDict[str, Column] = OrderedDict()
         self._scalar: set[int] = set()

@@ -41,7 +41,7 @@ ReadService = Callable[[str, str], Awaitable[Mapping[str, Any] | None]]
 """Reads a Service by namespace and name; None if there is none. LookupError when it cannot be read."""
 
 
-class QueueObserver(Protocol):
+class ConnectObserver(Protocol):
     """Counts attempts to connect, as upstream's worker of the name ``scheduler-estimator`` does."""
 
     def added(self) -> None:
@@ -65,7 +65,7 @@ class Connections:
         settings: EstimatorOptions,
         read_service: ReadService,
         *,
-        observer: QueueObserver,
+        observer: ConnectObserver,
         clock: Callable[[], float],
         dial_seconds: float = DIAL_SECONDS,
         lost_seconds: float = LOST_SECONDS,

@@ -25,7 +25,7 @@ from karmada_scheduler.api.quantity import (
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.algorithms.columns import Column
-from karmada_scheduler.estimator.capacity import Capacity, CapacityColumns
+from karmada_scheduler.estimator.capacity import CapacityColumns, ClusterCapacity
 from karmada_scheduler.estimator.nodes import NodeGroup, count_sets, fit_alone, place_set
 from karmada_scheduler.estimator.resources import CPU, PODS, Amounts, amounts
 from karmada_scheduler.framework.diagnosis import SchedulingError
@@ -46,7 +46,7 @@ class GeneralEstimator:
     def __init__(self, gates: FeatureGates) -> None:
         self._uses_models = gates.enabled("CustomizedClusterResourceModeling")
         self._deducts = gates.enabled("SchedulingOvercommitProtection")
-        self._capacities: dict[str, Capacity] = {}
+        self._capacities: dict[str, ClusterCapacity] = {}
         self._largest_fleet = 0
         self._columns: WeakKeyDictionary[FilterResults, CapacityColumns] = WeakKeyDictionary()
         self._latest: Callable[[], CapacityColumns | None] = lambda: None
@@ -109,11 +109,11 @@ class GeneralEstimator:
             for cluster in clusters
         ]
 
-    def _cached_capacity(self, cluster: Cluster) -> Capacity:
+    def _cached_capacity(self, cluster: Cluster) -> ClusterCapacity:
         """Return a cluster's capacity, from the cache if the cluster is the same object."""
         cached = self._capacities.get(cluster.name)
         if cached is None or cached.cluster is not cluster:
-            cached = Capacity.of(cluster, uses_models=self._uses_models)
+            cached = ClusterCapacity.of(cluster, uses_models=self._uses_models)
             self._capacities[cluster.name] = cached
         return cached
 
@@ -123,7 +123,7 @@ class GeneralEstimator:
         if len(self._capacities) > 2 * self._largest_fleet + _MARGIN:
             self._capacities.clear()
 
-    def _capacity(self, cluster: Cluster, assumed: Sequence[AssumedWorkload]) -> Capacity:
+    def _capacity(self, cluster: Cluster, assumed: Sequence[AssumedWorkload]) -> ClusterCapacity:
         cached = self._cached_capacity(cluster)
         if self._deducts and assumed and cluster.resource_summary is not None:
             return cached.with_summary(_with_assumed(cluster.resource_summary, assumed))
@@ -207,7 +207,7 @@ def _with_assumed(summary: ResourceSummary, assumed: Sequence[AssumedWorkload]) 
     return ResourceSummary(summary.allocatable, summary.allocated, allocating, summary.modelings)
 
 
-def _replicas_by_summary(capacity: Capacity, demands: Demands) -> int:
+def _replicas_by_summary(capacity: ClusterCapacity, demands: Demands) -> int:
     best = MAX_INT64
     for name, value, milli in demands:
         have, have_milli = capacity.left(name)

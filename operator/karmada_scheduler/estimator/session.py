@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationError
-from karmada_scheduler.estimator.shared_requests import UPSTREAM, Estimate, SharedRequests
+from karmada_scheduler.estimator.shared_requests import UPSTREAM, EstimatorResponse, SharedRequests
 
 if TYPE_CHECKING:
     from karmada_scheduler.estimator.wire import EstimatorRequest
@@ -65,7 +65,7 @@ class EstimationSession:
         resource = binding.spec.resource
         self._about = f"kind={resource.kind}, name={resource.namespace}/{resource.name}"
         self._deadline: float | None = None
-        self._estimates: dict[_Key, Estimate] = {}
+        self._estimates: dict[_Key, EstimatorResponse] = {}
         self._requests: dict[int, tuple[object, EstimatorRequest]] = {}
 
     async def max_available_replicas(
@@ -120,29 +120,29 @@ class EstimationSession:
             found = self._requests[id(subject)] = (subject, encode())
         return found[1]
 
-    def _known(self, keys: Mapping[str, _Key]) -> tuple[dict[str, Estimate], dict[str, _Key]]:
+    def _known(self, keys: Mapping[str, _Key]) -> tuple[dict[str, EstimatorResponse], dict[str, _Key]]:
         """Return the estimates that need no request, and the keys of those that do."""
-        estimates: dict[str, Estimate] = {}
+        estimates: dict[str, EstimatorResponse] = {}
         pending: dict[str, _Key] = {}
         for name, key in keys.items():
             known = self._estimates.get(key)
             if known is not None:
                 estimates[name] = known
             elif problem := self._shared.known_problem(name):
-                estimates[name] = Estimate(NO_OPINION, problem)
+                estimates[name] = EstimatorResponse(NO_OPINION, problem)
             else:
                 pending[name] = key
         return estimates, pending
 
     async def _request(
         self, request: EstimatorRequest, pending: Mapping[str, _Key], *, all_or_nothing: bool
-    ) -> dict[str, Estimate]:
+    ) -> dict[str, EstimatorResponse]:
         """Request estimates from several clusters; return at the deadline, or when the result is certain."""
         shared = self._shared
         if self._deadline is None:
             self._deadline = shared.now() + shared.timeout
         left = self._deadline - shared.now()
-        late = Estimate(NO_OPINION, f"no answer within {shared.timeout:g}s", timed_out=True)
+        late = EstimatorResponse(NO_OPINION, f"no answer within {shared.timeout:g}s", timed_out=True)
         if left <= 0:
             return dict.fromkeys(pending, late)
         tasks = {
@@ -162,7 +162,7 @@ class EstimationSession:
         return estimates
 
     async def _wait(
-        self, tasks: Mapping[str, asyncio.Task[Estimate]], seconds: float, *, all_or_nothing: bool
+        self, tasks: Mapping[str, asyncio.Task[EstimatorResponse]], seconds: float, *, all_or_nothing: bool
     ) -> None:
         """Wait as ``_until_certain`` does, without a slot while only silent estimators are missing."""
         shared = self._shared
@@ -182,10 +182,10 @@ class EstimationSession:
                 self._deadline += shared.now() - ended  # the wait for a slot is not the estimators'
             return
 
-    def _given_up(self, cluster: str) -> Estimate:
+    def _given_up(self, cluster: str) -> EstimatorResponse:
         """Return the estimate of a cluster whose request was cancelled, because another has passed its deadline."""
         problem = self._shared.known_problem(cluster) or "the request was cancelled"
-        return Estimate(NO_OPINION, problem, timed_out=True)
+        return EstimatorResponse(NO_OPINION, problem, timed_out=True)
 
     def _invalid(self, clusters: Sequence[Cluster], problem: str) -> EstimationError:
         """Note that the resource summaries of all clusters are used, and return the error."""
@@ -194,7 +194,7 @@ class EstimationSession:
 
 
 async def _until_certain(
-    tasks: Iterable[asyncio.Task[Estimate]],
+    tasks: Iterable[asyncio.Task[EstimatorResponse]],
     seconds: float,
     *,
     all_or_nothing: bool,
@@ -215,7 +215,7 @@ async def _until_certain(
         if not certain.done():
             certain.set_result(is_certain)
 
-    def ended(task: asyncio.Task[Estimate]) -> None:
+    def ended(task: asyncio.Task[EstimatorResponse]) -> None:
         nonlocal left
         left -= 1
         if left == 0 or (all_or_nothing and _has_failed(task)):
@@ -235,5 +235,5 @@ async def _until_certain(
             task.remove_done_callback(ended)
 
 
-def _has_failed(task: asyncio.Task[Estimate]) -> bool:
+def _has_failed(task: asyncio.Task[EstimatorResponse]) -> bool:
     return task.cancelled() or bool(task.result().problem)

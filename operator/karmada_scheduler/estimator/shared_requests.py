@@ -42,7 +42,7 @@ class RequestObserver(Protocol):
         """A request was not sent because an equal one was sent a moment before."""
 
 
-class Estimate(NamedTuple):
+class EstimatorResponse(NamedTuple):
     """Result of one request to one cluster.
 
     Attributes:
@@ -64,7 +64,7 @@ class _SentRequest(NamedTuple):
     """
 
     since: float
-    estimate: asyncio.Task[Estimate]
+    estimate: asyncio.Task[EstimatorResponse]
 
 
 class SharedRequests:
@@ -109,7 +109,7 @@ class SharedRequests:
         self._clock = clock
         self._pause = pause
         self._sent: OrderedDict[tuple[str, str, bytes], _SentRequest] = OrderedDict()
-        self._pending: dict[str, set[asyncio.Task[Estimate]]] = {}
+        self._pending: dict[str, set[asyncio.Task[EstimatorResponse]]] = {}
         self._probes: set[asyncio.Task[None]] = set()
         self._unresponsive: set[str] = set()
 
@@ -144,7 +144,7 @@ class SharedRequests:
 
     def request(
         self, cluster: str, request: EstimatorRequest, payload: bytes, about: str
-    ) -> asyncio.Task[Estimate]:
+    ) -> asyncio.Task[EstimatorResponse]:
         """Send a request, or share an equal one that was sent within ``answer_ttl``.
 
         The task never fails. It is cancelled when another request to the cluster has passed its deadline (``partial``).
@@ -164,13 +164,13 @@ class SharedRequests:
             self._sent.move_to_end(key)
         return task
 
-    def release(self, tasks: Iterable[asyncio.Task[Estimate]]) -> None:
+    def release(self, tasks: Iterable[asyncio.Task[EstimatorResponse]]) -> None:
         """Cancel requests that a decision no longer waits for, if no other decision can share them."""
         if self._answer_ttl <= 0 and self.policy == UPSTREAM:
             for task in tasks:
                 task.cancel()
 
-    def _ended(self, cluster: str, task: asyncio.Task[Estimate]) -> None:
+    def _ended(self, cluster: str, task: asyncio.Task[EstimatorResponse]) -> None:
         pending = self._pending[cluster]
         pending.discard(task)
         if not pending:
@@ -184,7 +184,9 @@ class SharedRequests:
                 return
             del sent[key]
 
-    async def _send(self, cluster: str, request: EstimatorRequest, payload: bytes, about: str) -> Estimate:
+    async def _send(
+        self, cluster: str, request: EstimatorRequest, payload: bytes, about: str
+    ) -> EstimatorResponse:
         """Send a request to one cluster, and start probing the cluster if it does not respond."""
         began = self._clock()
         try:
@@ -194,13 +196,17 @@ class SharedRequests:
                     await self._transport.wait_first_attempt(cluster)
                 timeout = max(0.0, began + timeout - self._clock())
             response = await self._call(cluster, request.method, payload, timeout=timeout, about=about)
-            estimate = Estimate(request.decode(response))
+            estimate = EstimatorResponse(request.decode(response))
         except TimeoutError:
-            estimate = Estimate(NO_OPINION, f"not connected within {self.timeout:g}s", timed_out=True)
+            estimate = EstimatorResponse(
+                NO_OPINION, f"not connected within {self.timeout:g}s", timed_out=True
+            )
         except EstimatorCallError as error:
-            estimate = Estimate(NO_OPINION, str(error), timed_out=error.timed_out)
+            estimate = EstimatorResponse(NO_OPINION, str(error), timed_out=error.timed_out)
         except ValueError as error:
-            estimate = Estimate(NO_OPINION, f"gRPC request cluster({cluster}) estimator error: {error}")
+            estimate = EstimatorResponse(
+                NO_OPINION, f"gRPC request cluster({cluster}) estimator error: {error}"
+            )
         except asyncio.CancelledError:
             if cluster in self._unresponsive:
                 self._observer.request_ended(request.method, "timeout", self._clock() - began)

@@ -19,7 +19,7 @@ _SILENT_TICKS: Final = 10
 
 
 @dataclass(slots=True)
-class _Pending:
+class _PendingRequests:
     """The pending requests to one estimator.
 
     Attributes:
@@ -49,7 +49,7 @@ class SilentEstimators:
         self._pause = pause
         self._sent = 0
         self._newest_answered = 0
-        self._pending: dict[str, _Pending] = {}
+        self._pending: dict[str, _PendingRequests] = {}
         self._silent: set[str] = set()
         self._watches: dict[asyncio.Future[None], Mapping[str, asyncio.Task[Any]]] = {}
         self._ticker: asyncio.Task[None] | None = None
@@ -64,7 +64,7 @@ class SilentEstimators:
         self._sent += 1
         pending = self._pending.get(cluster)
         if pending is None:
-            self._pending[cluster] = _Pending(self._sent)
+            self._pending[cluster] = _PendingRequests(self._sent)
         else:
             pending.count += 1
         if self._ticker is None:

@@ -14,7 +14,11 @@ from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.extenders import ExtenderConfig
 from karmada_scheduler.extenders import interest, wire
-from karmada_scheduler.extenders.transport import HttpTransport, NewExtenderTransport, ResponseTooLargeError
+from karmada_scheduler.extenders.transport import (
+    HttpExtenderTransport,
+    NewExtenderTransport,
+    ResponseTooLargeError,
+)
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.extender import ExtenderError, ExtenderFilterResult
 from karmada_scheduler.framework.result import Result
@@ -71,7 +75,7 @@ class HttpExtender:
         clock: Callable[[], float],
         observe: Observe = lambda *_: None,
         max_response_bytes: int = _MAX_RESPONSE_BYTES,
-        transport: NewExtenderTransport = HttpTransport,
+        transport: NewExtenderTransport = HttpExtenderTransport,
     ) -> None:
         """Read the certificates.
 

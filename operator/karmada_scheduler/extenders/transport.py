@@ -60,7 +60,7 @@ NewExtenderTransport = Callable[[ExtenderConfig], ExtenderTransport]
 """Makes the transport to an extender. ExtenderTLSError: a certificate, key or CA cannot be used."""
 
 
-class HttpTransport:
+class HttpExtenderTransport:
     """Persistent connections over HTTP. The proxies of the environment are ignored, and redirects are not followed."""
 
     def __init__(self, config: ExtenderConfig) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """A request.
 
     Attributes:
@@ -29,7 +29,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class HttpResponse:
     """A response.
 
     Attributes:
@@ -59,7 +59,7 @@ class Document:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Handler = Callable[[Request], Response]
-AsyncHandler = Callable[[Request], Awaitable[Response | Document]]
+Handler = Callable[[HttpRequest], HttpResponse]
+AsyncHandler = Callable[[HttpRequest], Awaitable[HttpResponse | Document]]
 ProblemPage = Callable[[int, str], bytes]
 """Returns the HTML of a refusal, from the status and one sentence."""

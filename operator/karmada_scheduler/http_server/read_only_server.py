@@ -23,11 +23,11 @@ from karmada_scheduler.http_server.messages import (
     AsyncHandler,
     Document,
     Handler,
+    HttpRequest,
+    HttpResponse,
     ProblemPage,
-    Request,
-    Response,
 )
-from karmada_scheduler.http_server.request_guard import MAX_BODY, Access, Limits, RequestGuard
+from karmada_scheduler.http_server.request_guard import MAX_BODY, Access, RequestGuard, RequestLimits
 from karmada_scheduler.http_server.server import ListenError
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ _COMPRESSED_BYTES: Final = 1024
 
 
 _LOOPBACK_ONLY: Final = Access()
-_FEW: Final = Limits()
+_FEW: Final = RequestLimits()
 
 
 class ReadOnlyServer:
@@ -79,7 +79,7 @@ class ReadOnlyServer:
         posts: Mapping[str, AsyncHandler] | None = None,
         always: frozenset[str] = frozenset(),
         access: Access = _LOOPBACK_ONLY,
-        limits: Limits = _FEW,
+        limits: RequestLimits = _FEW,
         name: str = "explain",
         problem_page: ProblemPage | None = None,
         on_response: Callable[[int], None] = lambda _: None,
@@ -217,7 +217,7 @@ class ReadOnlyServer:
     ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             found = handler(
-                Request(
+                HttpRequest(
                     request.match_info,
                     dict(request.query),
                     request.path_qs,
@@ -226,7 +226,7 @@ class ReadOnlyServer:
                     _requester(request),
                 )
             )
-            answer = found if isinstance(found, Response) else await found
+            answer = found if isinstance(found, HttpResponse) else await found
             if isinstance(answer, Document):
                 return _whole(answer)
             if not answer.is_stream:
@@ -291,7 +291,7 @@ def _requester(request: web.Request) -> str:
     return f"{request.remote} {headers.get('X-Forwarded-For', '')} {hash(headers.get('Authorization', ''))}"
 
 
-async def _send(request: web.Request, answer: Response) -> web.StreamResponse:
+async def _send(request: web.Request, answer: HttpResponse) -> web.StreamResponse:
     response = web.StreamResponse(status=answer.status)
     response.content_type = answer.content_type
     response.charset = "utf-8"

@@ -14,7 +14,7 @@ _LOCAL: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RequestLimits:
     """How many requests are answered, of all readers together.
 
     Attributes:
@@ -43,7 +43,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RequestRefusal:
     """Why a request is not answered.
 
     Attributes:
@@ -62,7 +62,7 @@ class Refusal:
 class RequestGuard:
     """Checks the head of each request before anything is done for it."""
 
-    def __init__(self, access: Access, limits: Limits, clock: Callable[[], float]) -> None:
+    def __init__(self, access: Access, limits: RequestLimits, clock: Callable[[], float]) -> None:
         """Count requests from now on; ``clock`` returns seconds."""
         self._flag = access.flag
         self._hosts = _LOCAL | access.hosts
@@ -79,7 +79,7 @@ class RequestGuard:
         has_body: bool,
         content_length: int,
         is_limited: bool = True,
-    ) -> Refusal | None:
+    ) -> RequestRefusal | None:
         """Return why a request is refused, None if it is answered.
 
         Args:
@@ -90,17 +90,17 @@ class RequestGuard:
             is_limited: Whether the rate of requests counts.
         """
         if _without_port(headers.get("Host", "")) not in self._hosts:
-            return Refusal(
+            return RequestRefusal(
                 403, f"the Host header is not a name of this machine; see {self._flag}", close=has_body
             )
         if is_cross_site(method, headers):
-            return Refusal(403, "the request comes from a page of another site", close=has_body)
+            return RequestRefusal(403, "the request comes from a page of another site", close=has_body)
         if method == "GET" and has_body:
-            return Refusal(413, "requests have no body", close=True)
+            return RequestRefusal(413, "requests have no body", close=True)
         if content_length > MAX_BODY:
-            return Refusal(413, f"the body has more than {MAX_BODY // 2**10:,} KiB", close=True)
+            return RequestRefusal(413, f"the body has more than {MAX_BODY // 2**10:,} KiB", close=True)
         if is_limited and not self._take():
-            return Refusal(429, "too many requests", {"Retry-After": "1"}, close=has_body)
+            return RequestRefusal(429, "too many requests", {"Retry-After": "1"}, close=has_body)
         return None
 
     def _take(self) -> bool:

@@ -69,7 +69,7 @@ class ClusterReconciler:
         self._metrics.expose(depth=self._depth, unfinished=self._unfinished)
         self._pending = ClusterChanges()
         self._added: list[float] = []
-        self._scan: _Scan | None = None
+        self._scan: _BindingScan | None = None
         self._has_work = asyncio.Event()
 
     def on_change(self, old: Cluster | None, new: Cluster | None) -> None:
@@ -120,7 +120,7 @@ class ClusterReconciler:
         self._finish_scan(scan)
         return True
 
-    def _test(self, scan: _Scan, key: BindingKey) -> bool:
+    def _test(self, scan: _BindingScan, key: BindingKey) -> bool:
         """Enqueue a binding if the changes concern it; return whether they do."""
         binding = self._bindings.get(key)
         if binding is None or not self._is_assigned(binding) or not scan.changes.concerns(binding):
@@ -129,15 +129,15 @@ class ClusterReconciler:
         self._enqueue(binding, requeue_rules.CLUSTER_CHANGED)
         return True
 
-    def _start_scan(self) -> _Scan:
+    def _start_scan(self) -> _BindingScan:
         now = self._clock()
         for added in self._added:
             self._metrics.taken(now - added)
-        scan = _Scan(self._pending, self._bindings.keys(), now, len(self._added))
+        scan = _BindingScan(self._pending, self._bindings.keys(), now, len(self._added))
         self._pending, self._added = ClusterChanges(), []
         return scan
 
-    def _finish_scan(self, scan: _Scan) -> None:
+    def _finish_scan(self, scan: _BindingScan) -> None:
         self._scan = None
         seconds = self._clock() - scan.started
         for _ in range(scan.versions):
@@ -167,7 +167,7 @@ class ClusterReconciler:
         return [] if scan is None else [self._clock() - scan.started] * min(scan.versions, 1)
 
 
-class _Scan:
+class _BindingScan:
     """One scan of all bindings."""
 
     def __init__(

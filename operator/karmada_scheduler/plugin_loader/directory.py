@@ -32,7 +32,7 @@ _REMOVED: Final = b""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """A new version of a file.
 
     Attributes:
@@ -60,12 +60,12 @@ class PluginDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path: Final = path
-        self._accepted: dict[Path, Change] = {}
+        self._accepted: dict[Path, FileChange] = {}
         self._digests: dict[Path, bytes] = {}
         self._helpers = NO_HELPERS
         self._previous_helpers: HelperModules | None = None
 
-    def scan(self) -> list[Change]:
+    def scan(self) -> list[FileChange]:
         """Return the files that differ from the last accepted or refused version, removals first.
 
         Without changes this only reads the files.
@@ -82,7 +82,7 @@ class PluginDirectory:
         except OSError as error:
             raise ConfigError([ConfigProblem(str(self.path), f"cannot be read: {error.strerror}")]) from error
 
-    def changes(self, files: Mapping[Path, bytes]) -> list[Change]:
+    def changes(self, files: Mapping[Path, bytes]) -> list[FileChange]:
         """Return the changes in the contents of all files by path; see ``scan``."""
         contents = {path: content for path, content in files.items() if not is_helper(path)}
         self._update_helpers({path: content for path, content in files.items() if is_helper(path)})
@@ -95,7 +95,7 @@ class PluginDirectory:
             if (digest := self._digest(content)) != self._digests.get(path)
         ]
         return [
-            *(Change(path, _REMOVED) for path in gone),
+            *(FileChange(path, _REMOVED) for path in gone),
             *(self._loaded(path, content, digest) for path, content, digest in changed),
         ]
 
@@ -116,22 +116,22 @@ class PluginDirectory:
             if path.suffix == ".py" and not path.name.startswith(".") and path.is_file():
                 yield path, path.read_bytes()
 
-    def _loaded(self, path: Path, content: bytes, digest: bytes) -> Change:
+    def _loaded(self, path: Path, content: bytes, digest: bytes) -> FileChange:
         accepted = self._accepted.get(path)
         if accepted is not None and accepted.digest == digest:  # changed back to the accepted version
             return accepted
         try:
             module, plugins = plugin_files.load(path, content, self._helpers)
         except ConfigError as error:
-            return Change(path, digest, error=error)
-        return Change(path, digest, module, plugins)
+            return FileChange(path, digest, error=error)
+        return FileChange(path, digest, module, plugins)
 
-    def plugins(self, changes: Iterable[Change] = ()) -> list[Registration]:
+    def plugins(self, changes: Iterable[FileChange] = ()) -> list[Registration]:
         """Return the plugins of all accepted files and of some changes, sorted by file."""
         files = {**self._accepted, **{each.path: each for each in changes}}
         return [plugin for path in sorted(files) for plugin in files[path].plugins]
 
-    def accept(self, change: Change) -> None:
+    def accept(self, change: FileChange) -> None:
         """Accept a change; refused files are tried again."""
         self.retry_refused()
         before = self._accepted.pop(change.path, None)
@@ -143,7 +143,7 @@ class PluginDirectory:
             self._accepted[change.path] = change
             self._digests[change.path] = change.digest
 
-    def refuse(self, change: Change) -> None:
+    def refuse(self, change: FileChange) -> None:
         """Refuse a change; the accepted version stays."""
         self._digests[change.path] = change.digest
         if change.module and change is not self._accepted.get(change.path):
@@ -154,7 +154,7 @@ class PluginDirectory:
         self._digests = {path: each.digest for path, each in self._accepted.items()}
 
     @property
-    def live(self) -> Mapping[Path, Change]:
+    def live(self) -> Mapping[Path, FileChange]:
         """The accepted versions by path."""
         return self._accepted
 
@@ -166,12 +166,12 @@ class PluginDirectories:
         """Take the directories in their order, without duplicates."""
         self._directories: Final = [PluginDirectory(path) for path in dict.fromkeys(paths)]
 
-    def scan(self) -> list[Change]:
+    def scan(self) -> list[FileChange]:
         """Return the changes of all directories; raises as ``PluginDirectory.scan``, before anything is loaded."""
         read = [(each, each.read()) for each in self._directories]
         return [change for each, files in read for change in each.changes(files)]
 
-    def plugins(self, changes: Iterable[Change] = ()) -> list[Registration]:
+    def plugins(self, changes: Iterable[FileChange] = ()) -> list[Registration]:
         """Return the plugins of all accepted files and of some changes."""
         changes = list(changes)
         return [
@@ -180,15 +180,15 @@ class PluginDirectories:
             for plugin in each.plugins(change for change in changes if change.path.parent == each.path)
         ]
 
-    def accept(self, change: Change) -> None:
+    def accept(self, change: FileChange) -> None:
         """Accept a change; refused files of all directories are tried again."""
         for each in self._directories:
             each.retry_refused()
         self._of(change).accept(change)
 
-    def refuse(self, change: Change) -> None:
+    def refuse(self, change: FileChange) -> None:
         """Refuse a change; the accepted version stays."""
         self._of(change).refuse(change)
 
-    def _of(self, change: Change) -> PluginDirectory:
+    def _of(self, change: FileChange) -> PluginDirectory:
         return next(each for each in self._directories if each.path == change.path.parent)

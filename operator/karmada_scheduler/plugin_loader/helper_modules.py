@@ -26,7 +26,7 @@ PACKAGE: Final = "karmada_scheduler_plugin_dir"
 _numbers: Final = itertools.count(1)
 
 
-class Content(importlib.abc.SourceLoader):
+class BytesLoader(importlib.abc.SourceLoader):
     """Loads a module from given bytes; without ``__pycache__``, whose times are too coarse."""
 
     def __init__(self, path: Path, content: bytes) -> None:
@@ -80,7 +80,7 @@ class HelperModules(importlib.abc.MetaPathFinder):
         if file is None:
             return None
         return importlib.util.spec_from_file_location(
-            fullname, file, loader=Content(file, self._contents[file])
+            fullname, file, loader=BytesLoader(file, self._contents[file])
         )
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.extenders.interest import needs_binding, needs_clusters
 from karmada_scheduler.extenders.tls import ExtenderTLSError
-from karmada_scheduler.extenders.transport import HttpTransport, NewExtenderTransport
+from karmada_scheduler.extenders.transport import HttpExtenderTransport, NewExtenderTransport
 from karmada_scheduler.framework.binding_points import QueueSortPlugin
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.profile.inputs import BuiltProfiles
@@ -63,7 +63,7 @@ class PluginManager:
         clock: Callable[[], float],
         call_timeout: Callable[[float], CallTimeout] = SigalrmTimeout,
         in_thread: InThread = in_daemon_thread,
-        extender_transport: NewExtenderTransport = HttpTransport,
+        extender_transport: NewExtenderTransport = HttpExtenderTransport,
     ) -> None:
         """Load the configuration, the plugins and the extenders.
 

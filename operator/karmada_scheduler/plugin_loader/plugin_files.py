@@ -33,7 +33,7 @@ from karmada_scheduler.framework.profile.plugin_problems import (
     plugin_problems,
     point_methods_of,
 )
-from karmada_scheduler.plugin_loader.helper_modules import NO_HELPERS, Content, HelperModules, is_helper
+from karmada_scheduler.plugin_loader.helper_modules import NO_HELPERS, BytesLoader, HelperModules, is_helper
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ def load(
     """
     stem = re.sub(r"\W", "_", path.stem)
     name = f"{helpers.package}.{stem}_v{next(_versions)}"
-    specification = importlib.util.spec_from_file_location(name, path, loader=Content(path, content))
+    specification = importlib.util.spec_from_file_location(name, path, loader=BytesLoader(path, content))
     assert specification is not None  # there is a loader
     assert specification.loader is not None
     loader, module = specification.loader, importlib.util.module_from_spec(specification)

@@ -23,7 +23,7 @@ from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.profile.inputs import BuiltProfiles, ProfileInputs
 from karmada_scheduler.framework.profile.profile import build
 from karmada_scheduler.framework.profile.registry import Registry, SelectionMessage
-from karmada_scheduler.plugin_loader.directory import Change, PluginDirectories
+from karmada_scheduler.plugin_loader.directory import FileChange, PluginDirectories
 from karmada_scheduler.plugin_loader.entry_points import installed
 
 log = logging.getLogger(__name__)
@@ -162,11 +162,11 @@ class PluginSetup:
             return None
         return self._apply(changes, self._files) if changes else None
 
-    def _apply(self, changes: Sequence[Change], directory: PluginDirectories) -> BuiltProfiles | None:
+    def _apply(self, changes: Sequence[FileChange], directory: PluginDirectories) -> BuiltProfiles | None:
         """Accept all changes together, or else each one that works with those before it; return the new profiles."""
         usable = [each for each in changes if each.error is None]
         refused = [(each, each.error) for each in changes if each.error is not None]
-        accepted: list[Change] = []
+        accepted: list[FileChange] = []
         built = None
         attempts = [usable, *([each] for each in usable if len(usable) > 1)]
         for attempt in attempts:
@@ -195,7 +195,7 @@ class PluginSetup:
         """Return all plugins without problems, as of the last start or reload."""
         return self._registry(strict=False)
 
-    def _registry(self, changes: Iterable[Change] = (), *, strict: bool = True) -> Registry:
+    def _registry(self, changes: Iterable[FileChange] = (), *, strict: bool = True) -> Registry:
         registry = Registry(self._in_tree)
         problems = []
         files = self._files.plugins(changes) if self._files else ()
@@ -228,7 +228,7 @@ class PluginSetup:
                 raise error.within(configuration.source) from error
             raise
 
-    def _log_change(self, change: Change) -> None:
+    def _log_change(self, change: FileChange) -> None:
         if change.is_removal:
             log.info("Removed the plugins of a deleted file", extra={"path": change.path})
             return
@@ -241,7 +241,7 @@ class PluginSetup:
                 log.warning("Loaded plugin, but no profile enables it", extra=extra)
 
 
-def _log_refusal(change: Change, error: ConfigError) -> None:
+def _log_refusal(change: FileChange, error: ConfigError) -> None:
     what = (
         "Refused to remove the plugins of a file" if change.is_removal else "Refused a new version of a file"
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from karmada_scheduler.api.cluster import Cluster
 
 
-class ClusterChanges:
+class ClusterChangeTimes:
     """The times of the last changes by cluster; two numbers per cluster.
 
     Called for every change of a cluster in the main thread; ``times`` may be called from any thread.

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
-from karmada_scheduler.http_server.messages import Handler, Request, Response
+from karmada_scheduler.http_server.messages import Handler, HttpRequest, HttpResponse
 from karmada_scheduler.records.full_decisions import FullDecisions
 from karmada_scheduler.records.record import VERSION, encode, timestamp
 from karmada_scheduler.records.record_store import RecordStore
@@ -79,7 +79,7 @@ class Endpoints:
         """Return a handler that refuses to answer in a process that does not lead: it decides nothing."""
         checked = _with_parameters(handler, *parameters)
 
-        def handle(request: Request) -> Response:
+        def handle(request: HttpRequest) -> HttpResponse:
             leader = self._leader()
             if leader is None:
                 return checked(request)
@@ -96,7 +96,7 @@ class Endpoints:
             "last": self._store.last_seq,
         }
 
-    def _decisions(self, request: Request) -> Response:
+    def _decisions(self, request: HttpRequest) -> HttpResponse:
         """Return the records after ``since``, the oldest first, or the last ones without it."""
         try:
             limit = _number(request, "limit", least=1, most=MAX_LIMIT)
@@ -107,9 +107,9 @@ class Endpoints:
         found = self._store.last(limit) if since is None else self._store.since(since, limit)
         following = found[-1].seq if found else (since if since is not None else self._store.last_seq)
         about = self._about() | {"next": following}
-        return Response(_list_parts(about, "items", (each.body for each in found)))
+        return HttpResponse(_list_parts(about, "items", (each.body for each in found)))
 
-    def _decision(self, request: Request) -> Response:
+    def _decision(self, request: HttpRequest) -> HttpResponse:
         """Return the last record of a binding, and the full decision if it is kept."""
         namespace, name = request.path.get("namespace", ""), request.path["name"]
         key = BindingKey(RESOURCE_BINDING if namespace else CLUSTER_RESOURCE_BINDING, namespace, name)
@@ -131,9 +131,9 @@ class Endpoints:
                 await asyncio.sleep(0)  # the main thread gets the interpreter
             yield b"}"
 
-        return Response(parts())
+        return HttpResponse(parts())
 
-    def _process_state(self, request: Request) -> Response:
+    def _process_state(self, request: HttpRequest) -> HttpResponse:
         """Return the configuration, the queue, and all else that the API server does not know."""
         wanted = request.query.get("clusters", "false")
         if wanted not in ("true", "false"):
@@ -155,11 +155,11 @@ class Endpoints:
                 await asyncio.sleep(0)
             yield b"}}" if times else b"}"
 
-        return Response(parts())
+        return HttpResponse(parts())
 
-    def _events(self, request: Request) -> Response:  # noqa: ARG002
+    def _events(self, request: HttpRequest) -> HttpResponse:  # noqa: ARG002
         """Return a stream with an event whenever there are new records, once a second at most, without their content."""
-        return Response(self._event_parts(), content_type="text/event-stream", is_stream=True)
+        return HttpResponse(self._event_parts(), content_type="text/event-stream", is_stream=True)
 
     async def _event_parts(self) -> AsyncIterator[bytes]:
         yield b"retry: 2000\n\n"
@@ -179,7 +179,7 @@ class Endpoints:
 def _with_parameters(handler: Handler, *known: str) -> Handler:
     """Return a handler that refuses unknown parameters."""
 
-    def handle(request: Request) -> Response:
+    def handle(request: HttpRequest) -> HttpResponse:
         unknown = next((each for each in request.query if each not in known), None)
         if unknown is None:
             return handler(request)
@@ -189,7 +189,7 @@ def _with_parameters(handler: Handler, *known: str) -> Handler:
     return handle
 
 
-def _number(request: Request, name: str, *, least: int, most: int) -> int | None:
+def _number(request: HttpRequest, name: str, *, least: int, most: int) -> int | None:
     """Return a parameter as a number, None if it is not given.
 
     Raises:
@@ -219,8 +219,8 @@ async def _list_parts(about: Mapping[str, Any], name: str, items: Iterable[bytes
 
 def _error(
     status: int, code: str, text: str, *, about: Mapping[str, Any] | None = None, **more: Any
-) -> Response:
+) -> HttpResponse:
     async def parts() -> AsyncIterator[bytes]:
         yield encode({"error": {"code": code, "message": text} | more, **(about or {})})
 
-    return Response(parts(), status)
+    return HttpResponse(parts(), status)

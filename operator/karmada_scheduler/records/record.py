@@ -47,7 +47,7 @@ def encode(value: object) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RecordLimits:
     """The longest lists and texts of a record.
 
     Attributes:
@@ -70,9 +70,9 @@ class Limits:
 
 
 _LIMITS: Final = (
-    Limits(top=8, selected=32, targets=64, names=5, reasons=8, attempts=4, text=300),
-    Limits(top=4, selected=8, targets=32, names=3, reasons=5, attempts=2, text=200),
-    Limits(top=2, selected=2, targets=8, names=1, reasons=2, attempts=1, text=100),
+    RecordLimits(top=8, selected=32, targets=64, names=5, reasons=8, attempts=4, text=300),
+    RecordLimits(top=4, selected=8, targets=32, names=3, reasons=5, attempts=2, text=200),
+    RecordLimits(top=2, selected=2, targets=8, names=1, reasons=2, attempts=1, text=100),
 )
 
 
@@ -194,7 +194,7 @@ def deciding_attempts(decision: Decision) -> tuple[Sequence[TermAttempt], int]:
     return (first if first[-1].targets == decision.targets else by_pass[-1]), len(by_pass)
 
 
-def _fields(decided: Decided, process: Process, limits: Limits) -> dict[str, Any]:
+def _fields(decided: Decided, process: Process, limits: RecordLimits) -> dict[str, Any]:
     binding, decision = decided.binding, decided.decision
     attempts, passes = deciding_attempts(decision)
     fields: dict[str, Any] = {
@@ -234,7 +234,9 @@ def _fleet(attempts: Sequence[TermAttempt]) -> int | None:
     return None if cycle is None else cycle.snapshot.generation
 
 
-def _attempt(attempt: TermAttempt, decision: Decision, process: Process, limits: Limits) -> dict[str, Any]:
+def _attempt(
+    attempt: TermAttempt, decision: Decision, process: Process, limits: RecordLimits
+) -> dict[str, Any]:
     placed = attempt.targets or ()
     count = len(attempt.cycle.snapshot) if attempt.cycle is not None else 0
     groups = process.refusals.of(attempt.diagnosis.result_by_cluster)
@@ -268,7 +270,7 @@ def _attempt(attempt: TermAttempt, decision: Decision, process: Process, limits:
     return fields
 
 
-def _targets(name: str, targets: Sequence[TargetCluster] | None, limits: Limits) -> dict[str, Any]:
+def _targets(name: str, targets: Sequence[TargetCluster] | None, limits: RecordLimits) -> dict[str, Any]:
     if targets is None:
         return {name: None}
     fields: dict[str, Any] = {name: {each.name: each.replicas for each in targets[: limits.targets]}}
@@ -294,7 +296,7 @@ def _capacity(attempts: Sequence[TermAttempt], decided: Decided, process: Proces
     return found
 
 
-def _fallbacks(fallbacks: Mapping[str, str], limits: Limits) -> list[dict[str, Any]]:
+def _fallbacks(fallbacks: Mapping[str, str], limits: RecordLimits) -> list[dict[str, Any]]:
     """Return the clusters whose estimator did not count, by reason."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in fallbacks.items():
@@ -306,7 +308,7 @@ def _fallbacks(fallbacks: Mapping[str, str], limits: Limits) -> list[dict[str, A
     ]
 
 
-def _error(decision: Decision, limits: Limits) -> dict[str, str] | None:
+def _error(decision: Decision, limits: RecordLimits) -> dict[str, str] | None:
     if decision.error is None:
         return None
     found = condition.condition_for(decision.error)

@@ -36,7 +36,7 @@ _CHUNK: Final = 200
 """Bindings that are looked at before the loop yields."""
 
 
-class Refusal(NamedTuple):
+class ProposalRefusal(NamedTuple):
     """Why a proposal is not written.
 
     Attributes:
@@ -70,7 +70,7 @@ class Reconsiderations:
         self._clock = clock
         self._due: set[BindingKey] = set()
         self._waiting: set[BindingKey] = set()
-        self._refusals: dict[BindingKey, Refusal] = {}
+        self._refusals: dict[BindingKey, ProposalRefusal] = {}
         self._last: dict[str, float] = {}
         self._candidates: set[BindingKey] = set()
         self._changed_clusters: dict[str, tuple[Cluster | None, Cluster | None]] = {}
@@ -160,7 +160,7 @@ class Reconsiderations:
             self._refusals.pop(binding.key, None)
         else:
             due = self._clock() + found.retry_after if found.retry_after else None
-            self._refusals[binding.key] = Refusal(found.plugin, found.reason, due)
+            self._refusals[binding.key] = ProposalRefusal(found.plugin, found.reason, due)
         self._log(binding, found)
         return found.result is ReconsiderResult.ACCEPTED
 

@@ -29,7 +29,7 @@ def failed(error: Exception | None) -> AttemptOutcome:
     return AttemptOutcome(Action.RETRY, error)
 
 
-class Requeuer:
+class FailureHandler:
     """Returns keys to the queue; counts conflicts and exceeded budgets in a row."""
 
     def __init__(

@@ -43,7 +43,7 @@ from karmada_scheduler.scheduler.permit import Permit
 from karmada_scheduler.scheduler.reconsideration import Reconsiderations
 from karmada_scheduler.scheduler.recording import Recording
 from karmada_scheduler.scheduler.request import Request
-from karmada_scheduler.scheduler.retry import Requeuer, failed
+from karmada_scheduler.scheduler.retry import FailureHandler, failed
 from karmada_scheduler.scheduler.state import SchedulerState
 from karmada_scheduler.scheduler.tasks import AttemptTasks
 
@@ -129,7 +129,9 @@ class Scheduler:
         )
         self._permit = Permit(state, cycle=cycle, profiles=profiles, metrics=metrics, clock=clock)
         self._missing_placements = MissingPlacements(state.bindings)
-        self._tasks = AttemptTasks(Requeuer(state.queue, state.bindings, metrics, self._recording), metrics)
+        self._tasks = AttemptTasks(
+            FailureHandler(state.queue, state.bindings, metrics, self._recording), metrics
+        )
 
     @property
     def pending_attempts(self) -> int:

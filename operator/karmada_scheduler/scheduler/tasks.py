@@ -11,7 +11,7 @@ from typing import Any
 from karmada_scheduler.binding_cycle.result import AttemptOutcome
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduler.attempt import Attempt
-from karmada_scheduler.scheduler.retry import Requeuer, failed
+from karmada_scheduler.scheduler.retry import FailureHandler, failed
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 class AttemptTasks:
     """Runs attempts to their end, and returns their keys to the queue."""
 
-    def __init__(self, requeuer: Requeuer, metrics: Metrics) -> None:
+    def __init__(self, requeuer: FailureHandler, metrics: Metrics) -> None:
         self._requeuer = requeuer
         self._metrics = metrics
         self._tasks: set[asyncio.Task[AttemptOutcome]] = set()

@@ -13,8 +13,8 @@ from karmada_scheduler.api.own_annotations import (
     HELD,
     LAST_MOVE,
     MAX_CHARACTERS,
-    Held,
-    Recorded,
+    HeldDecision,
+    RecordedMove,
     TermChange,
     Unreadable,
     change_in,
@@ -34,7 +34,7 @@ names = st.text(max_size=60)
 def test_moves_that_are_written_can_be_read(
     moves: list[tuple[float, int]], clusters: list[str], term: str
 ) -> None:
-    given_moves = sorted(Recorded(*each) for each in moves)
+    given_moves = sorted(RecordedMove(*each) for each in moves)
     text = moves_text(given_moves, clusters=[name[:48] for name in clusters], cause="x", term=term)
     found = moves_in(text)
     assert not isinstance(found, Unreadable)
@@ -57,8 +57,8 @@ def test_a_change_of_the_term_that_is_written_can_be_read(
 
 @given(times, names)
 def test_a_wait_that_is_written_can_be_read(since: float, cause: str) -> None:
-    found = held_in(Held(since, cause).text())
-    assert isinstance(found, Held)
+    found = held_in(HeldDecision(since, cause).text())
+    assert isinstance(found, HeldDecision)
     assert found.since == pytest.approx(since)
     assert found.cause == cause
 

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from karmada_scheduler.app.records import Configuration
+from karmada_scheduler.app.records import RecordedConfiguration
 from karmada_scheduler.config import flags
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.testing import framework
 
 
 def _hash(*arguments: str, select: tuple[str, ...] = ("*",)) -> str:
-    return Configuration(flags.parse(arguments), Profiles({"ours": framework(select=select)})).hash()
+    return RecordedConfiguration(flags.parse(arguments), Profiles({"ours": framework(select=select)})).hash()
 
 
 def test_the_same_configuration_has_the_same_hash() -> None:
@@ -37,7 +37,7 @@ def test_a_replaced_plugin_file_changes_the_hash(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("A = 1")
     profiles = Profiles({"ours": framework()})
-    configuration = Configuration(flags.parse([f"--plugin-dir={tmp_path}"]), profiles)
+    configuration = RecordedConfiguration(flags.parse([f"--plugin-dir={tmp_path}"]), profiles)
     before = configuration.hash()
     file.write_text("A = 2")
     assert configuration.hash() == before  # read only when profiles are replaced
@@ -47,12 +47,14 @@ def test_a_replaced_plugin_file_changes_the_hash(tmp_path: Path) -> None:
 
 def test_a_plugin_file_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "gone.py").symlink_to(tmp_path / "nothing")
-    assert Configuration(flags.parse([f"--plugin-dir={tmp_path}"]), Profiles({"ours": framework()})).hash()
+    assert RecordedConfiguration(
+        flags.parse([f"--plugin-dir={tmp_path}"]), Profiles({"ours": framework()})
+    ).hash()
 
 
 def test_the_fields_name_gates_plugins_and_weights() -> None:
     options = flags.parse(["--feature-gates=PriorityBasedScheduling=true"])
-    fields = Configuration(options, Profiles({"ours": framework()})).fields()
+    fields = RecordedConfiguration(options, Profiles({"ours": framework()})).fields()
     assert fields["featureGates"]["PriorityBasedScheduling"] is True
     [profile] = fields["profiles"]
     assert profile["schedulerName"] == "ours"
@@ -68,4 +70,4 @@ def test_addresses_and_files_of_credentials_are_no_part_of_it() -> None:
             "--leader-elect=false",
         ]
     )
-    assert "secret" not in str(Configuration(options, Profiles({"ours": framework()})).fields())
+    assert "secret" not in str(RecordedConfiguration(options, Profiles({"ours": framework()})).fields())

@@ -8,13 +8,18 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from karmada_scheduler.core.algorithms.select_groups import Group, Limits, TooManyCellsError, select_groups
+from karmada_scheduler.core.algorithms.select_groups import (
+    Limits,
+    RegionGroup,
+    TooManyCellsError,
+    select_groups,
+)
 
 
-def groups(text: str) -> list[Group]:
+def groups(text: str) -> list[RegionGroup]:
     """Read ``name:clusters:weight`` triples."""
     parts = [each.split(":") for each in text.split()]
-    return [Group(name, int(clusters), int(weight)) for name, clusters, weight in parts]
+    return [RegionGroup(name, int(clusters), int(weight)) for name, clusters, weight in parts]
 
 
 SIX = "R1:1:80 R2:4:40 R3:1:30 R4:3:30 R5:3:20 R6:5:10"
@@ -53,10 +58,10 @@ def test_the_best_regions_are_chosen(given: str, limits: Limits, chosen: str) ->
     assert [group.name for group in select_groups(groups(given), limits)] == chosen.split()
 
 
-def enumerate_paths(ordered: Sequence[Group], limits: Limits) -> Iterator[tuple[Group, ...]]:
+def enumerate_paths(ordered: Sequence[RegionGroup], limits: Limits) -> Iterator[tuple[RegionGroup, ...]]:
     """Return the sets that upstream records, in its order."""
 
-    def extend(path: tuple[Group, ...], start: int) -> Iterator[tuple[Group, ...]]:
+    def extend(path: tuple[RegionGroup, ...], start: int) -> Iterator[tuple[RegionGroup, ...]]:
         if limits.suffice(len(path), sum(group.clusters for group in path)):
             yield path
         elif len(path) < limits.max_groups:
@@ -66,7 +71,7 @@ def enumerate_paths(ordered: Sequence[Group], limits: Limits) -> Iterator[tuple[
     return extend((), 0)
 
 
-def by_enumeration(given: Sequence[Group], limits: Limits) -> list[str]:
+def by_enumeration(given: Sequence[RegionGroup], limits: Limits) -> list[str]:
     ordered = sorted(given, key=lambda group: (group.clusters, -group.weight, group.name))
     recorded = [
         (
@@ -98,7 +103,7 @@ def test_the_search_agrees_with_the_enumeration() -> None:
         count = random_.randint(0, 8)
         lowest = random_.choice([0, 0, 0, -60])
         given = [
-            Group(f"R{i}", random_.randint(1, 6), random_.randint(lowest, 60) // 10 * 10)
+            RegionGroup(f"R{i}", random_.randint(1, 6), random_.randint(lowest, 60) // 10 * 10)
             for i in range(count)
         ]
         limits = Limits(random_.randint(0, 4), random_.randint(0, 6), random_.randint(0, 15))
@@ -109,7 +114,7 @@ def test_the_search_agrees_with_the_enumeration() -> None:
 
 
 def test_many_regions_are_selected_fast() -> None:
-    given = [Group(f"R{i:03}", 1 + i % 7, 1000 + i * 37 % 101) for i in range(120)]
+    given = [RegionGroup(f"R{i:03}", 1 + i % 7, 1000 + i * 37 % 101) for i in range(120)]
     chosen = select_groups(given, Limits(3, 12, 40))
     assert 3 <= len(chosen) <= 12
     assert sum(group.clusters for group in chosen) >= 40
@@ -120,7 +125,7 @@ def test_the_search_agrees_with_the_enumeration_for_extreme_weights(weight: int)
     random_ = random.Random(4)
     for _ in range(300):
         given = [
-            Group(f"R{i}", random_.randint(1, 9), weight * random_.randint(-3, 6))
+            RegionGroup(f"R{i}", random_.randint(1, 9), weight * random_.randint(-3, 6))
             for i in range(random_.randint(0, 9))
         ]
         limits = Limits(random_.randint(0, 4), random_.choice([2, 4, 50]), random_.randint(0, 25))
@@ -136,7 +141,7 @@ def test_the_search_agrees_with_the_enumeration_for_extreme_weights(weight: int)
     ],
 )
 def test_a_large_minimum_of_clusters_takes_less_than_two_seconds(regions: int, limits: Limits) -> None:
-    given = [Group(f"R{i:03}", 50 + i % 9, 1000 + i * 37 % 101) for i in range(regions)]
+    given = [RegionGroup(f"R{i:03}", 50 + i % 9, 1000 + i * 37 % 101) for i in range(regions)]
     begin = time.process_time()
     chosen = select_groups(given, limits)
     assert time.process_time() - begin < 1.5
@@ -144,7 +149,7 @@ def test_a_large_minimum_of_clusters_takes_less_than_two_seconds(regions: int, l
 
 
 def test_a_selection_that_would_take_seconds_is_refused() -> None:
-    given = [Group(f"R{i:04}", 10, i) for i in range(500)]
+    given = [RegionGroup(f"R{i:04}", 10, i) for i in range(500)]
     with pytest.raises(
         TooManyCellsError, match=r"^spec\.placement\.spreadConstraints: 500 regions, .* are supported$"
     ):

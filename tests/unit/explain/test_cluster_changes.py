@@ -1,12 +1,12 @@
 """When clusters changed, as the process has seen it."""
 
-from karmada_scheduler.records.cluster_changes import ClusterChanges
+from karmada_scheduler.records.cluster_changes import ClusterChangeTimes
 from karmada_scheduler.testing import cluster
 
 
 def test_spec_and_summary_have_their_own_times() -> None:
     now = [10.0]
-    changes = ClusterChanges(lambda: now[0])
+    changes = ClusterChangeTimes(lambda: now[0])
     first = cluster("m1").capacity(cpu=4).build()
     changes.on_cluster(None, first)
     now[0] = 20.0
@@ -20,7 +20,7 @@ def test_spec_and_summary_have_their_own_times() -> None:
 
 def test_the_oldest_summary_of_known_clusters_counts() -> None:
     now = [10.0]
-    changes = ClusterChanges(lambda: now[0])
+    changes = ClusterChangeTimes(lambda: now[0])
     changes.on_cluster(None, cluster("m1").build())
     now[0] = 20.0
     changes.on_cluster(None, cluster("m2").build())

@@ -4,7 +4,7 @@ import pytest
 
 from karmada_advisor.explain.trace_select import combinations
 from karmada_scheduler.api.binding import TargetCluster, footprint
-from karmada_scheduler.core.algorithms.select_groups import Group, Limits, select_groups
+from karmada_scheduler.core.algorithms.select_groups import Limits, RegionGroup, select_groups
 from karmada_scheduler.testing import ClusterBuilder, binding, cluster, gates
 from tests.unit.explain.asking import explained
 from tests.unit.explain.fleet import checkout, fleet
@@ -31,7 +31,7 @@ def test_combinations_name_the_criterion_at_which_each_lost() -> None:
 def test_the_best_combination_is_the_one_that_the_core_takes(seed: int) -> None:
     rng = Random(seed)
     groups = [
-        Group(f"r{index}", 1 + rng.upto(3), rng.pick((0, 1000, 1000, 2000, 3500)))
+        RegionGroup(f"r{index}", 1 + rng.upto(3), rng.pick((0, 1000, 1000, 2000, 3500)))
         for index in range(1 + rng.upto(6))
     ]
     limits = Limits(rng.upto(3), rng.upto(5), rng.upto(8))
@@ -47,7 +47,7 @@ def test_the_best_combination_is_the_one_that_the_core_takes(seed: int) -> None:
 
 
 def test_too_many_combinations_are_not_enumerated() -> None:
-    groups = [Group(f"r{index:02}", 1, 1000) for index in range(60)]
+    groups = [RegionGroup(f"r{index:02}", 1, 1000) for index in range(60)]
     taken = [each.name for each in select_groups(groups, Limits(20, 30, 0))]
 
     found = combinations(groups, Limits(20, 30, 0), taken)

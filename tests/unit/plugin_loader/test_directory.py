@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from karmada_scheduler.config.problems import ConfigError
-from karmada_scheduler.plugin_loader.directory import Change, PluginDirectory
+from karmada_scheduler.plugin_loader.directory import FileChange, PluginDirectory
 from tests.unit.plugin_loader.conftest import Write, source
 
 
-def accepted(directory: PluginDirectory) -> list[Change]:
+def accepted(directory: PluginDirectory) -> list[FileChange]:
     changes = directory.scan()
     for change in changes:
         assert change.error is None

@@ -8,9 +8,9 @@ import aiohttp
 import pytest
 
 from karmada_scheduler.http_server import read_only_server as module
-from karmada_scheduler.http_server.messages import Document, Request, Response
+from karmada_scheduler.http_server.messages import Document, HttpRequest, HttpResponse
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
-from karmada_scheduler.http_server.request_guard import Access, Limits
+from karmada_scheduler.http_server.request_guard import Access, RequestLimits
 from karmada_scheduler.http_server.server import ListenError
 from tools.controlplane.processes import free_port
 
@@ -29,11 +29,11 @@ class Served:
             {
                 "/v1/echo/{name}": self._echo,
                 "/v1/failing": lambda _: 1 // 0,  # type: ignore[dict-item]
-                "/v1/large": lambda _: Response(self._endless()),
+                "/v1/large": lambda _: HttpResponse(self._endless()),
                 "/v1/whole": self._whole,
                 "/healthz": self._whole,
-                "/v1/stream": lambda _: Response(self._endless(0.01), is_stream=True),
-                "/v1/quiet": lambda _: Response(self._quiet(), is_stream=True),
+                "/v1/stream": lambda _: HttpResponse(self._endless(0.01), is_stream=True),
+                "/v1/quiet": lambda _: HttpResponse(self._quiet(), is_stream=True),
             },
             posts={"/v1/form": self._form},
             always=frozenset({"/healthz"}),
@@ -42,13 +42,13 @@ class Served:
             on_error=self._error,
         )
 
-    def _echo(self, request: Request) -> Response:
-        return Response(_text(f"{request.path['name']} {request.query.get('q', '')}"))
+    def _echo(self, request: HttpRequest) -> HttpResponse:
+        return HttpResponse(_text(f"{request.path['name']} {request.query.get('q', '')}"))
 
-    async def _whole(self, request: Request) -> Document:
+    async def _whole(self, request: HttpRequest) -> Document:
         return Document(b"x" * (2 if request.target == "/healthz" else 32 * 2**20))
 
-    async def _form(self, request: Request) -> Document:
+    async def _form(self, request: HttpRequest) -> Document:
         return Document(f"{request.form} {request.requester}".encode(), content_type="text/plain")
 
     def _error(self) -> None:
@@ -218,8 +218,8 @@ async def test_an_error_of_a_handler_is_counted_and_not_shown(served: Served) ->
 
 async def test_requests_above_the_rate_are_refused(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     assert served.server._guard is not None
-    monkeypatch.setattr(served.server._guard, "_limits", Limits(rate=0.0))
-    burst = int(Limits().burst)
+    monkeypatch.setattr(served.server._guard, "_limits", RequestLimits(rate=0.0))
+    burst = int(RequestLimits().burst)
     statuses = [(await served.get("/v1/echo/web"))[0] for _ in range(burst + 2)]
     assert statuses == [200] * burst + [429, 429]
     assert served.statuses == statuses
@@ -309,7 +309,7 @@ async def test_probes_are_answered_whatever_others_do(
     monkeypatch.setattr(module, "_IDLE_SECONDS", 60.0)
     assert served.server._guard is not None
     monkeypatch.setattr(served.server._guard, "_tokens", 0.0)
-    monkeypatch.setattr(served.server._guard, "_limits", Limits(rate=0.0))
+    monkeypatch.setattr(served.server._guard, "_limits", RequestLimits(rate=0.0))
     _, writer = await asyncio.open_connection("127.0.0.1", served.port)
     assert (await served.get("/v1/echo/web"))[0] == 429
     assert (await served.get("/healthz"))[0] == 200

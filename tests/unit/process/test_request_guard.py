@@ -2,7 +2,13 @@
 
 import pytest
 
-from karmada_scheduler.http_server.request_guard import MAX_BODY, Access, Limits, RequestGuard, is_cross_site
+from karmada_scheduler.http_server.request_guard import (
+    MAX_BODY,
+    Access,
+    RequestGuard,
+    RequestLimits,
+    is_cross_site,
+)
 
 OPENED = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 
@@ -37,7 +43,7 @@ def test_a_request_of_another_site_is_known_by_what_browsers_say(
 
 def test_the_head_of_a_request_decides_in_the_order_of_name_site_size_and_rate() -> None:
     time = [0.0]
-    guard = RequestGuard(Access(flag="--flag"), Limits(rate=1, burst=2), lambda: time[0])
+    guard = RequestGuard(Access(flag="--flag"), RequestLimits(rate=1, burst=2), lambda: time[0])
 
     def status(method: str = "GET", *, has_body: bool = False, length: int = 0, **headers: str) -> int:
         found = guard.refusal(

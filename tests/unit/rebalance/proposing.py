@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from karmada_advisor.explain.inputs import rebalanced
-from karmada_advisor.plan.decide import Side
+from karmada_advisor.plan.decide import PlanSide
 from karmada_advisor.plan.holds import HoldOf, nothing_holds
 from karmada_advisor.rebalance.inputs import Inputs
 from karmada_advisor.rebalance.model import Bounds, Goal, RebalanceProposal
@@ -95,7 +95,7 @@ def executed(
     running = list(clusters)
     results = {}
     for batch in found.batches:
-        side = Side(rules(gates), Snapshot.of(running), stored.values())
+        side = PlanSide(rules(gates), Snapshot.of(running), stored.values())
         triggered = [rebalanced(stored[move.name]) for move in batch.moves]
         ordered = [(each, ScheduleType.RECONCILE) for each in triggered]
         outcomes = (

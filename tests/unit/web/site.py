@@ -20,7 +20,7 @@ from karmada_advisor.web.computing import Computer
 from karmada_advisor.web.handlers import Handlers
 from karmada_advisor.web.pages import Pages
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
-from karmada_scheduler.http_server.request_guard import Access, Limits
+from karmada_scheduler.http_server.request_guard import Access, RequestLimits
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder
 from tests.unit.estimator.fault_server import free_port
 from tests.unit.explain.fleet import billing, checkout, fleet
@@ -114,7 +114,7 @@ class Site:
             handlers.routes(),
             posts=handlers.posts(),
             access=Access(hosts=hosts, flag="--allowed-host"),
-            limits=Limits(1000, 1000),
+            limits=RequestLimits(1000, 1000),
             problem_page=handlers.problem_page,
         )
         self._stack = ExitStack()

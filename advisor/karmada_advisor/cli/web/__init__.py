@@ -24,7 +24,7 @@ from karmada_advisor.web.handlers import Handlers
 from karmada_advisor.web.pages import Pages
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
-from karmada_scheduler.http_server.request_guard import Access, Limits
+from karmada_scheduler.http_server.request_guard import Access, RequestLimits
 from karmada_scheduler.http_server.server import ListenError
 from karmada_scheduler.process.gc_tuning import freeze
 
@@ -34,7 +34,7 @@ ENDED: Final = 0
 FAILED: Final = 1
 NOT_STARTED: Final = 2
 
-_LIMITS: Final = Limits(rate=100.0, burst=300.0)
+_LIMITS: Final = RequestLimits(rate=100.0, burst=300.0)
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:

@@ -86,7 +86,7 @@ class CommandAnswers:
         except ValueError as error:
             raise NoAnswerError(f"--feature-gates: {error}") from error
         self._inputs: _Inputs | None = None
-        self._scan = _Scan()
+        self._scan = _CauseScan()
         self._causes = self._scan.result
         self._decisions: tuple[float, int, Decisions] | None = None
         self._metrics = WebMetrics()
@@ -262,7 +262,7 @@ class CommandAnswers:
                 BindingKey(each.kind, each.namespace, each.name) for each in (g.bindings[0] for g in groups)
             ]
             self._unexplained = {}
-            self._scan = _Scan(state.number, keys, self._using(state).rules)
+            self._scan = _CauseScan(state.number, keys, self._using(state).rules)
         if not self._scan.keys_left():
             self._causes = self._scan.result
             return False
@@ -302,7 +302,7 @@ class _Inputs:
         self._stack.close()
 
 
-class _Scan:
+class _CauseScan:
     """The causes of groups, one after the other until the time is over."""
 
     def __init__(self, number: int = 0, keys: Sequence[BindingKey] = (), rules: str = "") -> None:

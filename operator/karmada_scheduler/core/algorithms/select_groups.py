@@ -22,7 +22,7 @@ class TooManyCellsError(ValueError):
     """The table would take too long."""
 
 
-class Group(NamedTuple):
+class RegionGroup(NamedTuple):
     """A region.
 
     Attributes:
@@ -53,7 +53,7 @@ class Limits(NamedTuple):
         return self.min_groups <= groups <= self.max_groups and clusters >= self.min_clusters
 
 
-def select_groups(groups: Sequence[Group], limits: Limits) -> list[Group]:
+def select_groups(groups: Sequence[RegionGroup], limits: Limits) -> list[RegionGroup]:
     """Return the selected groups in the order of weight and name; none if no set is sufficient.
 
     A set counts only if it is sufficient, and is not without its last group (in the order of clusters, weight,
@@ -75,7 +75,7 @@ def select_groups(groups: Sequence[Group], limits: Limits) -> list[Group]:
     return [group for _, group in by_weight]
 
 
-def _winner(ordered: Sequence[Group], limits: Limits) -> list[tuple[int, Group]]:
+def _winner(ordered: Sequence[RegionGroup], limits: Limits) -> list[tuple[int, RegionGroup]]:
     """Return the groups of the best set with their indexes; empty if no set is sufficient.
 
     Clusters are counted up to the minimum, and groups up to the maximum, or up to the minimum if the maximum is not
@@ -99,7 +99,7 @@ def _winner(ordered: Sequence[Group], limits: Limits) -> list[tuple[int, Group]]
     best = columns.best_choices(
         sizes, gains, most=most, enough=enough, ends_from=limits.min_groups, stays_at_most=not is_limit
     )
-    path: list[tuple[int, Group]] = []
+    path: list[tuple[int, RegionGroup]] = []
     taken = clusters = 0
     if not best.exist:
         return []

@@ -45,7 +45,7 @@ def build(configs: Sequence[ProfileConfig], inputs: ProfileInputs, *, scheduler_
     builders = []
     for position, config in enumerate(configs):
         with problems.below(f"profiles[{position}]"):
-            builder = _Builder(config, inputs)
+            builder = _ProfileBuilder(config, inputs)
             builder.build()
             builders.append(builder)
     problems.extend(_different_queues(builders))
@@ -57,7 +57,7 @@ def build(configs: Sequence[ProfileConfig], inputs: ProfileInputs, *, scheduler_
     )
 
 
-def _different_queues(builders: Sequence[_Builder]) -> Iterator[ConfigProblem]:
+def _different_queues(builders: Sequence[_ProfileBuilder]) -> Iterator[ConfigProblem]:
     """Yield problems of profiles with different QueueSort plugins, because there is one queue."""
     sorters = [each.plugins.queue_sort[0].name for each in builders]
     for builder, sorter in zip(builders[1:], sorters[1:], strict=True):
@@ -70,7 +70,7 @@ def _different_queues(builders: Sequence[_Builder]) -> Iterator[ConfigProblem]:
             yield ConfigProblem("profiles", f'different queue sort plugin args for profile "{builder.name}"')
 
 
-class _Builder:
+class _ProfileBuilder:
     """Builds one profile. The paths of problems begin below the profile."""
 
     def __init__(self, config: ProfileConfig, inputs: ProfileInputs) -> None:
