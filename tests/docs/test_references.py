@@ -1,4 +1,4 @@
-"""Documentation names tests and files that exist."""
+"""Documentation names tests, files, pages and headings that exist."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ DOCUMENTS = sorted(
 _SPAN = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(r"(?:tests|tools)/[\w./-]*\w")
 _TEST = re.compile(r"(?:test|\.\.\.)_\w+(?:\.\.\.)?")
+_LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 def spans(document: Path) -> list[str]:
@@ -40,6 +42,23 @@ def test_every_file_that_a_document_names_exists(document: Path) -> None:
 def test_every_test_that_a_document_names_exists(document: Path, test_names: set[str]) -> None:
     named = [span for span in spans(document) if _TEST.fullmatch(span)]
     assert [each for each in named if not any(_fits(each, name) for name in test_names)] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_of_a_document_leads_to_a_file_and_a_heading(document: Path) -> None:
+    links = [(document.parent / path if path else document, anchor) for path, anchor in _links(document)]
+    assert [str(path) for path, _ in links if not path.exists()] == []
+    assert [(str(path), each) for path, each in links if each and each not in _anchors(path)] == []
+
+
+def _links(document: Path) -> list[tuple[str, str]]:
+    return _LINK.findall(re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.DOTALL | re.MULTILINE))
+
+
+def _anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives the headings of a page."""
+    headings = (heading.lower() for heading in _HEADING.findall(page.read_text()))
+    return {re.sub(r"[^\w -]", "", heading).replace(" ", "-") for heading in headings}
 
 
 def _fits(reference: str, name: str) -> bool:
