@@ -54,9 +54,13 @@ def _metrics() -> list[str]:
     lines = ["| metric | labels | what it is |", "|---|---|---|"]
     metrics = Metrics()
     metrics.workqueues.of("scheduler-queue")
+    common = []
     for family in sorted(metrics.registry.collect(), key=lambda family: family.name):
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        if name.startswith(("process_", "workqueue_")):
+            common.append(f"`{name}`")
+            continue
         collector = metrics.registry._names_to_collectors.get(family.name)
         labels = ", ".join(getattr(collector, "_labelnames", ()))
-        name = f"{family.name}_total" if family.type == "counter" else family.name
         lines.append(f"| `{name}` ({family.type}) | {labels} | {family.documentation} |")
-    return lines
+    return [*lines, "", f"As in every program with client-go: {', '.join(common)}."]

@@ -33,8 +33,8 @@ class ExplainMetrics:
         )
         self.lost: Final = families.counter(
             "explain_records_lost",
-            "Records lost: dropped because too many decisions waited to be recorded, evicted from memory by newer "
-            "ones, or unlogged because the decision log could not be written",
+            "Records dropped because too many waited, evicted from memory by newer ones, or unlogged because the "
+            "decision log could not be written",
             "reason",
         )
         self.errors: Final = families.counter(

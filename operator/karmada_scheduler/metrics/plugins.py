@@ -70,20 +70,19 @@ class PluginMetrics:
         self.guard_answers: Final = families.counter(
             "guard_answers",
             "Decisions that Guard plugins kept from being written (kept: no cluster fits, held: otherwise), let through "
-            "with graceful eviction tasks (graceful), or changed to return to a cluster (cancelled)",
+            "with eviction tasks (graceful), or changed to return to a cluster (cancelled)",
             "answer",
         )
         self._guarded: Final = families.gauge(
             "guarded_bindings",
-            "Bindings whose condition reports that a Guard plugin keeps their placement (kept, held), bindings that "
-            "leave clusters gracefully by a decision of this scheduler (leaving), and bindings with an annotation of this "
-            "scheduler that cannot be read (unreadable)",
+            "Bindings whose placement a Guard plugin keeps (kept, held), that leave clusters gracefully (leaving), or "
+            "whose annotation of this scheduler cannot be read (unreadable)",
             "state",
         )
         self.failbacks: Final = families.counter(
             "failback",
-            "Decisions that a Reconsider plugin such as FailBack proposed: written (accepted), not wanted yet (declined), "
-            "held by a Guard plugin (held), without a cluster (missed), not possible because of an error (failed)",
+            "Proposals of Reconsider plugins: written (accepted), not wanted yet (declined), held by a Guard plugin "
+            "(held), without a cluster (missed), ended by an error (failed)",
             "plugin",
             "result",
         )

@@ -104,9 +104,7 @@ class _UnplacedCollector(Collector):
         return (
             GaugeMetricFamily(
                 f"{SUBSYSTEM}_unplaced_bindings",
-                "Unplaced bindings, on the leader, by the reason in the condition Scheduled (NoClusterFit, "
-                "Unschedulable, SchedulerError, QuotaExceeded, other), or gated by PreEnqueue, waiting at Permit, "
-                "pending before the first decision",
+                "Unplaced bindings on the leader, by the reason of the condition Scheduled, or gated, waiting, pending",
                 labels=self._labelnames,
             ),
             GaugeMetricFamily(
