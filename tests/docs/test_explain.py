@@ -18,7 +18,8 @@ DOCUMENT = (ROOT / "docs" / "explain.md").read_text()
 _EXPLAIN = ROOT / "advisor/karmada_advisor/explain"
 SOURCES = "".join(path.read_text() for path in (*_EXPLAIN.glob("causes*.py"), _EXPLAIN / "unclaimed.py"))
 
-_ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| (.+) \|$", re.MULTILINE)
+_TABLE = re.compile(r"^\| (\w+) \| \|\n\|---\|---\|\n((?:\| `\w+` \| .+ \|\n)+)", re.MULTILINE)
+_CODE = re.compile(r"^\| `(\w+)`", re.MULTILINE)
 _QUOTED = re.compile(r'"([A-Z]\w+)"')
 _OF_FILTERS = re.compile(
     r'"((?:Affinity|Api|Being|Cluster|Group|Plugin|Property|Provider|Region|Untolerated|Zones)[A-Z]\w+)"'
@@ -28,12 +29,11 @@ _PLUGINS = frozenset({"ClusterAffinity", "ClusterEviction", "ClusterLocality"})
 
 def documented() -> dict[str, str]:
     """Return the stage of each code."""
-    return {code: stage for code, stage, _ in _ROW.findall(DOCUMENT)}
+    return {code: stage for stage, rows in _TABLE.findall(DOCUMENT) for code in _CODE.findall(rows)}
 
 
-@pytest.mark.parametrize("name", ["checkout", "billing"])
-def test_the_examples_are_the_output(name: str) -> None:
-    golden = (ROOT / "tests/unit/cli/golden" / f"explain-{name}-100.txt").read_text()
+def test_the_example_is_the_output() -> None:
+    golden = (ROOT / "tests/unit/cli/golden" / "explain-checkout-100.txt").read_text()
     shown = "".join(f"    {line}".rstrip() + "\n" for line in golden.splitlines())
     assert shown in DOCUMENT
 
