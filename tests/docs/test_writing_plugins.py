@@ -58,16 +58,7 @@ def test_all_commands_of_the_document_work(
         binding("web", namespace="test").replicas(2).manifest(),
         binding("api", namespace="prod").replicas(2).manifest(),
     ]
-    deployments = [
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": name, "namespace": namespace},
-        }
-        for name, namespace in (("web", "test"), ("api", "prod"))
-    ]
-    files = (("clusters", clusters), ("bindings", bindings), ("deployments", deployments))
-    for name, items in files:
+    for name, items in (("clusters", clusters), ("bindings", bindings)):
         text = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items})
         Path(f"{name}.yaml").write_text(text)
     ran = []
@@ -78,7 +69,7 @@ def test_all_commands_of_the_document_work(
             output = _output_of(part, capsys)
             assert not part.missing_in(output), f"$ {part.line}\n{output}"
             ran.append(part.line.split()[0])
-    assert ran == ["karmada-pyscheduler", "karmada-pyscheduler", "python", "karmada-pyscheduler", "pytest"]
+    assert ran == ["karmada-pyscheduler", "python", "karmada-pyscheduler", "pytest"]
 
 
 def _output_of(command: Command, capsys: pytest.CaptureFixture[str]) -> str:
