@@ -174,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if unknown := set(options.packages) - set(names):
         parser.error(f"unknown packages: {', '.join(sorted(unknown))}")
-    os.nice(19 - os.nice(0))
+    os.nice(max(0, 15 - os.nice(0)))
     if options.planted:
         return with_session(planted.FOLDERS, planted.run)
     if options.report:

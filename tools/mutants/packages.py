@@ -48,7 +48,7 @@ PACKAGES: Final = (
     Package(
         "framework",
         (f"{_OPERATOR}framework/**/*.py",),
-        _tests("framework", "core/test_schedule.py", "scheduler"),
+        _tests("framework", "cache/test_clusters.py", "core/test_schedule.py", "scheduler"),
     ),
     Package(
         "scheduler",

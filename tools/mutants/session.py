@@ -26,8 +26,8 @@ import pytest
 from tools.mutants.mutation import PROBE
 
 _MEMORY: Final = 4 << 30
-_HANGS_SECONDS: Final = 20.0
-_HANGS_CPU_SECONDS: Final = 0.2
+_HANGS_SECONDS: Final = 10.0
+_HANGS_CPU_SECONDS: Final = 0.1
 """A fork that uses less CPU time in so many seconds waits for something; on a busy machine it still gets more."""
 _EXAMPLES: Final = 25
 """Random examples per law; a run of the tests has 100."""

@@ -182,6 +182,27 @@ def scheduled_manifest(**spec: Any) -> dict[str, Any]:
     return manifest
 
 
+@pytest.mark.parametrize(
+    ("targets", "placement", "is_written"),
+    [
+        ((("m1", 2), ("m2", 2)), PLACEMENT, True),
+        ((("m2", 2), ("m1", 2)), PLACEMENT, True),
+        ((("m1", 2),), PLACEMENT, False),
+        ((("m1", 2), ("m2", 3)), PLACEMENT, False),
+        ((("m1", 2), ("m2", 2)), "{}", False),
+    ],
+)
+async def test_what_a_plugin_has_written_counts_if_it_has_the_clusters_and_the_placement_of_the_decision(
+    targets: tuple[tuple[str, int], ...], placement: str, is_written: bool
+) -> None:
+    manifest = scheduled_manifest()
+    manifest["metadata"]["annotations"] = {APPLIED_PLACEMENT_ANNOTATION: PLACEMENT}
+    harness = CycleHarness(manifest)
+    decision = replace(harness.decision(*targets), applied_placement=placement)
+    found = await harness.cycle._specs.read_back(harness.binding, decision)
+    assert (found is not None) == is_written
+
+
 async def test_a_result_is_one_patch_of_the_spec_and_one_of_the_status(harness: CycleHarness) -> None:
     outcome = await harness.bind(harness.decision(("m1", 2), ("m2", 0)))
     assert outcome == DONE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import weakref
 from collections.abc import Iterator, Mapping
@@ -45,6 +46,8 @@ class FakeWriter:
         return TransactionResult(stored, was_written=True)
 
     async def read_back(self, binding: Binding, decision: Decision) -> Binding | None:
+        if self.failure is not None:
+            raise self.failure
         return self.written_by_plugin
 
 
@@ -53,6 +56,7 @@ class TransactionHarness:
 
     def __init__(self, *plugins: Any, names: str = "m1") -> None:
         self.calls: list[str] = []
+        self.may_be_stored: list[bool] = []
         self.writer = FakeWriter()
         ledger = plugin("Ledger", reserve=self._reserve, unreserve=self._unreserve)
         builder = binding("web").names(names).duplicated()
@@ -70,8 +74,9 @@ class TransactionHarness:
         self.calls.append("reserve")
         return SUCCESS
 
-    def _unreserve(self, _: BindContext) -> None:
+    def _unreserve(self, context: BindContext) -> None:
         self.calls.append("unreserve")
+        self.may_be_stored.append(context.may_be_stored)
 
     async def wait(self, waits: Mapping[str, Result]) -> Result:
         raise AbandonedError("outdated", reschedule=True)
@@ -122,6 +127,30 @@ async def test_a_failed_write_is_undone_and_returned(failure: Exception) -> None
     harness.writer.failure = failure
     assert await harness.run() == TransactionResult(harness.binding, error=failure)
     assert harness.calls == ["reserve", "unreserve"]
+
+
+@pytest.mark.parametrize(
+    ("failure", "plugins", "may_be_stored"),
+    [
+        pytest.param(CONFLICT, (), False, id="refused"),
+        pytest.param(ApiError("no answer"), (), True, id="no-answer"),
+        pytest.param(NotLeadingError("not leading"), (), False, id="not-sent"),
+        pytest.param(ZeroDivisionError("a bug"), (), True, id="a-bug"),
+        pytest.param(None, (plugin("P", permit=coroutine(NO)),), False, id="before-the-write"),
+        pytest.param(None, (plugin("B", bind=coroutine(SUCCESS)),), False, id="a-plugin-did-not-write"),
+        pytest.param(
+            ApiError("no answer"), (plugin("B", bind=coroutine(SUCCESS)),), True, id="what-a-plugin-wrote-is-unknown"
+        ),
+    ],
+)
+async def test_unreserve_says_whether_the_decision_may_be_stored(
+    failure: Exception | None, plugins: tuple[Any, ...], may_be_stored: bool
+) -> None:
+    harness = TransactionHarness(*plugins)
+    harness.writer.failure = failure
+    with contextlib.suppress(ZeroDivisionError):
+        await harness.run()
+    assert harness.may_be_stored == [may_be_stored]
 
 
 @pytest.mark.parametrize("is_refused", [False, True])

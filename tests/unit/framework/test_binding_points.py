@@ -18,7 +18,7 @@ from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
-from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
+from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError, WaitingBindings
 from karmada_scheduler.scheduler.pre_enqueue import GATED_SECONDS
 from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
 from karmada_scheduler.scheduling_queue.queue_sort import sort_key_of
@@ -196,6 +196,56 @@ async def test_a_plugin_that_has_allowed_a_binding_no_longer_times_out() -> None
     assert unfinished
     each.allow("slow")
     assert await task is SUCCESS
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+async def test_a_decision_with_a_cluster_that_goes_while_permit_runs_is_given_up(is_gone: bool) -> None:
+    def permit(_: object) -> Result:
+        if is_gone:
+            harness.clusters.discard("m1")
+        else:
+            harness.cluster("m1", version=2, deletionTimestamp="2026-01-01T00:00:00Z")
+        return Result.wait(60.0)
+
+    harness = SchedulerHarness(plugin("P", permit=permit))
+    harness.put(placement={"clusterAffinity": {"clusterNames": ["m1"]}})
+    await harness.run()
+    assert not harness.waiting.all()
+    assert harness.placed() == []
+    waits = {
+        label: harness.metrics.registry.get_sample_value(
+            "karmada_scheduler_permit_wait_duration_seconds_count", {"result": label}
+        )
+        for label in ("abandoned", "allowed")
+    }
+    assert waits["abandoned"]
+    assert not waits["allowed"]
+
+
+async def test_the_first_answer_about_a_waiting_binding_counts() -> None:
+    waiting = WaitingBindings()
+    binding = Binding.from_manifest(manifests.binding())
+    for answer in ("rejects", "abandons"):
+        task = asyncio.create_task(waiting.wait(binding, frozenset(), {"P": 60}))
+        await asyncio.sleep(0)
+        [each] = waiting.all()
+        if answer == "rejects":
+            each.reject("P", "no")
+            each.reject("P", "never")
+        else:
+            each.abandon("gone", reschedule=False)
+        each.allow("P")
+        each.abandon("changed", reschedule=True)
+        if answer == "rejects":
+            assert (await task).message == "no"
+        else:
+            with pytest.raises(AbandonedError, match="gone"):
+                await task
+
+
+async def test_a_binding_that_does_not_wait_cannot_be_abandoned() -> None:
+    key = Binding.from_manifest(manifests.binding()).key
+    WaitingBindings().abandon_outdated(key, None, is_still_assigned=lambda _: True)
 
 
 async def test_a_waiting_binding_can_be_rejected() -> None:

@@ -109,6 +109,19 @@ async def test_a_decision_that_nothing_fits_is_not_written_if_a_plugin_refuses_i
     assert harness.queue.delayed == 1
 
 
+@pytest.mark.parametrize(("last", "failures"), [("m2", 0), ("m8", 2)])
+async def test_terms_that_failed_are_reported_if_nothing_fits_and_not_if_a_move_is_held(
+    last: str, failures: int
+) -> None:
+    harness = SchedulerHarness(guarding(NO))
+    terms = [{"affinityName": f"on-{name}", "clusterNames": [name]} for name in ("m9", last)]
+    harness.put(placement={"clusterAffinities": terms}, **ON_M1)
+    await harness.run()
+    assert harness.placed() == ["m1"]
+    reported = {text for _, text in harness.events if "clusterAffiliates index(" in text}
+    assert len(reported) == failures
+
+
 async def test_without_a_delay_of_the_plugin_a_kept_binding_has_the_backoff_of_the_queue() -> None:
     harness = SchedulerHarness(guarding(Result.unschedulable("not now")))
     harness.put(placement=NOWHERE, **ON_M1)
@@ -325,6 +338,22 @@ def moved(*, ready: int, observed: int = 1) -> dict[str, Any]:
 def ready_replicas(web: Binding) -> Result:
     items = web.status.aggregated_items
     return SUCCESS if items[0]["status"]["readyReplicas"] == 2 else Result.unschedulable("not ready")
+
+
+async def test_a_generation_that_may_not_be_observed_yet_is_not_written_again_and_again() -> None:
+    harness = SchedulerHarness(guarding(SUCCESS, guard_observation=ready_replicas))
+    tasks = [{"fromCluster": "m1", "producer": "ours", "reason": "Rescheduled"}]
+    harness.put(placement=TO_M2, clusters=[{"name": "m2", "replicas": 2}], gracefulEvictionTasks=tasks)
+    applied = Binding.from_manifest(harness.server.stored["web"]).spec.placement
+    assert applied is not None
+    annotations = {"policy.karmada.io/applied-placement": applied.to_json()}
+    harness.server.change("web", status=True, annotations=annotations, **moved(ready=1))
+    harness.server.change("web", replicas=2)
+    await harness.run()
+    before = len(harness.server.requests)
+    harness.server.change("web", status=True, aggregatedStatus=moved(ready=0)["aggregatedStatus"])
+    await harness.run()
+    assert len(harness.server.requests) == before
 
 
 @pytest.mark.parametrize("divided", [True, False], ids=["Divided", "Duplicated"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -270,6 +272,103 @@ async def test_a_binding_that_is_suspended_does_not_wait_any_more() -> None:
     harness.server.change("web", suspension={"scheduling": True})
     await harness.look()
     assert harness.reconsiderations.waiting == 0
+
+
+async def test_a_binding_about_which_nothing_is_proposed_any_more_does_not_wait() -> None:
+    proposals = [BACK, BACK]
+    no = Result.unschedulable("not yet")
+    made = plugin("R", propose=lambda _: proposals.pop() if proposals else None, reconsider=answering(no))
+    harness = Reconsidered(made)
+    await harness.look()
+    assert harness.reconsiderations.waiting == 1
+    await harness.look()
+    assert harness.reconsiderations.waiting == 0
+    assert harness.reconsiderations.refusal(next(iter(harness.bindings)).key) is None
+
+
+async def test_a_binding_that_another_scheduler_gets_is_not_looked_at_when_a_cluster_changes() -> None:
+    harness = Reconsidered(proposing(answer=Result.unschedulable("not yet")))
+    await harness.look()
+    harness.server.change("web", schedulerName="another")
+    harness.cluster("m1", version=7, generation=7)
+    await harness.look(seconds=1)
+    assert harness.reconsiderations.waiting == 0
+    assert harness.count("declined") == 1
+
+
+async def test_free_resources_of_a_cluster_try_no_proposal() -> None:
+    harness = Reconsidered(proposing(answer=Result.unschedulable("not yet")))
+    await harness.look()
+    harness.cluster("m1", version=7)
+    await harness.look(seconds=1)
+    assert harness.count("declined") == 1
+
+
+@pytest.mark.parametrize(("status", "is_tried"), [("False", True), ("True", False)])
+async def test_a_cluster_that_becomes_ready_or_not_tries_a_proposal(status: str, *, is_tried: bool) -> None:
+    harness = Reconsidered(proposing(answer=Result.unschedulable("not yet")))
+    await harness.look()
+    old = harness.clusters.get("m1")
+    new = cluster("m1").condition("Ready", status).build()
+    harness.reconsiderations.on_cluster(old, new)
+    harness.reconsiderations.on_cluster(new, new)
+    await harness.look(seconds=1)
+    before = old.condition("Ready") if old is not None else None
+    assert harness.count("declined") == 1 + (is_tried or before is None)
+
+
+async def test_changes_before_the_start_are_not_kept() -> None:
+    harness = SchedulerHarness(proposing())
+    harness.cluster("m1", version=7, generation=7)
+    assert not harness.reconsiderations._changed_clusters
+    harness.reconsiderations.start()
+    harness.cluster("m1", version=8, generation=8)
+    assert list(harness.reconsiderations._changed_clusters) == ["m1"]
+
+
+async def test_a_proposal_lets_other_bindings_go_first() -> None:
+    harness = Reconsidered(proposing())
+    while (popped := harness.queue.pop()) is not None:
+        harness.queue.done(popped[0])
+    other = harness.put("other", placement=placement())
+    harness.sleep(30)
+    looking = asyncio.create_task(harness.reconsiderations.look())
+    await asyncio.sleep(0.01)
+    assert harness.queue.pop()[0] == other
+    harness.queue.done(other)
+    await looking
+    assert harness.queue.pop()[0] == next(iter(harness.bindings)).key
+
+
+async def test_many_bindings_are_looked_at_in_parts() -> None:
+    harness = Reconsidered(proposing(None))
+    for number in range(450):
+        harness.put(f"b{number}", placement=placement())
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    counting = asyncio.create_task(count())
+    await asyncio.sleep(0)
+    turns = 0
+    await harness.reconsiderations.look()
+    counting.cancel()
+    assert turns == 2
+
+
+async def test_an_accepted_proposal_is_logged_and_a_declined_one_only_for_debugging(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.INFO):
+        await Reconsidered(proposing(answer=Result.unschedulable("not yet"))).look()
+    assert "not yet" not in caplog.text
+    with caplog.at_level(logging.INFO):
+        await Reconsidered(proposing()).look()
+    assert "is decided again, as R proposes: Back" in caplog.text
 
 
 async def test_the_first_plugin_with_a_proposal_counts() -> None:

@@ -11,6 +11,7 @@ import pytest
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.framework import (
+    SKIP,
     SUCCESS,
     Code,
     Cycle,
@@ -24,6 +25,7 @@ from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.testing import binding, cluster, decide, framework, score_context
+from tests.unit.framework.plugins import plugin
 
 NO = Result.unschedulable("no")
 FAILED = Result.error("foo")
@@ -241,6 +243,15 @@ def test_every_cluster_plugin_and_step_is_observed() -> None:
     assert counts.plugins["TaintToleration", "Filter", "Success"] == 2
     assert counts.plugins["ClusterLocality", "Score", "Success"] == 2
     assert counts.plugins["N", "ScoreExtensionNormalize", "Success"] == 1
+
+
+def test_a_coroutine_is_observed_with_its_result() -> None:
+    async def pre_score(_: object) -> Result:
+        return SKIP
+
+    plugins, counts = observed(plugin("P", pre_score=pre_score))
+    decide(binding("web").replicas(3).dynamic_weight(), cluster("m1"), plugins=plugins)
+    assert counts.plugins["P", "PreScore", "Skip"] == 1
 
 
 def test_without_feasible_clusters_only_the_filter_step_is_observed() -> None:

@@ -23,6 +23,7 @@ from karmada_scheduler.framework import (
     SelectContext,
     StateKey,
 )
+from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
@@ -687,6 +688,23 @@ def test_a_decision_that_fails_on_a_later_pass_writes_nothing() -> None:
 
 
 # --- cost without plugins ---
+
+
+def test_one_profile_that_needs_bindings_in_flight_or_workloads_is_enough() -> None:
+    takes = with_in_tree(
+        plugin(
+            "P",
+            pre_filter=answering(SUCCESS),
+            add_binding=answering(SUCCESS),
+            remove_binding=answering(SUCCESS),
+        )
+    )
+    assert takes.needs_in_flight
+    profiles = Profiles({"a": with_in_tree(), "b": takes})
+    assert profiles.needs_in_flight
+    assert not profiles.need_workloads
+    profiles.replace({"a": with_in_tree(), "b": with_in_tree()})
+    assert not profiles.needs_in_flight
 
 
 def test_without_coroutines_a_decision_is_synchronous() -> None:

@@ -549,6 +549,16 @@ def test_the_timeout_of_the_outermost_block_counts(alarm: SigalrmTimeout) -> Non
     assert time.monotonic() - began < 20 * BUDGET
 
 
+def test_blocks_that_add_up_have_one_timeout_together(alarm: SigalrmTimeout) -> None:
+    part = alarm.part(0.5, adds_up=True)
+    with pytest.raises(PluginTimeoutError), part:
+        time.sleep(BUDGET)
+    began = time.monotonic()
+    with pytest.raises(PluginTimeoutError), part:
+        pytest.fail("nothing is left for a second block")
+    assert time.monotonic() - began < BUDGET / 2
+
+
 def test_an_alarm_while_a_block_is_entered_or_left_does_not_raise(
     alarm: SigalrmTimeout, monkeypatch: pytest.MonkeyPatch
 ) -> None:

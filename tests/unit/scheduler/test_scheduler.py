@@ -179,6 +179,14 @@ async def test_a_decision_is_written_and_counted() -> None:
     assert loop.queue.processing == 0
 
 
+async def test_a_decision_that_changes_nothing_is_counted_and_not_written() -> None:
+    loop = LoopHarness()
+    loop.put(clusters=[{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 2}])
+    await loop.run()
+    assert loop.cycle.bound == []
+    assert loop.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
+
+
 async def test_a_deleted_binding_and_one_of_another_scheduler_are_skipped() -> None:
     loop = LoopHarness()
     loop.queue.add(BindingKey("ResourceBinding", "demo", "gone"))
@@ -550,11 +558,16 @@ async def test_a_delay_that_a_plugin_requested_is_kept_unless_the_plugin_was_rep
     assert loop.queue.delayed == 1
     assert loop.queue.seconds_to_next() == 30.0
 
-    loop.cycle.results = [AttemptOutcome(Action.RETRY, error, 30.0)]
     loop.cycle.on_bind = lambda _: loop.profiles.replace({"ours": framework()})
+    loop.cycle.results = [AttemptOutcome(Action.RETRY, SchedulingError("busy"), 20.0)]
+    loop.put("refused by the server")
+    await loop.run()
+    assert loop.queue.seconds_to_next() == 20.0
+
+    loop.cycle.results = [AttemptOutcome(Action.RETRY, error, 30.0)]
     loop.put("other")
     await loop.run()
-    assert loop.queue.delayed == 2
+    assert loop.queue.delayed == 3
     assert loop.queue.seconds_to_next() == pytest.approx(0.005)
 
 
