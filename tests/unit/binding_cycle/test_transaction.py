@@ -139,7 +139,10 @@ async def test_a_failed_write_is_undone_and_returned(failure: Exception) -> None
         pytest.param(None, (plugin("P", permit=coroutine(NO)),), False, id="before-the-write"),
         pytest.param(None, (plugin("B", bind=coroutine(SUCCESS)),), False, id="a-plugin-did-not-write"),
         pytest.param(
-            ApiError("no answer"), (plugin("B", bind=coroutine(SUCCESS)),), True, id="what-a-plugin-wrote-is-unknown"
+            ApiError("no answer"),
+            (plugin("B", bind=coroutine(SUCCESS)),),
+            True,
+            id="what-a-plugin-wrote-is-unknown",
         ),
     ],
 )

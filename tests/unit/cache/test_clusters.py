@@ -68,6 +68,17 @@ def test_added_and_removed_clusters_are_in_the_change_log() -> None:
     assert after.changed_since(before) == {"m1", "m3"}
 
 
+def test_the_names_of_terminating_clusters_follow_each_change() -> None:
+    harness = CacheHarness("m1", "m2")
+    assert harness.cache.terminating == frozenset()
+    harness.report("m1", deleting=True)
+    assert harness.cache.terminating == {"m1"}
+    harness.report("m2", deleting=True)
+    assert harness.cache.terminating == {"m1", "m2"}
+    harness.leave("m1")
+    assert harness.cache.terminating == {"m2"}
+
+
 def test_a_cluster_with_a_deletion_timestamp_is_terminating() -> None:
     harness = CacheHarness("m1", "m2")
     before = harness.snapshot()

@@ -79,8 +79,7 @@ def keys_of(shape: str, length: int, kinds: int) -> list[int]:
             keys = [min(index, length - index) * kinds // length for index in range(length)]
         case "almost-descending":
             keys.sort(reverse=True)
-            for one, other in ((2, 3), (5, 7)):
-                one, other = length // one, length // other
+            for one, other in ((length // 2, length // 3), (length // 5, length // 7)):
                 keys[one], keys[other] = keys[other], keys[one]
         case "skewed":
             keys = [kinds - 1 if key else 0 for key in keys]

@@ -70,12 +70,8 @@ def made(
         ),
         pytest.param(made(), made(items=[{"clusterName": "m1"}]), None, id="its-status-has-changed"),
         pytest.param(made(), made(claimed=False, generation=3), None, id="it-is-not-claimed"),
-        pytest.param(
-            made(), made(schedulerName="other", generation=3), None, id="it-is-another-scheduler's"
-        ),
-        pytest.param(
-            made(), made(suspension={"scheduling": True}, generation=3), None, id="it-is-suspended"
-        ),
+        pytest.param(made(), made(schedulerName="other", generation=3), None, id="it-is-another-scheduler's"),
+        pytest.param(made(), made(suspension={"scheduling": True}, generation=3), None, id="it-is-suspended"),
         pytest.param(made(), None, None, id="it-is-gone"),
     ],
 )

@@ -1,0 +1,74 @@
+"""What ends the wait of a binding at Permit."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError, WaitingBindings
+from karmada_scheduler.informer.listeners import PermitListener
+from karmada_scheduler.testing import cluster
+from tests import manifests
+
+BINDING = Binding.from_manifest(manifests.binding())
+CLUSTER = cluster("m1").build()
+
+
+async def ended(event: str) -> str:
+    """Return why the wait of a binding for m1 ends by an event, "" if it does not."""
+    waiting = WaitingBindings()
+    listener = PermitListener(waiting, ["ours"])
+    task = asyncio.create_task(waiting.wait(BINDING, frozenset({"m1"}), {"P": 60}))
+    await asyncio.sleep(0)
+    match event:
+        case "it-is-deleted":
+            listener.binding_changed(BINDING, None)
+        case "it-changes":
+            listener.binding_changed(BINDING, replace(BINDING, generation=9))
+        case "it-is-another-scheduler's":
+            other = replace(BINDING, spec=replace(BINDING.spec, scheduler_name="other"))
+            listener.binding_changed(BINDING, other)
+        case "its-status-changes":
+            listener.binding_changed(BINDING, replace(BINDING, resource_version="9"))
+        case "its-cluster-is-being-deleted":
+            listener.cluster_changed(CLUSTER, replace(CLUSTER, deleting=True))
+        case "its-cluster-is-gone":
+            listener.cluster_changed(CLUSTER, None)
+        case "its-cluster-changes":
+            listener.cluster_changed(CLUSTER, replace(CLUSTER, generation=9))
+        case "another-cluster-is-gone":
+            listener.cluster_changed(replace(CLUSTER, name="m2"), None)
+        case "nothing":
+            listener.binding_changed(None, None)
+            listener.cluster_changed(None, None)
+    await asyncio.sleep(0)
+    for each in waiting.all():
+        each.allow("P")
+    try:
+        await task
+    except AbandonedError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        ("it-is-deleted", "deleted"),
+        ("it-changes", "changed"),
+        ("it-is-another-scheduler's", "handed over"),
+        ("its-status-changes", ""),
+        ("its-cluster-is-being-deleted", "m1"),
+        ("its-cluster-is-gone", "m1"),
+        ("its-cluster-changes", ""),
+        ("another-cluster-is-gone", ""),
+        ("nothing", ""),
+    ],
+)
+async def test_a_wait_ends_when_its_decision_is_out_of_date(event: str, why: str) -> None:
+    found = await ended(event)
+    assert why in found
+    assert bool(found) == bool(why)
