@@ -51,7 +51,7 @@ def _flags() -> list[str]:
 
 
 def _metrics() -> list[str]:
-    lines = ["| metric | labels | what it is |", "|---|---|---|"]
+    lines = ["| metric | what it is |", "|---|---|"]
     metrics = Metrics()
     metrics.workqueues.of("scheduler-queue")
     common = []
@@ -61,6 +61,7 @@ def _metrics() -> list[str]:
             common.append(f"`{name}`")
             continue
         collector = metrics.registry._names_to_collectors.get(family.name)
-        labels = ", ".join(getattr(collector, "_labelnames", ()))
-        lines.append(f"| `{name}` ({family.type}) | {labels} | {family.documentation} |")
+        labels = ",".join(getattr(collector, "_labelnames", ()))
+        shown = f"{name}{{{labels}}}" if labels else name
+        lines.append(f"| `{shown}` ({family.type}) | {family.documentation} |")
     return [*lines, "", f"As in every program with client-go: {', '.join(common)}."]

@@ -17,4 +17,4 @@ def test_the_operators_page_has_every_flag_and_every_metric() -> None:
     page = reference.PAGE.read_text()
     assert page == reference.updated(page), "run `make manifests`"
     assert page.count("| `--") > 25
-    assert "`karmada_scheduler_schedule_attempts_total` (counter)" in page
+    assert "`karmada_scheduler_schedule_attempts_total{result,schedule_type}` (counter)" in page
