@@ -64,8 +64,8 @@ PLANTED: Final = (
     Planted(
         "a late answer of an estimator counts as 0 replicas",
         f"{_OPERATOR}estimator/session.py",
-        'late = Estimate(NO_OPINION, f"no answer',
-        'late = Estimate(0, f"no answer',
+        'late = EstimatorResponse(NO_OPINION, f"no answer',
+        'late = EstimatorResponse(0, f"no answer',
         ("estimator",),
     ),
     Planted(
@@ -92,8 +92,8 @@ PLANTED: Final = (
     Planted(
         "PlacementGuard forgets the earlier moves of a binding",
         f"{_PLUGINS}placement_guard.py",
-        "moves = (*self._books.recent(binding, now), Recorded(now, move.replicas))",
-        "moves = (Recorded(now, move.replicas),)",
+        "moves = (*self._books.recent(binding, now), RecordedMove(now, move.replicas))",
+        "moves = (RecordedMove(now, move.replicas),)",
         ("plugins", "properties"),
     ),
     Planted(
