@@ -1,4 +1,4 @@
-"""The page about the last run: docs/mutants.md."""
+"""The page about the last run: docs/measurements/mutants.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools import report
 from tools.mutants import results
 from tools.mutants.mutation import ROOT, Mutation
 
-PAGE: Final = ROOT / "docs" / "mutants.md"
+PAGE: Final = ROOT / "docs" / "measurements" / "mutants.md"
 SECTION: Final = "make mutants"
 _SEEN: Final = (results.KILLED, results.TIMEOUT, results.EQUIVALENT)
 
