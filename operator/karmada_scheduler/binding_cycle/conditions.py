@@ -1,53 +1,17 @@
-"""The content of statuses and Events: the Scheduled condition, status fields, target lists, messages.
-
-Pure; ``cycle`` and ``status_writer`` write it.
+"""How an attempt ends, as statuses and Events report it; ``core.report`` has the fields.
 
 Source: karmada v1.18.2 pkg/scheduler helper.go and event.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
-
-from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, Binding, TargetCluster
-from karmada_scheduler.api.manifest import Manifest
+from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, Binding
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.core import condition as outcome
 from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.report import Report
 from karmada_scheduler.framework.diagnosis import AT_GUARD, FitError, SchedulingError
-
-_MESSAGE_LIMIT: Final = 32768
-"""The longest message of a condition, in characters; the API's limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """How scheduling of a binding ended, as its status reports it.
-
-    Attributes:
-        condition: The Scheduled condition.
-        generation: The generation that was scheduled; the binding may have a newer one when the status is written.
-        at: The time at which scheduling ended, in the API's format. It precedes the time of the write, so that a
-            reschedule requested in between does not count as done.
-        affinity_name: The affinity term in use; None leaves the field as it is.
-        placed: Whether clusters were found and written. The condition may report a later failure.
-        observes: Whether the generation counts as observed; a Guard plugin may delay that.
-    """
-
-    condition: outcome.ConditionSpec
-    generation: int
-    at: str
-    affinity_name: str | None = None
-    placed: bool = False
-    observes: bool = True
-
-    @property
-    def is_success(self) -> bool:
-        """Whether the condition reports a success."""
-        return self.condition.status == "True"
 
 
 def ending(
@@ -72,50 +36,6 @@ def success(binding: Binding, decision: Decision | None, at: str) -> Report:
     """Return the report of a success at the time ``at``; without a decision the affinity term stays as it is."""
     name = decision.affinity_name if decision is not None else None
     return Report(outcome.condition_for(None), binding.generation, at, name, placed=True)
-
-
-def status_fields(base: Binding, report: Report, *, keep_unchanged_time: bool) -> dict[str, Any]:
-    """Return the status fields in which a report differs from the status of a binding.
-
-    Args:
-        base: The binding as stored.
-        report: The new content.
-        keep_unchanged_time: Whether ``lastScheduledTime`` stays as it is if all other fields do.
-    """
-    status = base.status
-    fields: dict[str, Any] = {}
-    conditions = with_condition(status.conditions, report.condition, report.at)
-    if conditions is not None:
-        fields["conditions"] = conditions
-    if not report.placed:
-        return fields
-    if report.is_success and report.observes and report.generation != status.scheduler_observed_generation:
-        fields["schedulerObservedGeneration"] = report.generation
-    if report.affinity_name not in {None, status.scheduler_observing_affinity_name}:
-        fields["schedulerObservingAffinityName"] = report.affinity_name
-    if fields or not keep_unchanged_time:
-        fields["lastScheduledTime"] = report.at
-    return fields
-
-
-def target_manifests(
-    targets: Sequence[TargetCluster], unknown: Mapping[TargetCluster, Manifest] | None = None
-) -> list[dict[str, Any]]:
-    """Return targets as JSON of the API; a replica count of 0 is omitted.
-
-    Args:
-        targets: The clusters with their replicas.
-        unknown: ``BindingSpec.unknown_target_fields`` of the stored binding. A target that is in it with the same
-            replicas keeps its unknown fields.
-    """
-    manifests: list[dict[str, Any]] = [
-        {"name": target.name, "replicas": target.replicas} if target.replicas else {"name": target.name}
-        for target in targets
-    ]
-    if unknown:
-        for target, manifest in zip(targets, manifests, strict=True):
-            manifest.update(unknown.get(target, {}))
-    return manifests
 
 
 def targets_text(decision: Decision) -> str:
@@ -148,33 +68,3 @@ def is_reconstructible(stored: Binding, report: Report) -> bool:
     condition = stored.status.condition(SCHEDULED_CONDITION)
     names = {None, stored.status.scheduler_observing_affinity_name}
     return (condition is None or condition.get("status") == "True") and report.affinity_name in names
-
-
-def with_condition(
-    conditions: Sequence[Mapping[str, Any]], wanted: outcome.ConditionSpec, now: str
-) -> list[Mapping[str, Any]] | None:
-    """Return the conditions with the Scheduled one replaced by ``wanted``, None if nothing changes.
-
-    Other conditions keep all their fields. Unknown fields of the Scheduled condition are dropped, because they describe
-    the condition as it was. ``lastTransitionTime`` changes only with the condition's status.
-    """
-    new: dict[str, Any] = {
-        "type": SCHEDULED_CONDITION,
-        "status": wanted.status,
-        "reason": wanted.reason,
-        "message": wanted.message[:_MESSAGE_LIMIT],
-        "lastTransitionTime": now,
-    }
-    result: list[Mapping[str, Any]] = []
-    is_replaced = False
-    for condition in conditions:
-        if condition.get("type") != SCHEDULED_CONDITION:
-            result.append(condition)
-            continue
-        if condition.get("status") == wanted.status:
-            new["lastTransitionTime"] = condition.get("lastTransitionTime") or now
-        if all(condition.get(field) == new[field] for field in ("status", "reason", "message")):
-            return None
-        result.append(new)
-        is_replaced = True
-    return result if is_replaced else [*result, new]

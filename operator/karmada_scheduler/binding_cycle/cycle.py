@@ -18,9 +18,7 @@ from typing import Final
 from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.binding_cycle.conditions import (
-    Report,
     ending,
-    status_fields,
     success,
     success_text,
     targets_text,
@@ -42,6 +40,7 @@ from karmada_scheduler.client.recorder import NORMAL, WARNING, EventRecorder
 from karmada_scheduler.core.condition import retryable
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.guard_additions import may_observe
+from karmada_scheduler.core.report import Report, status_fields
 from karmada_scheduler.framework.diagnosis import FitError, HeldError, KeptError, SchedulingError
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime.framework import Framework

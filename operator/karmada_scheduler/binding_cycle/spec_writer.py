@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
-from karmada_scheduler.binding_cycle.conditions import target_manifests
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
 from karmada_scheduler.binding_cycle.result import DONE, Action, AttemptOutcome, TransactionResult
 from karmada_scheduler.binding_cycle.writer import BindingWriter
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.guard_additions import changed_annotations, task_manifests
+from karmada_scheduler.core.report import target_manifests
 
 log = logging.getLogger(__name__)
 

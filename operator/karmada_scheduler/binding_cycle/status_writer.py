@@ -21,9 +21,7 @@ from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.binding_cycle.conditions import (
-    Report,
     is_reconstructible,
-    status_fields,
     success,
     was_kept_by_guard,
 )
@@ -32,6 +30,7 @@ from karmada_scheduler.binding_cycle.result import DONE, Action, AttemptOutcome,
 from karmada_scheduler.binding_cycle.writer import BindingWriter
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.report import Report, status_fields
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 
 import yaml
 
@@ -75,19 +75,55 @@ class YamlDocument:
     repeated: tuple[RepeatedKey, ...] = ()
 
 
-def read_document(text: str, *, lines_before: int = 0) -> YamlDocument:
+class YamlPlace(NamedTuple):
+    """Where a value is in the text.
+
+    Attributes:
+        line: Of its first character, from 1.
+        column: In that line, from 1.
+        end_line: Of what follows its last character, from 1.
+        end_column: In that line, from 1.
+        style: ``"``, ``'``, ``|`` or ``>``; "" for plain text, lists and objects.
+    """
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    style: str = ""
+
+
+YamlPath = tuple[str | int, ...]
+"""The keys and indexes that lead to a value."""
+
+
+@dataclass(slots=True)
+class YamlPlaces:
+    """Where the values of a document are, by their paths. A repeated key has its last place.
+
+    Attributes:
+        values: Of values.
+        keys: Of the keys of objects.
+    """
+
+    values: dict[YamlPath, YamlPlace] = field(default_factory=dict)
+    keys: dict[YamlPath, YamlPlace] = field(default_factory=dict)
+
+
+def read_document(text: str, *, lines_before: int = 0, places: YamlPlaces | None = None) -> YamlDocument:
     """Read one document.
 
     Args:
         text: The document; an empty one is null.
         lines_before: Lines of the file before it, for the places of errors.
+        places: Receives the place of each value.
 
     Raises:
         YamlError: It is no YAML, it has tags of its own, more than ``MAX_DEPTH`` levels, aliases for more than
             ``MAX_REPEATED``, or a number that JSON cannot have.
     """
     try:
-        return _DocumentBuilder(lines_before).build(text)
+        return _DocumentBuilder(lines_before, places).build(text)
     except YamlError:
         raise
     except yaml.reader.ReaderError as error:
@@ -143,8 +179,9 @@ class _Open:
 class _DocumentBuilder:
     """Builds the value of a document from the events of its parser."""
 
-    def __init__(self, lines_before: int) -> None:
+    def __init__(self, lines_before: int, places: YamlPlaces | None = None) -> None:
         self._lines_before = lines_before
+        self._places = places
         self._open: list[_Open] = []
         self._open_anchors: set[str] = set()
         self._anchored: dict[str, tuple[Any, int]] = {}
@@ -176,6 +213,16 @@ class _DocumentBuilder:
         mark = event.start_mark
         return YamlError(self._lines_before + mark.line + 1, mark.column + 1, what)
 
+    def _path(self) -> YamlPath:
+        """Return the path of the value that begins now."""
+        return tuple(len(each.items) if each.items is not None else each.key or "" for each in self._open)
+
+    def _place(self, event: Any) -> YamlPlace:
+        start, end = event.start_mark, event.end_mark
+        lines = self._lines_before + 1
+        style = getattr(event, "style", None) or ""
+        return YamlPlace(start.line + lines, start.column + 1, end.line + lines, end.column + 1, style)
+
     def _add_scalar(self, event: Any) -> None:
         text: str = event.value
         tag: str | None = event.tag
@@ -185,9 +232,13 @@ class _DocumentBuilder:
         top = self._open[-1] if self._open else None
         if top is not None and top.fields is not None and top.key is None:
             self._begin_field(top, event, text)
+            if self._places is not None:
+                self._places.keys[self._path()] = self._place(event)
             if event.anchor:
                 self._anchored[event.anchor] = (text, _VALUE_SIZE + len(text))
             return
+        if self._places is not None:
+            self._places.values[self._path()] = self._place(event)
         value: object = text
         try:
             if tag is not None:
@@ -217,6 +268,8 @@ class _DocumentBuilder:
             raise self._error(event, f"it is nested too deeply: more than {MAX_DEPTH} levels")
         if self._open and self._open[-1].fields is not None and self._open[-1].key is None:
             raise self._error(event, "a key must be text")
+        if self._places is not None:
+            self._places.values[self._path()] = self._place(event)
         if event.anchor:
             self._open_anchors.add(event.anchor)
         size, self._size = self._size, self._size + _VALUE_SIZE
@@ -251,6 +304,8 @@ class _DocumentBuilder:
                 raise self._error(event, "a key must be text")
             top.key = value
             return
+        if self._places is not None:
+            self._places.values[self._path()] = self._place(event)
         self._add(event, value)
 
     def _add(self, event: Any, value: Any) -> None:

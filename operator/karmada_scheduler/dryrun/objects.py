@@ -27,7 +27,7 @@ class ShownObjects:
     def __init__(self, workloads: Workloads, *, clock: Callable[[], float] = time.time) -> None:
         """Show no clusters and no bindings; ``clock`` is that of the handles, in seconds since 1970."""
         self.snapshot = Snapshot()
-        self.bindings = SimulatedBindings(())
+        self.bindings = SimulatedBindings((), clock)
         self.workloads = workloads
         self._clock = clock
         self._frameworks: Frameworks | None = None

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
-from karmada_scheduler.api.binding_manifest import read_tasks
-from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.core.guard_additions import task_manifests
+from karmada_scheduler.dryrun.written import as_written
 from karmada_scheduler.framework.binding_points import BindContext
 
 
@@ -63,8 +63,9 @@ class WaitingDecision:
 class SimulatedBindings:
     """The bindings of the files, with the decisions so far; implements ``framework.cycle.Peers``."""
 
-    def __init__(self, bindings: Iterable[Binding]) -> None:
-        """Start with the bindings of the files."""
+    def __init__(self, bindings: Iterable[Binding], clock: Callable[[], float] = time.time) -> None:
+        """Start with the bindings of the files; ``clock`` has the time of decisions, in seconds since 1970."""
+        self._clock = clock
         self.replace(bindings)
 
     def replace(self, bindings: Iterable[Binding]) -> None:
@@ -93,8 +94,9 @@ class SimulatedBindings:
         return self.waiting.values()
 
     def place(self, binding: Binding, decision: Decision) -> None:
-        """Store a decision as the scheduler would write it: clusters, applied placement, affinity term."""
-        self._bindings[binding.key] = as_written(binding, decision)
+        """Store a decision as the scheduler would write it."""
+        at = datetime.fromtimestamp(self._clock(), UTC)
+        self._bindings[binding.key] = as_written(binding, decision, at)
 
     @property
     def in_flight(self) -> list[Binding]:
@@ -108,26 +110,6 @@ class SimulatedBindings:
     def in_anti_affinity_group(self, group: str) -> Iterable[Binding]:
         """Return the bindings of an anti-affinity group."""
         return [self._bindings[key] for key in self._keys.get((1, group), ())]
-
-
-def as_written(binding: Binding, decision: Decision) -> Binding:
-    """Return a binding as the scheduler stores it: with the targets, if there are any, and what Guard plugins add."""
-    targets, guarded = decision.targets, decision.guarded
-    annotations: dict[str, str | None] = dict(binding.annotations)
-    spec, status = binding.spec, binding.status
-    if targets is not None:
-        annotations[APPLIED_PLACEMENT_ANNOTATION] = decision.applied_placement or ""
-        spec = replace(spec, clusters=targets)
-    if guarded is not None:
-        annotations |= guarded.annotations
-        moves = targets is not None and targets != binding.spec.clusters
-        tasks = task_manifests(binding, guarded) if moves else None
-        if tasks is not None:
-            spec = replace(spec, graceful_eviction_tasks=read_tasks(tasks))
-    if decision.affinity_name is not None:
-        status = replace(status, scheduler_observing_affinity_name=decision.affinity_name)
-    kept = {name: text for name, text in annotations.items() if text is not None}
-    return replace(binding, annotations=kept, spec=spec, status=status)
 
 
 def _with_targets(binding: Binding, targets: tuple[TargetCluster, ...]) -> Binding:

@@ -13,6 +13,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TypedDict, TypeVar, Unpack
 
 from karmada_scheduler.api.binding import Binding
@@ -23,7 +24,7 @@ from karmada_scheduler.core import condition
 from karmada_scheduler.core.condition import ConditionSpec
 from karmada_scheduler.core.decision import Decision, TermAttempt
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
-from karmada_scheduler.dryrun.state import as_written
+from karmada_scheduler.dryrun.written import as_written
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Plugin, PluginError, Result, WaitingBinding
 from karmada_scheduler.framework.extension_points import Point
@@ -188,7 +189,7 @@ async def _run(
         in_flight=[each.build() for each in circumstances.get("in_flight", ())],
         workload=builder.workload_answer,
     )
-    stored = as_written(binding, decision)
+    stored = as_written(binding, decision, datetime.fromtimestamp(handle.now(), UTC))
     transaction = BindingTransaction(
         binding,
         decision,
