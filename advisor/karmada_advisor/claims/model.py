@@ -226,6 +226,7 @@ class DetectorOptions:
         skipped_namespaces: Flag ``--skipped-propagating-namespaces``.
         customized: apiVersion and kind of templates whose replicas a customized interpreter reads.
         priority_classes: Value by name of PriorityClass.
+        sizes: By template, ``spec.replicas`` and ``spec.replicaRequirements`` of its binding, as an interpreter would read them.
         overrides: Namespace and name of the existing OverridePolicies, an empty namespace for ClusterOverridePolicies;
             None if they are not known, then all that policies depend on are assumed to exist.
     """
@@ -237,4 +238,5 @@ class DetectorOptions:
     skipped_namespaces: tuple[str, ...] = SKIPPED_NAMESPACES
     customized: frozenset[tuple[str, str]] = CUSTOMIZED
     priority_classes: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[TemplateKey, tuple[int, Mapping[str, Any] | None]] = field(default_factory=dict)
     overrides: AbstractSet[tuple[str, str]] | None = None

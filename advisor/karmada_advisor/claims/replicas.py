@@ -234,6 +234,8 @@ class ReplicaReader:
         Raises:
             ManifestError: A field of the template has the wrong type.
         """
+        if (size := self._options.sizes.get(template.key)) is not None:
+            return Replicas(*size)
         found = self._found.get(template.key)
         if found is not None and found[0] is template.manifest:
             return found[1]

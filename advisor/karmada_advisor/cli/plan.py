@@ -18,7 +18,7 @@ from karmada_advisor.cli.flags.plan import FAIL_ON
 from karmada_advisor.cli.output import NO_ANSWER, CommandAnswer, print_answer, print_error
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.explain.trace_trigger import at
-from karmada_advisor.plan.change import ChangeError, Draft, with_defaults
+from karmada_advisor.plan.change import ChangeError, Draft, object_name, with_defaults
 from karmada_advisor.plan.derive import selected_kinds
 from karmada_advisor.plan.fingerprint import SHOWN
 from karmada_advisor.plan.inputs import PlanInputs
@@ -39,6 +39,7 @@ from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.views.plan_text import plan_text
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.quantity import MAX_INT32
+from karmada_scheduler.config.yaml_document import YamlError, read_document
 from karmada_scheduler.framework.profile.factory import Registration
 
 GOOD: Final = 0
@@ -257,10 +258,14 @@ def _apply(draft: Draft, arguments: argparse.Namespace) -> None:
     for written in arguments.add:
         _add(draft, written, _namespace(arguments))
     for written in arguments.delete:
-        draft.delete(*_object(written))
+        draft.delete(*object_name(written, "--delete"))
+    for written in arguments.edit:
+        _edit(draft, written)
     for flag in ("without", "uncordon", "cordon"):
         for name in _names(getattr(arguments, flag)):
             getattr(draft, flag)(name)
+    for written in arguments.ready:
+        _ready(draft, written)
     for flag in ("taint", "label", "room"):
         for written in getattr(arguments, flag):
             name, _, rest = written.partition("=")
@@ -268,10 +273,17 @@ def _apply(draft: Draft, arguments: argparse.Namespace) -> None:
                 raise ChangeError(f"--{flag}: expected CLUSTER=..., got {written}")
             getattr(draft, flag)(name, rest)
     for written in arguments.scale:
-        name, _, count = written.rpartition("=")
-        if not name or not count.isdecimal() or int(count) > MAX_INT32:
-            raise ChangeError(f"--scale: expected NS/NAME=REPLICAS, got {written}")
-        draft.scale(name, int(count))
+        _scale(draft, written)
+    for written in arguments.rebalance:
+        draft.rebalance(written)
+
+
+def _scale(draft: Draft, written: str) -> None:
+    """Set the replicas of a workload by ``NS/NAME=REPLICAS``."""
+    name, _, count = written.rpartition("=")
+    if not name or not count.isdecimal() or int(count) > MAX_INT32:
+        raise ChangeError(f"--scale: expected NS/NAME=REPLICAS, got {written}")
+    draft.scale(name, int(count))
 
 
 def _add(draft: Draft, written: str, namespace: str) -> None:
@@ -291,13 +303,24 @@ def _names(given: Sequence[str]) -> list[str]:
     return [name for written in given for name in written.split(",") if name]
 
 
-def _object(written: str) -> tuple[str, str, str]:
-    parts = written.split("/")
-    if len(parts) == 2:
-        return parts[0], "", parts[1]
-    if len(parts) == 3:
-        return parts[0], parts[1], parts[2]
-    raise ChangeError(f"--delete: expected KIND/NAME or KIND/NAMESPACE/NAME, got {written}")
+def _edit(draft: Draft, written: str) -> None:
+    """Change an object by ``KIND/[NS/]NAME=PATCH``, where PATCH is a merge patch in YAML or JSON."""
+    name, separator, text = written.partition("=")
+    try:
+        patch = read_document(text).value
+    except YamlError as problem:
+        raise ChangeError(f"--edit: {name}: {problem.what}") from problem
+    if not separator or not isinstance(patch, dict):
+        raise ChangeError(f"--edit: expected KIND/[NS/]NAME={{...}}, a merge patch, got {written}")
+    draft.edit(*object_name(name, "--edit"), patch)
+
+
+def _ready(draft: Draft, written: str) -> None:
+    """Let a cluster be ready or not by ``C=true`` or ``C=false``."""
+    name, _, value = written.partition("=")
+    if not name or value not in {"true", "false"}:
+        raise ChangeError(f"--ready: expected CLUSTER=true or CLUSTER=false, got {written}")
+    draft.ready(name, is_ready=value == "true")
 
 
 def now() -> datetime:

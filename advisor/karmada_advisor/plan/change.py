@@ -38,6 +38,9 @@ from karmada_scheduler.api.policy import ID_LABELS, PROPAGATION_POLICY
 UNSCHEDULABLE: Final = "cluster.karmada.io/unschedulable"
 """The key of the taint that ``karmadactl cordon`` sets."""
 
+NOT_READY: Final = "cluster.karmada.io/not-ready"
+"""The key of the taint that Karmada's controller gives to a cluster that is not ready."""
+
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _DELETED_AT: Final = "2000-01-01T00:00:00Z"
 _WITHOUT_INFLUENCE: Final = frozenset(
@@ -104,6 +107,8 @@ class Draft:
             if self.after.policies is None:
                 self.after.policies = {}
             filled = with_defaults(manifest)
+            if policy_key(filled) not in self.after.policies:
+                filled = with_id(filled)
             self.written.append(manifest)
             self._put_into(
                 self.after.policies,
@@ -180,6 +185,43 @@ class Draft:
                 return resource
         return None
 
+    def edit(self, kind: str, namespace: str, name: str, patch: Manifest) -> None:
+        """Change an object by a merge patch, as ``kubectl patch --type merge`` does.
+
+        Raises:
+            ChangeError: It does not exist, or is no object afterwards.
+        """
+        kind = _canonical(kind, self.after)
+        groups: list[dict[Any, Manifest]] = [self.after.policies or {}, self.after.templates]
+        if kind == CLUSTER:
+            groups = [self.after.clusters]
+        for objects in groups:
+            for key, old in objects.items():
+                if (key if kind == CLUSTER else key[-3:]) != (
+                    name if kind == CLUSTER else (kind, namespace, name)
+                ):
+                    continue
+                new = _patched(old, patch)
+                if not part(new, "metadata") or text_of(new, "metadata", "name") != name:
+                    raise ChangeError(f"--edit: the patch of {kind} {name} changes its name")
+                if kind in ID_LABELS:
+                    new = with_defaults(new)
+                    self.written.append(new)
+                compare = {CLUSTER: differences.of_cluster}.get(
+                    kind, differences.of_policy if kind in ID_LABELS else differences.of_template
+                )
+                fields = compare(old, new)
+                objects[key] = _next_generation(new) if part(new, "spec") != part(old, "spec") else new
+                self._show("~", new, ", ".join(map(str, fields)), fields)
+                return
+        shown = "/".join(each for each in (kind, namespace, name) if each)
+        known = [
+            *(f"{CLUSTER}/{each}" for each in self.after.clusters),
+            *("/".join(filter(None, key)) for key in self.after.policies or ()),
+            *map(str, self.after.templates),
+        ]
+        raise ChangeError(_unknown(shown, known, what="--edit:"))
+
     # --- clusters ---
 
     def without(self, name: str) -> None:
@@ -241,6 +283,36 @@ class Draft:
 
     def _taints(self, name: str) -> list[Mapping[str, Any]]:
         return mappings(value_at(self._cluster(name), "spec", "taints"))
+
+    def ready(self, name: str, *, is_ready: bool) -> None:
+        """Let a cluster be ready or not, with the taint that Karmada gives to one that is not.
+
+        Source: karmada v1.18.2 pkg/controllers/cluster/cluster_controller.go taintClusterByCondition.
+        """
+        manifest = self._cluster(name)
+        status = "True" if is_ready else "False"
+        others = [
+            each
+            for each in mappings(value_at(manifest, "status", "conditions"))
+            if each.get("type") != "Ready"
+        ]
+        conditions = [
+            *others,
+            {
+                "type": "Ready",
+                "status": status,
+                "reason": "ClusterReady" if is_ready else "ClusterNotReachable",
+            },
+        ]
+        self.after.clusters[name] = {
+            **manifest,
+            "status": {**part(manifest, "status"), "conditions": conditions},
+        }
+        if not is_ready:
+            self._set_taint(name, {"key": NOT_READY, "effect": "NoSchedule"}, "not ready")
+            return
+        left = [each for each in self._taints(name) if each.get("key") != NOT_READY]
+        self._set_spec(name, {"taints": left}, "ready")
 
     def label(self, name: str, written: str) -> None:
         """Set a label ``key=value``, or remove ``key-``."""
@@ -342,39 +414,78 @@ class Draft:
         Raises:
             ChangeError: There is no such workload, or several.
         """
-        key = self._find_workload(written)
-        manifest = self.after.bindings[key]
-        before = part(manifest, "spec").get("replicas") or 0
-        spec = {**part(manifest, "spec"), "replicas": replicas}
-        self.after.bindings[key] = _next_generation({**manifest, "spec": spec})
-        template = resource_key(manifest)
+        template, key = self._found(written, "--scale")
+        before: object = None
+        if key is not None:
+            manifest = self.after.bindings[key]
+            before = part(manifest, "spec").get("replicas") or 0
+            spec = {**part(manifest, "spec"), "replicas": replicas}
+            self.after.bindings[key] = _next_generation({**manifest, "spec": spec})
         if template in self.after.templates:
             found = self.after.templates[template]
-            self.after.templates[template] = {**found, "spec": {**part(found, "spec"), "replicas": replicas}}
+            fields = ("parallelism", "completions") if template.kind == "Job" else ("replicas",)
+            if before is None:
+                before = part(found, "spec").get(fields[0], 1)
+            scaled = {**part(found, "spec"), **dict.fromkeys(fields, replicas)}
+            self.after.templates[template] = {**found, "spec": scaled}
         self.shown.append(ChangeShown("~", str(template), f"replicas {before} -> {replicas}"))
 
-    def _find_workload(self, written: str) -> BindingKey:
-        parts = tuple(written.split("/"))
-        found: dict[BindingKey, str] = {}
-        names: set[str] = set()
-        for key, manifest in self.after.bindings.items():
-            resource = resource_key(manifest)
-            spellings = {
-                (key.namespace, key.name),
-                (key.namespace, resource.name),
-                (key.namespace, resource.kind.lower(), resource.name),
-            }
-            names.update("/".join(filter(None, each)) for each in spellings)
-            given = parts if len(parts) < 3 else (parts[0], parts[1].lower(), parts[2])
-            if given in spellings or (not key.namespace and parts == (resource.name,)):
-                found[key] = str(resource)
+    def _found(self, written: str, flag: str) -> tuple[TemplateKey, BindingKey | None]:
+        """Return the one workload that a name means, and its binding; None if it has none yet.
+
+        Raises:
+            ChangeError: There is no such workload, or several.
+        """
+        found = self.workloads(written)
         if not found:
-            raise ChangeError(_unknown(written, names, what="--scale: workload"))
+            raise ChangeError(_unknown(written, self.workload_names(), what=f"{flag}: workload"))
         if len(found) > 1:
-            raise ChangeError(
-                f"--scale: {written} is ambiguous: {', '.join(sorted(found.values()))}; write NS/KIND/NAME"
-            )
-        return next(iter(found))
+            names = ", ".join(sorted(map(str, found)))
+            raise ChangeError(f"{flag}: {written} is ambiguous: {names}; write NS/KIND/NAME")
+        return next(iter(found.items()))
+
+    def workloads(self, written: str) -> dict[TemplateKey, BindingKey | None]:
+        """Return the workloads that a name means, with their bindings.
+
+        Args:
+            written: ``NS/NAME`` of the workload or its binding, or ``NS/KIND/NAME``; ``NAME`` if it is cluster-scoped.
+        """
+        parts = tuple(written.split("/"))
+        given = parts if len(parts) < 3 else (parts[0], parts[1].lower(), parts[2])
+        return {
+            template: key
+            for template, key in self._all_workloads().items()
+            if given in _spellings(template, key) or (not template.namespace and parts == (template.name,))
+        }
+
+    def workload_names(self) -> set[str]:
+        """Return how workloads may be named."""
+        return {
+            "/".join(filter(None, each))
+            for template, key in self._all_workloads().items()
+            for each in _spellings(template, key)
+        }
+
+    def _all_workloads(self) -> dict[TemplateKey, BindingKey | None]:
+        found: dict[TemplateKey, BindingKey | None] = dict.fromkeys(self.after.templates)
+        found.update({resource_key(each): key for key, each in self.after.bindings.items()})
+        return found
+
+    def rebalance(self, written: str) -> None:
+        """Request a reschedule of a workload, as a WorkloadRebalancer does.
+
+        Raises:
+            ChangeError: There is no such workload, or several.
+        """
+        template, key = self._found(written, "--rebalance")
+        if key is not None:
+            self._reschedule(key)
+        self.shown.append(ChangeShown("~", str(template), "rescheduled"))
+
+    def _reschedule(self, key: BindingKey) -> None:
+        binding = self.after.bindings[key]
+        spec = {**part(binding, "spec"), "rescheduleTriggeredAt": _after_last(binding)}
+        self.after.bindings[key] = _next_generation({**binding, "spec": spec})
 
     def _rebalance(self, manifest: Manifest) -> None:
         """Request a reschedule of the workloads that a WorkloadRebalancer names."""
@@ -385,10 +496,9 @@ class Draft:
             for each in mappings(value_at(manifest, "spec", "workloads"))
         }
         count = 0
-        for key, binding in self.after.bindings.items():
+        for key, binding in list(self.after.bindings.items()):
             if resource_key(binding) in wanted:
-                spec = {**part(binding, "spec"), "rescheduleTriggeredAt": _after_last(binding)}
-                self.after.bindings[key] = _next_generation({**binding, "spec": spec})
+                self._reschedule(key)
                 count += 1
         missing = len(wanted) - count
         if missing > 0:
@@ -418,6 +528,31 @@ def _unknown(name: str, known: Iterable[str], *, what: str) -> str:
     near = get_close_matches(name, names, n=1, cutoff=0.5)
     text = f"{what} {name} does not exist".strip()
     return f"{text}. Nearest: {near[0]}" if near else text
+
+
+def _spellings(template: TemplateKey, key: BindingKey | None) -> set[tuple[str, ...]]:
+    """Return how a workload may be named, as the parts of its name."""
+    namespace = template.namespace
+    found: set[tuple[str, ...]] = {
+        (namespace, template.name),
+        (namespace, template.kind.lower(), template.name),
+    }
+    if key is not None:
+        found.add((key.namespace, key.name))
+    return found
+
+
+def _patched(value: Any, patch: Any) -> Any:
+    """Return a value after a merge patch (RFC 7386)."""
+    if not isinstance(patch, Mapping):
+        return patch
+    found = dict(value) if isinstance(value, Mapping) else {}
+    for name, each in patch.items():
+        if each is None:
+            found.pop(name, None)
+        else:
+            found[name] = _patched(found.get(name), each)
+    return found
 
 
 def _replicas_on(binding: Manifest, cluster: str) -> int | None:
@@ -490,6 +625,18 @@ def _after_last(binding: Manifest) -> str:
     return format_time(second_after(last or _EPOCH))
 
 
+def object_name(written: str, flag: str) -> tuple[str, str, str]:
+    """Return kind, namespace and name from ``KIND/NAME`` or ``KIND/NAMESPACE/NAME``.
+
+    Raises:
+        ChangeError: It is neither.
+    """
+    parts = written.split("/")
+    if not all(parts) or len(parts) not in {2, 3}:
+        raise ChangeError(f"{flag}: expected KIND/NAME or KIND/NAMESPACE/NAME, got {written}")
+    return parts[0], parts[1] if len(parts) == 3 else "", parts[-1]
+
+
 def with_defaults(policy: Manifest) -> Manifest:
     """Return a policy as the API server stores it.
 
@@ -504,6 +651,20 @@ def with_defaults(policy: Manifest) -> Manifest:
     except ManifestError as problem:
         name = text_of(policy, "metadata", "name")
         raise ChangeError(f"{text_of(policy, 'kind')} {name}: {problem}") from problem
+
+
+def with_id(policy: Manifest, known: str = "") -> Manifest:
+    """Return a policy with a permanent id, as the webhook gives one to a new policy; without one it claims nothing.
+
+    Args:
+        policy: If it has an id, that stays.
+        known: The id that its bindings have; "" without bindings.
+    """
+    label, metadata = ID_LABELS[text_of(policy, "kind")], part(policy, "metadata")
+    labels = part(metadata, "labels")
+    if labels.get(label):
+        return policy
+    return {**policy, "metadata": {**metadata, "labels": {**labels, label: known or str(policy_key(policy))}}}
 
 
 def with_namespace(manifest: Manifest, namespace: str) -> Manifest:

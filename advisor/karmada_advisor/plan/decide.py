@@ -6,7 +6,7 @@ from collections.abc import Container, Hashable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from karmada_scheduler.api.binding import Binding, GracefulEvictionTask, TargetCluster
+from karmada_scheduler.api.binding import Binding, BindingKey, GracefulEvictionTask, TargetCluster
 from karmada_scheduler.core.available_replicas import Assumed
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import condition_for
@@ -56,10 +56,17 @@ class PlannedDecision(NamedTuple):
 class PlanSide:
     """The bindings of a plan on one side of the change."""
 
-    def __init__(self, rules: DryRun, snapshot: Snapshot, bindings: Iterable[Binding]) -> None:
-        """Decide with these rules about these clusters."""
+    def __init__(
+        self,
+        rules: DryRun,
+        snapshot: Snapshot,
+        bindings: Iterable[Binding],
+        made: dict[BindingKey, Decision] | None = None,
+    ) -> None:
+        """Decide with these rules about these clusters; ``made`` receives the decisions of ``make``."""
         self.rules = rules
         self.snapshot = snapshot
+        self._made = made
         rules.objects.show(snapshot, bindings)
 
     def type_of(self, binding: Binding) -> ScheduleType:
@@ -87,13 +94,20 @@ class PlanSide:
         text = "; ".join(f"gated by {name}: {reason}" for name, reason in found.reasons.items())
         return PlannedDecision(ScheduleType.AVOID, binding.spec.clusters, "Gated", text), None
 
-    def in_order(
-        self, bindings: Iterable[tuple[Binding, ScheduleType]]
-    ) -> Iterator[tuple[Binding, PlannedDecision]]:
+    def make(
+        self, binding: Binding, type_: ScheduleType, assumed: Assumed = NOTHING_ASSUMED
+    ) -> tuple[PlannedDecision, Decision | None]:
+        """Return what ``decide`` does; the decision is one that is written."""
+        outcome, decision = self.decide(binding, type_, assumed)
+        if self._made is not None and decision is not None:
+            self._made[binding.key] = decision
+        return outcome, decision
+
+    def in_order(self, bindings: Iterable[tuple[Binding, ScheduleType]]) -> Iterator[tuple[Binding, PlannedDecision]]:
         """Yield the decisions about bindings, each as if those before it had been written."""
         assumed = NOTHING_ASSUMED
         for binding, type_ in bindings:
-            outcome, decision = self.decide(binding, type_, assumed)
+            outcome, decision = self.make(binding, type_, assumed)
             if decision is not None and decision.targets is not None:
                 assumed = self.rules.assuming(assumed, binding, decision.targets)
                 self.rules.objects.bindings.place(binding, decision)

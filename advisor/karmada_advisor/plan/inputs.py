@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from karmada_advisor.claims import DetectorOptions
 from karmada_advisor.claims.quota import Quota
 from karmada_advisor.plan.change import Draft
+from karmada_advisor.plan.derive import DETECTOR
 from karmada_advisor.plan.lint_selectors import TemplatesKnown
 from karmada_advisor.plan.model import ChangeShown
 from karmada_advisor.plan.objects import PlanObjects
@@ -43,6 +45,7 @@ class PlanInputs:
         no_quotas: Why they are not; "" if they are.
         is_live: Whether the objects come from a control plane.
         templates_known: Of which kinds all templates were read.
+        detector: Flags and gates of karmada-controller-manager, and the other objects that its detector reads.
         known: The objects before the change as values, if they were read already.
         progress: Called with a phase, the number of decisions made, and their total.
     """
@@ -63,5 +66,6 @@ class PlanInputs:
     no_quotas: str = ""
     is_live: bool = False
     templates_known: TemplatesKnown = field(default_factory=TemplatesKnown)
+    detector: DetectorOptions = DETECTOR
     known: Known | None = None
     progress: Progress = field(default=_no_progress)

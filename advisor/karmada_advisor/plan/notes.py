@@ -11,6 +11,7 @@ from typing import Final
 from karmada_advisor.claims.quota import Quota
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.plan import eviction
+from karmada_advisor.plan.change import NOT_READY
 from karmada_advisor.plan.decide import HeldMove
 from karmada_advisor.plan.deletions import deleted_clusters
 from karmada_advisor.plan.derive import Derived
@@ -28,9 +29,6 @@ from karmada_advisor.plan.parsed import Parsed
 from karmada_scheduler.api.binding import Binding, BindingKey
 
 _SHOWN: Final = 5
-
-NOT_READY: Final = "cluster.karmada.io/not-ready"
-"""The key of the taint that Karmada's controller gives to a cluster that is not ready."""
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,18 @@ def parse(before: PlanObjects, after: PlanObjects, known: Known | None = None) -
     )
 
 
+def known_after(known: Known, before: PlanObjects, after: PlanObjects) -> Known:
+    """Return other objects as values; those that are equal to objects that were read are not read again.
+
+    Raises:
+        ChangeError: One cannot be read.
+    """
+    return Known(
+        _changed(known.clusters, before.clusters, after.clusters, Cluster.from_manifest),
+        _changed(known.bindings, before.bindings, after.bindings, Binding.from_manifest),
+    )
+
+
 def _changed(
     known: Mapping[Key, Value],
     before: Mapping[Key, Manifest],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
+from karmada_advisor.claims.quota import Quota
 from karmada_advisor.explain.inputs import rebalanced
 from karmada_advisor.plan import deletions, eviction, failures, holds, triggers
 from karmada_advisor.plan.decide import PlannedDecision, PlanSide, grouped
@@ -19,6 +20,7 @@ from karmada_advisor.plan.result import result
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 
 T = TypeVar("T")
@@ -37,31 +39,46 @@ def make_plan(inputs: PlanInputs) -> Plan:
     Raises:
         ChangeError: An object cannot be read after the change.
     """
-    return _Planner(inputs).plan()
+    return Planner(inputs).plan()
 
 
-class _Planner:
-    """One plan in the making."""
+class Planner:
+    """One plan in the making.
 
-    def __init__(self, inputs: PlanInputs) -> None:
+    Attributes:
+        derived: What follows from the change of policies and templates.
+        parsed: The objects on both sides.
+        comparisons: The bindings on both sides.
+    """
+
+    def __init__(self, inputs: PlanInputs, made: dict[BindingKey, Decision] | None = None) -> None:
+        """Derive the bindings after the change; ``made`` receives the decisions that it causes.
+
+        Raises:
+            ChangeError: An object cannot be read after the change, or Karmada would refuse it.
+        """
         self._inputs = inputs
+        self._made = made
         after = inputs.draft.after
-        self._derived = derive(inputs.before, after)
-        self._parsed = parse(inputs.before, after, inputs.known)
-        self._changed = self._parsed.changed_clusters
+        self.derived = derive(inputs.before, after, inputs.detector)
+        self.parsed = parse(inputs.before, after, inputs.known)
+        self._changed = self.parsed.changed_clusters
         self._gaining = {
             name for name, (_, new) in self._changed.items() if new is not None and not new.deleting
         }
         self._restarts = inputs.rules is not inputs.rules_after
         self._log = ChangeLog()
         self._types: dict[BindingKey, ScheduleType] = {}
-        self._all = dict(self._comparisons())
+        self.comparisons = dict(self._comparisons())
 
-    def plan(self) -> Plan:
-        """Decide on both sides, and compare."""
-        inputs, parsed = self._inputs, self._parsed
+    def decide(self) -> Mapping[Quota, bool]:
+        """Decide on both sides into ``comparisons``; return the quotas that Karmada enforces, and whether that is sure."""
+        inputs, parsed = self._inputs, self.parsed
         after = PlanSide(
-            inputs.rules_after, self._snapshot(parsed.clusters_after), parsed.bindings_after.values()
+            inputs.rules_after,
+            self._snapshot(parsed.clusters_after),
+            parsed.bindings_after.values(),
+            self._made,
         )
         self._decide_after(after)
         before = PlanSide(
@@ -70,24 +87,30 @@ class _Planner:
         self._decide_before(before)
         quotas = holds.enforced(inputs.quotas or (), parsed.bindings_before.values())
         if quotas:
-            holds.charge(self._all.values(), [*quotas])
+            holds.charge(self.comparisons.values(), [*quotas])
+        return quotas
+
+    def plan(self) -> Plan:
+        """Decide on both sides, and compare."""
+        quotas = self.decide()
+        inputs, parsed = self._inputs, self.parsed
         # The filter results of both sides are in the caches; a third snapshot costs little.
         after = PlanSide(
             inputs.rules_after, self._snapshot(parsed.clusters_after), parsed.bindings_after.values()
         )
         groups = (
-            *failures.grouped(self._failing(), after, self._derived.policy_of),
-            *failures.held(self._all),
+            *failures.grouped(self._failing(), after, self.derived.policy_of),
+            *failures.held(self.comparisons),
         )
         capacity = tuple(self._capacity(after.snapshot))
         compared = Compared(
-            self._all,
+            self.comparisons,
             parsed,
-            self._derived,
+            self.derived,
             groups,
             capacity,
             self._latent_load(after.snapshot),
-            tuple(deletions.blocked(self._all, self._changed, after)),
+            tuple(deletions.blocked(self.comparisons, self._changed, after)),
             restarts=self._restarts,
             unsure_quotas=tuple(each for each, is_sure in quotas.items() if not is_sure),
         )
@@ -100,7 +123,7 @@ class _Planner:
         return Snapshot.of(clusters.values(), log=self._log)
 
     def _comparisons(self) -> Iterator[tuple[BindingKey, Comparison]]:
-        before, after = self._parsed.bindings_before, self._parsed.bindings_after
+        before, after = self.parsed.bindings_before, self.parsed.bindings_after
         taints = eviction.new_taints(self._changed) if self._inputs.evicts else {}
         rules = self._inputs.rules_after
         hold_of = holds.stored_holds(
@@ -125,12 +148,12 @@ class _Planner:
         """Make the decisions that the change causes, and those of a rebalance that it may concern."""
         watched = triggers.Triggers(
             clusters=self._changed,
-            policy_bindings=self._derived.concerned,
+            policy_bindings=self.derived.concerned,
             restarts=self._restarts,
             knows_claims=self._inputs.before.policies is not None,
         )
         assigned: list[Binding] = []
-        for key, each in self._all.items():
+        for key, each in self.comparisons.items():
             if each.new is None or not side.may_decide(each.new):
                 continue
             each.when = each.when or watched.when(each.old, each.new)
@@ -140,7 +163,7 @@ class _Planner:
             else:  # what it would get; no other decision sees it
                 each.decided = self._decided(side, each.new)
         for binding, outcome in self._outcomes(side, assigned, "after the change"):
-            comparison = self._all[binding.key]
+            comparison = self.comparisons[binding.key]
             comparison.decided = outcome
             self._rebalance_after(side, binding, comparison)
 
@@ -179,7 +202,7 @@ class _Planner:
 
     def _decided(self, side: PlanSide, binding: Binding) -> PlannedDecision | None:
         type_ = self._types[binding.key]
-        return None if type_ is ScheduleType.AVOID else side.decide(binding, type_)[0]
+        return None if type_ is ScheduleType.AVOID else side.make(binding, type_)[0]
 
     def _with_progress(
         self, decisions: Iterable[tuple[Binding, T]], phase: str, total: int
@@ -199,7 +222,7 @@ class _Planner:
     def _may_be_latent(self, each: Comparison, new: Binding, side: PlanSide) -> bool:
         if not each.before or each.old is None or each.differs:
             return False
-        if new.key in self._derived.deferred:
+        if new.key in self.derived.deferred:
             return False
         if each.is_spec_changed or self._restarts:
             return True
@@ -213,7 +236,7 @@ class _Planner:
         """Make the decisions that would follow without the change: of the next event, and of the next rebalance."""
         bindings: list[Binding] = []
         rebalanced_too: set[BindingKey] = set()
-        for key, each in self._all.items():
+        for key, each in self.comparisons.items():
             if each.old is None or not side.may_decide(each.old):
                 continue
             asks = self._inputs.with_drift or each.differs
@@ -225,7 +248,7 @@ class _Planner:
             elif key in rebalanced_too or self._types[key] is not ScheduleType.AVOID:
                 bindings.append(each.old)
         for binding, outcome in self._outcomes(side, bindings, "without the change"):
-            comparison = self._all[binding.key]
+            comparison = self.comparisons[binding.key]
             comparison.unchanged_side = outcome
             if binding.key in rebalanced_too:
                 comparison.later_unchanged = self._rebalanced(side, binding)
@@ -233,7 +256,7 @@ class _Planner:
     # --- sums ---
 
     def _failing(self) -> Iterator[failures.Failing]:
-        for key, each in self._all.items():
+        for key, each in self.comparisons.items():
             effect = each.effect
             if each.new is None:
                 continue
@@ -244,7 +267,7 @@ class _Planner:
 
     def _capacity(self, snapshot: Snapshot) -> Iterator[Capacity]:
         """Yield what the plan asks of clusters in the configured mode, and in the other one where that is known."""
-        moving = {key: each for key, each in self._all.items() if each.effect in _PLACING}
+        moving = {key: each for key, each in self.comparisons.items() if each.effect in _PLACING}
         if not moving:
             return
         rules = self._inputs.rules_after
@@ -259,7 +282,7 @@ class _Planner:
         if len(decided) * len(snapshot) > MOST_IN_ORDER and not rules.accounts:
             return
         other = self._inputs.other_mode()
-        side = PlanSide(other, snapshot, self._parsed.bindings_after.values())
+        side = PlanSide(other, snapshot, self.parsed.bindings_after.values())
         bindings = [each.new for key, each in moving.items() if each.new is not None and key in decided]
         for key, outcome in decided.items():
             self._types[key] = outcome.type
@@ -279,7 +302,7 @@ class _Planner:
         is_configured: bool,
     ) -> Capacity:
         loads = Loads(snapshot)
-        for key, each in self._all.items():
+        for key, each in self.comparisons.items():
             outcome = decided.get(key)
             if outcome is not None and each.new is not None:
                 loads.add(LoadMove(each.new.spec, each.before, outcome.targets))
@@ -297,7 +320,7 @@ class _Planner:
 
     def _latent_load(self, snapshot: Snapshot) -> tuple[ClusterLoad, ...]:
         loads = Loads(snapshot)
-        for each in self._all.values():
+        for each in self.comparisons.values():
             is_moving = each.effect is Effect.LATENT and each.later is not None and not each.later.error
             if is_moving and each.new is not None and each.later is not None:
                 loads.add(LoadMove(each.new.spec, each.before, each.later.targets))

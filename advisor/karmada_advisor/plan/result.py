@@ -35,7 +35,7 @@ from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 
 def result(inputs: PlanInputs, found: Compared) -> Plan:
     """Return the plan."""
-    plans = [_binding_plan(key, each, found.derived) for key, each in found.all.items()]
+    plans = [binding_plan(key, each, found.derived) for key, each in found.all.items()]
     counts = Counter(dict.fromkeys(CLASSES, 0))
     counts.update(each.effect.value for each in plans)
     counts.update(each.claim.value for each in plans if each.claim is not ClaimChange.KEPT)
@@ -99,7 +99,8 @@ def _shown(changes: Iterable[ChangeShown], blocked: Iterable[BlockedDeletion]) -
         yield replace(each, text=each.text.replace("is gone", "stays Terminating")) if is_staying else each
 
 
-def _binding_plan(key: BindingKey, each: Comparison, derived: Derived) -> BindingPlan:
+def binding_plan(key: BindingKey, each: Comparison, derived: Derived) -> BindingPlan:
+    """Return what a change does to one binding."""
     effect = each.effect
     claim = derived.claims.get(key, ClaimChange.KEPT)
     if effect is Effect.UNCHANGED and key in derived.deferred:

@@ -207,3 +207,86 @@ def test_a_deleted_template_takes_its_binding_with_it(is_read: bool) -> None:
     made.delete("deployment", "shop", "web")
     assert (made.after.bindings, made.after.templates) == ({}, {})
     assert [(each.sign, each.object) for each in made.shown] == [("-", "Deployment/shop/web")]
+
+
+OF_SHOP: dict[str, Any] = {
+    "apiVersion": "policy.karmada.io/v1alpha1",
+    "kind": "PropagationPolicy",
+    "metadata": {"name": "web", "namespace": "shop"},
+    "spec": {
+        "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}],
+        "placement": {"clusterAffinity": {"clusterNames": ["m1"]}},
+    },
+}
+
+
+def test_an_edit_is_a_merge_patch_of_the_object() -> None:
+    made = draft(OF_SHOP)
+    key = next(iter(made.after.policies or {}))
+    before = (made.after.policies or {})[key]
+    made.edit(
+        "propagationpolicy", "shop", "web", {"spec": {"priority": 5, "placement": {"clusterAffinity": None}}}
+    )
+    after = (made.after.policies or {})[key]
+    assert after["spec"]["priority"] == 5
+    assert "clusterAffinity" not in after["spec"]["placement"]
+    assert [each["name"] for each in after["spec"]["resourceSelectors"]] == ["web"]
+    assert after["metadata"]["generation"] == before["metadata"].get("generation", 0) + 1
+    assert made.shown[0].sign == "~"
+    made.edit("Cluster", "", "m2", {"metadata": {"labels": {"tier": "test"}}})
+    assert parsed(made, "m2").labels["tier"] == "test"
+
+
+@pytest.mark.parametrize(
+    ("edit", "text"),
+    [
+        (("PropagationPolicy", "shop", "wob", {}), "PropagationPolicy/shop/wob does not exist"),
+        (("Cluster", "", "m3", {}), "Cluster/m3 does not exist. Nearest: Cluster/m"),
+        (("Cluster", "", "m2", {"metadata": {"name": "m4"}}), "the patch of Cluster m2 changes its name"),
+    ],
+)
+def test_an_edit_that_cannot_be_made_says_why(edit: Any, text: str) -> None:
+    with pytest.raises(ChangeError, match=text):
+        draft().edit(*edit)
+
+
+def test_a_cluster_that_is_not_ready_has_the_taint_of_karmada_until_it_is_ready() -> None:
+    made = draft()
+    made.ready("m2", is_ready=False)
+    assert [str(each) for each in parsed(made, "m2").taints] == ["cluster.karmada.io/not-ready:NoSchedule"]
+    made.ready("m2", is_ready=True)
+    assert parsed(made, "m2").taints == ()
+    ready = [each for each in made.after.clusters["m2"]["status"]["conditions"] if each["type"] == "Ready"]
+    assert [each["status"] for each in ready] == ["True"]
+
+
+def test_a_rebalance_asks_for_a_reschedule_after_the_last_scheduling() -> None:
+    made = draft()
+    made.rebalance("shop/web")
+    [binding_after] = made.after.bindings.values()
+    assert binding_after["spec"]["rescheduleTriggeredAt"] == "2000-01-01T00:00:01Z"
+    with pytest.raises(ChangeError, match="rebalance: workload shop/wob does not exist"):
+        made.rebalance("shop/wob")
+
+
+def test_a_workload_without_a_binding_can_be_scaled() -> None:
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "job", "namespace": "shop"},
+        "spec": {},
+    }
+    made = draft(job)
+    made.scale("shop/job", 3)
+    template = next(each for key, each in made.after.templates.items() if key.name == "job")
+    assert template["spec"] == {"parallelism": 3, "completions": 3}
+
+
+def test_a_new_policy_gets_an_id_and_keeps_one_that_it_has() -> None:
+    made = draft()
+    made.put(OF_SHOP)
+    [(key, stored)] = (made.after.policies or {}).items()
+    identifier = stored["metadata"]["labels"]["propagationpolicy.karmada.io/permanent-id"]
+    assert identifier
+    made.put({**OF_SHOP, "spec": {**OF_SHOP["spec"], "priority": 3}})
+    assert (made.after.policies or {})[key]["metadata"]["labels"] == stored["metadata"]["labels"]

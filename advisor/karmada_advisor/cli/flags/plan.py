@@ -67,14 +67,17 @@ def _add_changes(parser: argparse.ArgumentParser) -> None:
         "-f",
     )
     add("--delete", "KIND/[NS/]NAME", "delete an object: PropagationPolicy/shop/web, Cluster/eu-west-3")
+    add("--edit", "KIND/[NS/]NAME=PATCH", "change an object by a merge patch, as kubectl patch --type merge")
     add("--without", "C", "delete a cluster, as karmadactl unjoin")
     add("--cordon", "C", "cordon a cluster, as karmadactl cordon")
     add("--uncordon", "C", "uncordon a cluster")
+    add("--ready", "C=false", "let a cluster be ready or not, with the taint that Karmada gives to it")
     add("--taint", "C=key=value:Effect", "add a taint, or remove it: C=key-")
     add("--label", "C=key=value", "set a label of a cluster, or remove it: C=key-")
     add("--room", "C=cpu=+20,memory=-64Gi", "change what is free in a cluster; without a sign, set it")
     add("--add", "NAME=LIKE|FILE", "add an empty cluster that is like another one, or the Clusters of a file")
     add("--scale", "NS/NAME=30", "set the replicas of a workload (NS/KIND/NAME if several have the name)")
+    add("--rebalance", "NS/NAME", "request a reschedule of a workload, as a WorkloadRebalancer")
 
 
 def _add_current_rules(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,79 @@
+"""One change after the other: the objects after a change, once its decisions are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from karmada_advisor.plan.effects import Comparison
+from karmada_advisor.plan.inputs import PlanInputs
+from karmada_advisor.plan.model import BindingPlan
+from karmada_advisor.plan.objects import PlanObjects
+from karmada_advisor.plan.parsed import Known
+from karmada_advisor.plan.planner import Planner
+from karmada_advisor.plan.result import binding_plan
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.dryrun.written import as_written, manifest_as_written
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """What a change does, and what there is afterwards.
+
+    Attributes:
+        plans: By binding, what happens to it; every binding is there.
+        comparisons: The same as the planner has it: the bindings that were decided about, and the decisions.
+        objects: The objects afterwards, with what the scheduler writes.
+        known: The same as values.
+    """
+
+    plans: Mapping[BindingKey, BindingPlan]
+    comparisons: Mapping[BindingKey, Comparison]
+    objects: PlanObjects
+    known: Known
+
+
+def take_step(inputs: PlanInputs, at: datetime) -> PlannedStep:
+    """Decide what a change causes, and write it.
+
+    A cluster that the change deletes is gone once no binding is on it.
+
+    Args:
+        inputs: The objects and the change.
+        at: The time of the decisions.
+
+    Raises:
+        ChangeError: An object cannot be read after the change, or Karmada would refuse it.
+    """
+    made: dict[BindingKey, Decision] = {}
+    planner = Planner(inputs, made)
+    planner.decide()
+    after = inputs.draft.after.copy()
+    bindings = dict(planner.parsed.bindings_after)
+    for key, each in planner.comparisons.items():
+        if each.new is None:
+            continue
+        stored = _stored(each, each.new, made.get(key), at)
+        if stored is not bindings[key]:
+            bindings[key] = stored
+            after.bindings[key] = manifest_as_written(after.bindings[key], stored)
+    clusters = dict(planner.parsed.clusters_after)
+    used = {target.name for each in bindings.values() for target in each.spec.clusters}
+    for name, cluster in planner.parsed.clusters_after.items():
+        if cluster.deleting and name not in used:
+            del clusters[name], after.clusters[name]
+    return PlannedStep(
+        {key: binding_plan(key, each, planner.derived) for key, each in planner.comparisons.items()},
+        planner.comparisons,
+        after,
+        Known(clusters, bindings),
+    )
+
+
+def _stored(each: Comparison, new: Binding, decision: Decision | None, at: datetime) -> Binding:
+    """Return a binding once a decision about it is written, if it takes effect."""
+    if decision is None or each.hold is not None:
+        return new
+    return as_written(new, decision, at)
