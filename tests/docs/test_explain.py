@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from karmada_advisor.explain.codes import CODES
 from karmada_advisor.explain.model import Stage
 from karmada_scheduler import command
 from tests.unit.explain.fleet import failed_billing, fleet, manifests, placed_checkout
@@ -46,6 +47,10 @@ def test_every_code_of_the_sources_is_documented() -> None:
 def test_every_documented_code_is_in_the_sources() -> None:
     why_not = (_EXPLAIN.parent / "cli" / "whynot.py").read_text()
     assert sorted(set(documented()) - set(_QUOTED.findall(SOURCES + why_not))) == []
+
+
+def test_the_codes_that_tests_may_expect_are_those_of_the_documentation() -> None:
+    assert set(documented()) == CODES
 
 
 def test_each_stage_is_one_of_the_model() -> None:

@@ -79,7 +79,7 @@ with a hyphen only as one word or name: ``stand-in`` and ``stand_in``, but not `
 
 STABLE = re.compile(
     r"--anew\b|tests[/.]bad_days|\bBAD_DAYS_|(?:startup_cleanup_activities|authenticate)\.memo\b"
-    r"|--room\b|\"room\"|\broom\(|\bROOM\b|\bRoom:|\b(?:LessRoom|NotEnoughRoom)\b|\b(?:by|less|more|most) room\b"
+    r"|--room\b|\"room\"|\broom\(|\bROOM\b|\bRoom:|\b(?:LessRoom|NotEnoughRoom)\b|\b(?:by|less|more|most) room\b|\broom:|`room`"
 )
 """Names that users or other files rely on: the fourth is kopf's, in the figures of a soak, and the others are "room" as
 explanations print it (docs/glossary.md)."""

@@ -167,7 +167,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--minutes", type=float, default=60.0, help="limit per package (default: %(default)s)"
     )
     parser.add_argument("--only", default="", help="the id of a mistake, or a part of the path of modules")
-    parser.add_argument("--report", action="store_true", help="write docs/measurements/mutants.md from earlier runs")
+    parser.add_argument(
+        "--report", action="store_true", help="write docs/measurements/mutants.md from earlier runs"
+    )
     parser.add_argument(
         "--planted", action="store_true", help="plant the mistakes of tools/mutants/planted.py"
     )

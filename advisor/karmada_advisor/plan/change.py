@@ -430,7 +430,7 @@ class Draft:
             self.after.templates[template] = {**found, "spec": scaled}
         self.shown.append(ChangeShown("~", str(template), f"replicas {before} -> {replicas}"))
 
-    def _found(self, written: str, flag: str) -> tuple[TemplateKey, BindingKey | None]:
+    def _found(self, written: str, flag: str) -> tuple[UnversionedTemplateKey, BindingKey | None]:
         """Return the one workload that a name means, and its binding; None if it has none yet.
 
         Raises:
@@ -444,7 +444,7 @@ class Draft:
             raise ChangeError(f"{flag}: {written} is ambiguous: {names}; write NS/KIND/NAME")
         return next(iter(found.items()))
 
-    def workloads(self, written: str) -> dict[TemplateKey, BindingKey | None]:
+    def workloads(self, written: str) -> dict[UnversionedTemplateKey, BindingKey | None]:
         """Return the workloads that a name means, with their bindings.
 
         Args:
@@ -466,8 +466,8 @@ class Draft:
             for each in _spellings(template, key)
         }
 
-    def _all_workloads(self) -> dict[TemplateKey, BindingKey | None]:
-        found: dict[TemplateKey, BindingKey | None] = dict.fromkeys(self.after.templates)
+    def _all_workloads(self) -> dict[UnversionedTemplateKey, BindingKey | None]:
+        found: dict[UnversionedTemplateKey, BindingKey | None] = dict.fromkeys(self.after.templates)
         found.update({resource_key(each): key for key, each in self.after.bindings.items()})
         return found
 
@@ -530,7 +530,7 @@ def _unknown(name: str, known: Iterable[str], *, what: str) -> str:
     return f"{text}. Nearest: {near[0]}" if near else text
 
 
-def _spellings(template: TemplateKey, key: BindingKey | None) -> set[tuple[str, ...]]:
+def _spellings(template: UnversionedTemplateKey, key: BindingKey | None) -> set[tuple[str, ...]]:
     """Return how a workload may be named, as the parts of its name."""
     namespace = template.namespace
     found: set[tuple[str, ...]] = {

@@ -103,7 +103,9 @@ class PlanSide:
             self._made[binding.key] = decision
         return outcome, decision
 
-    def in_order(self, bindings: Iterable[tuple[Binding, ScheduleType]]) -> Iterator[tuple[Binding, PlannedDecision]]:
+    def in_order(
+        self, bindings: Iterable[tuple[Binding, ScheduleType]]
+    ) -> Iterator[tuple[Binding, PlannedDecision]]:
         """Yield the decisions about bindings, each as if those before it had been written."""
         assumed = NOTHING_ASSUMED
         for binding, type_ in bindings:

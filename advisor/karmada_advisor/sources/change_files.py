@@ -34,7 +34,7 @@ def read_changes(paths: Iterable[str], namespace: str) -> Contents[Mapping[str, 
     Raises:
         NoAnswerError: A directory has no manifests.
     """
-    return read(list(_files(paths)), _parse_into(namespace))
+    return read(list(manifest_files(paths)), _parse_into(namespace))
 
 
 def _parse_into(namespace: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
@@ -47,7 +47,12 @@ def _parse_into(namespace: str) -> Callable[[Mapping[str, Any]], Mapping[str, An
     return parse
 
 
-def _files(paths: Iterable[str]) -> Iterator[str]:
+def manifest_files(paths: Iterable[str]) -> Iterator[str]:
+    """Yield files; of directories, all their manifests in the order of names.
+
+    Raises:
+        NoAnswerError: A directory has no manifests.
+    """
     for path in paths:
         if path.startswith(("http://", "https://")):
             raise NoAnswerError(f"-f {path}: download it first; plan reads files only")

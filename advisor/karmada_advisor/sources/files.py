@@ -112,10 +112,10 @@ def _read_into(
 
 def _manifests(path: str, text: str) -> Iterator[tuple[str, Any]]:
     """Yield each object of each document with its place, or the problem that a document is."""
-    documents = list(_documents(text))
-    if not documents:
+    found = list(documents(text))
+    if not found:
         yield path, Problem(path, "holds no objects")
-    for number, (line, document) in enumerate(documents, 1):
+    for number, (line, document) in enumerate(found, 1):
         place = f"{path}: document {number}"
         try:
             content = _decoded(document, line)
@@ -144,7 +144,7 @@ def _item_type(content: Mapping[str, Any]) -> dict[str, str]:
     return {"kind": kind, "apiVersion": str(content.get("apiVersion"))} if kind else {}
 
 
-def _documents(text: str) -> Iterator[tuple[int, str]]:
+def documents(text: str) -> Iterator[tuple[int, str]]:
     """Split YAML at its document markers, so that one broken document does not hide the others.
 
     Yields the line before each document, and its text. A document without any content is none.

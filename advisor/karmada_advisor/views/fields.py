@@ -16,12 +16,21 @@ from karmada_advisor.views.state import headline
 
 if TYPE_CHECKING:  # a command has the class of its own document already, and needs none of the others
     from karmada_advisor.explain.overview import ExplanationSummary
+    from karmada_advisor.placement_tests.model import PlacementTestReport
     from karmada_advisor.plan.model import Plan
     from karmada_advisor.rebalance.model import RebalanceProposal
     from karmada_advisor.whynot.model import WhyNot
     from karmada_advisor.whynot.reverse import WhyNotCluster
 
-    Document = Explanation | ExplanationSummary | Plan | RebalanceProposal | WhyNot | WhyNotCluster
+    Document = (
+        Explanation
+        | ExplanationSummary
+        | PlacementTestReport
+        | Plan
+        | RebalanceProposal
+        | WhyNot
+        | WhyNotCluster
+    )
     """What a command prints as one JSON document; its ``kind`` is the name of the class."""
 
 

@@ -31,7 +31,7 @@ _REFUSED_ROWS: Final = 5
 def explanation_text(explanation: Explanation, style: Style, *, quiet: bool = False) -> str:
     """Return the text; with ``quiet`` the answer, the steps, and what is wrong."""
     lines = list(_head(explanation, style))
-    funnel = list(_funnel(explanation, style))
+    funnel = list(funnel_lines(explanation, style))
     warnings = list(_warnings(explanation, style))
     if quiet:
         return "\n".join([*lines, *funnel, *warnings]) + "\n"
@@ -112,7 +112,8 @@ def _rows(explanation: Explanation, style: Style) -> Iterator[str]:
         yield f"and {len(rows) - len(shown):,} more clusters (--all)"
 
 
-def _funnel(explanation: Explanation, style: Style) -> Iterator[str]:
+def funnel_lines(explanation: Explanation, style: Style) -> Iterator[str]:
+    """Yield the steps of the decision; the decisive one is marked."""
     width = max((len(_counts(stage)) for stage in explanation.funnel), default=0)
     for stage in explanation.funnel:
         only = len(explanation.funnel) == 1

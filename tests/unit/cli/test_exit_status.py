@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[3]
 FLEET = ROOT / "docs" / "examples" / "fleet"
 FILES = [f"--clusters={FLEET / 'clusters.yaml'}", f"--bindings={FLEET / 'bindings.yaml'}"]
 PLACED, UNPLACED = ["-n", "shop", "checkout-deployment"], ["-n", "pay", "billing-deployment"]
+TESTS = ROOT / "docs" / "examples" / "tests"
 TABLE = (ROOT / "docs" / "cli.md").read_text()
 
 CASES = [
@@ -31,6 +32,8 @@ CASES = [
     ("rebalance", ["--max-moves=1", "--goal=nonsense", *FILES], 2),
     ("simulate", ["--clusters", str(FLEET / "clusters.yaml"), "--bindings", str(FLEET / "bindings.yaml")], 1),
     ("simulate", ["--clusters=nowhere.yaml", "--bindings=nowhere.yaml"], 2),
+    ("test", [str(TESTS)], 0),
+    ("test", [str(TESTS), "--run=no such case"], 2),
     ("plugins", [], 0),
     ("plugins", ["--plugins=NoSuchPlugin"], 1),
     ("completion", ["bash"], 0),

@@ -77,6 +77,7 @@ def test_an_unknown_flag_is_reported_without_the_command() -> None:
         ("plan", "--cordon=eu-west-1", *FILES),
         ("rebalance", "--max-moves=1", *FILES),
         ("simulate", *FILES),
+        ("test", str(FLEET.parent / "tests")),
         ("plugins",),
     ],
     ids=lambda arguments: arguments[0],

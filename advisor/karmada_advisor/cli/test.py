@@ -1,0 +1,228 @@
+"""``karmada-pyscheduler test``: placement tests, in CI and anywhere else without a control plane."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from karmada_advisor.cli.collection import no_collection
+from karmada_advisor.cli.flags.test import FILE_NAMES
+from karmada_advisor.cli.output import NO_ANSWER, CommandAnswer, print_answer
+from karmada_advisor.placement_tests.case_state import names_of_policies
+from karmada_advisor.placement_tests.model import (
+    CaseOutcome,
+    CaseResult,
+    FileProblem,
+    FileResult,
+    PlacementCase,
+    PlacementTestFile,
+    PlacementTestReport,
+)
+from karmada_advisor.placement_tests.running import CaseRunner
+from karmada_advisor.placement_tests.schema import SCHEMA
+from karmada_advisor.plan.change import ChangeError
+from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.sources.placement_test_files import Unread, read_test_file
+from karmada_advisor.sources.scenarios import scenario_of
+from karmada_advisor.views.fields import as_json
+from karmada_advisor.views.placement_tests_text import report_text
+from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.framework.profile.factory import Registration
+
+PASSED: Final = 0
+FAILED: Final = 1
+
+
+class _Chosen(NamedTuple):
+    """A file, and whether the user has named it itself."""
+
+    path: str
+    named: bool
+
+
+def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
+    """Run the command; return its exit status.
+
+    Args:
+        arguments: As parsed.
+        own: The plugins of a main program of the user's own.
+    """
+    if arguments.schema:
+        sys.stdout.write(as_json(SCHEMA))
+        return PASSED
+    return print_answer(arguments, lambda: _answer(arguments, own))
+
+
+def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> CommandAnswer:
+    with no_collection():
+        report = report_of(arguments, own)
+    if arguments.junit:
+        _write_junit(arguments.junit, report)
+    return CommandAnswer(
+        report,
+        lambda style: report_text(
+            report,
+            style,
+            verbose=arguments.verbose,
+            quiet=arguments.quiet,
+            explains=arguments.explain,
+        ),
+        status_of(report, every_policy=arguments.every_policy),
+    )
+
+
+def status_of(report: PlacementTestReport, *, every_policy: bool) -> int:
+    """Return the exit status of a report."""
+    if report.not_run:
+        return NO_ANSWER
+    return FAILED if report.failed or (every_policy and report.idle_policies) else PASSED
+
+
+def _write_junit(path: str, report: PlacementTestReport) -> None:
+    from karmada_advisor.views.junit import junit_xml
+
+    try:
+        Path(path).write_bytes(junit_xml(report))
+    except OSError as error:
+        raise NoAnswerError(f"--junit {path}: {error.strerror or error}") from error
+
+
+def report_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> PlacementTestReport:
+    """Run the tests.
+
+    Raises:
+        NoAnswerError: There is no test, or ``--run`` is wrong or matches none.
+    """
+    begun = time.perf_counter()
+    running = _Running(_patterns(arguments.run), own, fail_fast=arguments.fail_fast)
+    for chosen in _files(arguments.paths or ["."]):
+        running.take(chosen)
+        if running.is_over:
+            break
+    files = running.files
+    if not files:
+        raise NoAnswerError(_no_tests(arguments, running.others))
+    counts = {each: sum(file.count(each) for file in files) for each in CaseOutcome}
+    return PlacementTestReport(
+        tuple(files),
+        counts[CaseOutcome.PASSED],
+        counts[CaseOutcome.FAILED],
+        counts[CaseOutcome.SKIPPED],
+        sum(bool(each.problems) for each in files),
+        round(time.perf_counter() - begun, 3),
+        running.others,
+        None if arguments.run or running.is_over else running.idle_policies,
+    )
+
+
+def _no_tests(arguments: argparse.Namespace, others: int) -> str:
+    where = " ".join(arguments.paths or ["this directory"])
+    if arguments.run:
+        return f"--run {' '.join(arguments.run)}: no case matches in {where}"
+    more = f" ({others} of another kind)" if others else ""
+    return f"there are no placement tests in {where}: no file *{FILE_NAMES[0]} of kind PlacementTest{more}"
+
+
+def _patterns(written: Iterable[str]) -> list[re.Pattern[str]]:
+    found = []
+    for each in written:
+        try:
+            found.append(re.compile(each))
+        except re.error as error:
+            raise NoAnswerError(f"--run {each}: no regular expression: {error}") from error
+    return found
+
+
+def _files(paths: Iterable[str]) -> Iterator[_Chosen]:
+    """Yield test files in the order of their names; directories are searched, not through links."""
+    seen: set[str] = set()
+    for path in paths:
+        if not os.path.lexists(path):
+            raise NoAnswerError(f"{path} does not exist ({Path(path).absolute()})")
+        found = sorted(_walked(path)) if Path(path).is_dir() else [path]
+        for each in found:
+            if each not in seen:
+                seen.add(each)
+                yield _Chosen(each, named=each == path)
+
+
+def _walked(folder: str) -> Iterator[str]:
+    for root, folders, names in os.walk(folder):
+        folders[:] = [each for each in folders if not each.startswith(".")]
+        for name in names:
+            if name.endswith(FILE_NAMES) and not name.startswith("."):
+                yield str(Path(root) / name)
+
+
+class _Running:
+    """Runs files, one after the other.
+
+    Attributes:
+        files: How they ended, those without a chosen case left out.
+        others: Files of another kind.
+        is_over: Whether a case has failed and no other one is to run.
+    """
+
+    def __init__(
+        self, patterns: Sequence[re.Pattern[str]], own: Sequence[Registration], *, fail_fast: bool
+    ) -> None:
+        self.files: list[FileResult] = []
+        self.others = 0
+        self.is_over = False
+        self._patterns = patterns
+        self._own = own
+        self._fail_fast = fail_fast
+        self._policies: dict[str, None] = {}
+        self._claiming: set[str] = set()
+
+    @property
+    def idle_policies(self) -> tuple[str, ...]:
+        """The policies that claim no workload of a case."""
+        return tuple(each for each in self._policies if each not in self._claiming)
+
+    def take(self, chosen: _Chosen) -> None:
+        """Run a file."""
+        begun = time.perf_counter()
+        try:
+            file, problems = read_test_file(chosen.path, named=chosen.named)
+        except Unread:
+            self.others += 1
+            return
+        if file is None:
+            self.files.append(FileResult(chosen.path, chosen.path, (), tuple(problems)))
+            return
+        cases = [each for each in file.cases if self._is_chosen(file, each)]
+        if not cases:
+            return
+        try:
+            results = tuple(self._results(file, cases))
+        except (ChangeError, ConfigError) as problem:
+            texts = problem.problems if isinstance(problem, ConfigError) else [problem]
+            found = tuple(FileProblem(file.path, 0, 0, str(each)) for each in texts)
+            self.files.append(FileResult(file.path, file.name, (), found))
+            return
+        counts = len(file.clusters), len(file.policies), len(file.workloads)
+        seconds = round(time.perf_counter() - begun, 3)
+        self.files.append(FileResult(file.path, file.name, results, (), *counts, seconds, tuple(file.notes)))
+
+    def _is_chosen(self, file: PlacementTestFile, case: PlacementCase) -> bool:
+        name = f"{file.path}/{case.name}"
+        return not self._patterns or any(pattern.search(name) for pattern in self._patterns)
+
+    def _results(self, file: PlacementTestFile, cases: Iterable[PlacementCase]) -> Iterator[CaseResult]:
+        with scenario_of(file, self._own) as scenario:
+            self._policies.update(dict.fromkeys(names_of_policies(scenario.objects)))
+            runner = CaseRunner(scenario)
+            for each in cases:
+                result = runner.run(each)
+                yield result
+                if self._fail_fast and result.outcome is CaseOutcome.FAILED:
+                    self.is_over = True
+                    break
+            self._claiming |= runner.claiming

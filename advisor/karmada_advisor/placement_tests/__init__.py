@@ -1,0 +1,1 @@
+"""Placement tests: what policies do with workloads on a fleet, as cases with expectations."""

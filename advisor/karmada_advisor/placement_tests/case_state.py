@@ -1,0 +1,379 @@
+"""The objects of a case after each step, decided by the rules of one scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any, Final
+
+from karmada_advisor.claims import DetectorOptions, TemplateKey, template_of
+from karmada_advisor.claims.template import CLAIM_ANNOTATIONS, CLAIM_LABELS
+from karmada_advisor.explain.explain import explain
+from karmada_advisor.explain.inputs import ExplainInputs
+from karmada_advisor.explain.model import Explanation
+from karmada_advisor.explain.policies import TemplateHead
+from karmada_advisor.explain.unclaimed import explain_unclaimed
+from karmada_advisor.placement_tests.changes import make_changes
+from karmada_advisor.placement_tests.model import PlacementTestFile, ScenarioChange, WorkloadSize
+from karmada_advisor.plan.change import Draft, with_defaults, with_id
+from karmada_advisor.plan.effects import Comparison
+from karmada_advisor.plan.inputs import PlanInputs
+from karmada_advisor.plan.model import BindingPlan
+from karmada_advisor.plan.objects import (
+    Manifest,
+    PlanObjects,
+    UnversionedTemplateKey,
+    part,
+    policy_key,
+    resource_key,
+    template_key,
+    text_of,
+)
+from karmada_advisor.plan.parsed import Known, known_after
+from karmada_advisor.plan.steps import PlannedStep, take_step
+from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
+from karmada_advisor.state.schedulers import Schedulers
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.manifest import parse_time
+from karmada_scheduler.core.algorithms.webster import prefers_descending_names
+from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.framework.snapshot import Snapshot
+
+START: Final = datetime(2026, 1, 1, tzinfo=UTC)
+"""When a case begins, unless ``at`` sets the clock; each step is a minute later."""
+
+_BETWEEN: Final = timedelta(minutes=1)
+
+_CANDIDATES: Final = ("0", "1")
+UIDS: Final = tuple(
+    next(each for each in _CANDIDATES if prefers_descending_names(each) is descending)
+    for descending in (False, True)
+)
+"""One uid of each parity: ties go to the earlier name with the first, to the later name with the second."""
+
+
+class CaseClock:
+    """The clock that plugins see; it stands still during a step."""
+
+    def __init__(self) -> None:
+        """Start at ``START``."""
+        self.at = START
+
+    def now(self) -> float:
+        """Return the time in seconds since 1970."""
+        return self.at.timestamp()
+
+    def step(self, changes: Iterable[ScenarioChange]) -> None:
+        """Go on to the next step, or to the time that its changes set."""
+        self.at = next((each.value for each in changes if each.word == "at"), self.at + _BETWEEN)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What all cases of a file share: objects that were read once, and the rules.
+
+    Attributes:
+        objects: The fleet, the policies, the templates, and the bindings with a history.
+        known: The same as values.
+        rules: The scheduler; its plugins see ``clock``.
+        clock: The clock.
+        schedulers: Which schedulers exist.
+        detector: Flags and gates of karmada-controller-manager.
+        evicts: Whether it evicts from clusters with NoExecute taints.
+    """
+
+    objects: PlanObjects
+    known: Known
+    rules: DryRun
+    clock: CaseClock
+    schedulers: Schedulers
+    detector: DetectorOptions
+    evicts: bool = False
+    show_workloads: Callable[[Iterable[Manifest]], None] = field(default=lambda _: None)
+
+    @cached_property
+    def by_uid(self) -> Sequence[PlanObjects]:
+        """The objects with each of ``UIDS`` as the uid of templates that have none."""
+        return tuple(_with_uids(self.objects, uid) for uid in UIDS)
+
+
+def _with_uids(objects: PlanObjects, uid: str) -> PlanObjects:
+    found = objects.copy()
+    for key, each in found.templates.items():
+        if not text_of(each, "metadata", "uid"):
+            found.templates[key] = {**each, "metadata": {**part(each, "metadata"), "uid": uid}}
+    return found
+
+
+def objects_of(file: PlacementTestFile) -> PlanObjects:
+    """Return the objects of a file: policies as they are stored, templates as users write them.
+
+    Raises:
+        ChangeError: A policy has a field of the wrong type.
+    """
+    found = PlanObjects(policies={})
+    for each in (*file.clusters, *file.bindings):
+        found.add(each)
+    claims = {claim.policy: claim for claim in (template_of(each).claim for each in file.bindings)}
+    for each in file.policies:
+        policy = policy_key(each)
+        known = claims[policy].id_of(policy.kind) if policy in claims else ""
+        found.add(with_id(with_defaults(each), known))
+    has_history = {resource_key(each) for each in found.bindings.values()}
+    for each in file.workloads:
+        key = template_key(each)
+        found.templates[key] = each if key in has_history else _unclaimed(each)
+    return found
+
+
+def _unclaimed(template: Manifest) -> Manifest:
+    """Return a template without the metadata of a claim, which a file from a control plane has."""
+    metadata = dict(part(template, "metadata"))
+    for name, keys in (("labels", CLAIM_LABELS), ("annotations", CLAIM_ANNOTATIONS)):
+        if any(key in part(metadata, name) for key in keys):
+            metadata[name] = {key: text for key, text in part(metadata, name).items() if key not in keys}
+    return {**template, "metadata": metadata}
+
+
+def schedulers_named(names: Iterable[str]) -> Schedulers:
+    """Return the schedulers that a file names."""
+    return Schedulers(
+        {name: SchedulerShown(name, SchedulerStatus.RUNNING, "scheduler.names") for name in names}, problem=""
+    )
+
+
+@dataclass
+class CaseState:
+    """The objects of one case after each step.
+
+    Attributes:
+        scenario: What cases share.
+        objects: As they are now.
+        known: The same as values.
+        sizes: Of workloads that only an interpreter can read; a scaled one has the new number.
+        uid: Of templates that have none.
+        last: The last step; None before the first decision.
+        before: The bindings before it.
+        bindings_before: The same as manifests.
+    """
+
+    scenario: Scenario
+    objects: PlanObjects
+    known: Known
+    sizes: dict[TemplateKey, WorkloadSize]
+    uid: str
+    last: PlannedStep | None = None
+    before: Mapping[BindingKey, Binding] = field(default_factory=dict)
+    bindings_before: Mapping[BindingKey, Manifest] = field(default_factory=dict)
+
+    @classmethod
+    def begin(
+        cls,
+        scenario: Scenario,
+        number: int,
+        given: Sequence[ScenarioChange],
+        wanted: Callable[[Draft], Iterable[UnversionedTemplateKey]],
+    ) -> CaseState:
+        """Return a state in which the first decisions are made.
+
+        Args:
+            scenario: What cases share.
+            number: Which of ``UIDS`` templates have that have none.
+            given: Changes before the first decision.
+            wanted: Returns the templates that the case names, once the changes are made.
+
+        Raises:
+            ChangeError: A change cannot be made.
+        """
+        base = scenario.by_uid[number]
+        scenario.clock.at = START
+        draft = Draft(base)
+        make_changes(draft, given)
+        for each in given:
+            if each.word == "at":
+                scenario.clock.at = each.value
+        after = _with_uids(draft.after, UIDS[number])
+        after.clusters = {
+            name: each
+            for name, each in after.clusters.items()
+            if "deletionTimestamp" not in part(each, "metadata") or each is base.clusters.get(name)
+        }
+        after.policies = {key: with_id(each) for key, each in (after.policies or {}).items()}
+        if not scenario.rules.is_coupled:
+            names = {*wanted(draft)}
+            after.templates = {key: each for key, each in after.templates.items() if key in names}
+        start = PlanObjects(after.clusters, dict(base.bindings), after.policies)
+        start.templates = {
+            resource_key(each): base.templates[resource_key(each)]
+            for each in base.bindings.values()
+            if base.templates.get(resource_key(each)) is after.templates.get(resource_key(each))
+            and resource_key(each) in base.templates
+        }
+        sizes = {key: WorkloadSize(*size) for key, size in scenario.detector.sizes.items()}
+        known = known_after(scenario.known, scenario.objects, start)
+        state = cls(scenario, start, known, sizes, UIDS[number])
+        state._scaled(given)
+        state._take(after)
+        return state
+
+    def step(self, changes: Sequence[ScenarioChange]) -> None:
+        """Make changes, let Karmada and the scheduler act, and write what they decide.
+
+        Raises:
+            ChangeError: A change cannot be made, or Karmada would refuse it.
+        """
+        draft = Draft(self.objects)
+        make_changes(draft, changes)
+        self.scenario.clock.step(changes)
+        self._scaled(changes)
+        after = _with_uids(draft.after, self.uid)
+        after.policies = {key: with_id(each) for key, each in (after.policies or {}).items()}
+        self._take(after)
+
+    def _scaled(self, changes: Iterable[ScenarioChange]) -> None:
+        """Let scaled workloads have their new size."""
+        draft = Draft(PlanObjects(templates={**self.objects.templates, **self.scenario.objects.templates}))
+        for each in changes:
+            if each.word != "scale":
+                continue
+            for key in draft.workloads(each.subject):
+                for sized, size in self.sizes.items():
+                    if (sized.kind, sized.namespace, sized.name) == (key.kind, key.namespace, key.name):
+                        self.sizes[sized] = size._replace(replicas=each.value)
+
+    def _take(self, after: PlanObjects) -> None:
+        scenario = self.scenario
+        draft = Draft(self.objects)
+        draft.after = after
+        scenario.show_workloads(after.templates.values())
+        self.before, self.bindings_before = self.known.bindings, self.objects.bindings
+        self.last = take_step(
+            PlanInputs(
+                self.objects,
+                draft,
+                scenario.rules,
+                scenario.rules,
+                evicts=scenario.evicts,
+                with_drift=False,
+                schedulers=scenario.schedulers,
+                detector=replace(scenario.detector, sizes=dict(self.sizes)),
+                known=self.known,
+            ),
+            scenario.clock.at,
+        )
+        self.objects, self.known = self.last.objects, self.last.known
+
+    def of(self, key: UnversionedTemplateKey) -> PlacedWorkload:
+        """Return a workload as it is now."""
+        assert self.last is not None
+        found = next(
+            (
+                name
+                for bindings in (self.objects.bindings, self.bindings_before)
+                for name, each in bindings.items()
+                if resource_key(each) == key
+            ),
+            None,
+        )
+        return PlacedWorkload(self, key, found)
+
+
+@dataclass(frozen=True)
+class PlacedWorkload:
+    """One workload after a step.
+
+    Attributes:
+        state: Its state.
+        key: Its template.
+        binding_key: Its binding; None if no policy claims it.
+    """
+
+    state: CaseState
+    key: UnversionedTemplateKey
+    binding_key: BindingKey | None
+
+    @property
+    def binding(self) -> Binding | None:
+        """The binding as it is stored now."""
+        return None if self.binding_key is None else self.state.known.bindings.get(self.binding_key)
+
+    @property
+    def before(self) -> Binding | None:
+        """The binding before the step."""
+        return None if self.binding_key is None else self.state.before.get(self.binding_key)
+
+    @property
+    def template(self) -> Manifest:
+        """The template; only its metadata if it was not read."""
+        found = self.state.objects.templates.get(self.key) or self.state.scenario.objects.templates.get(
+            self.key
+        )
+        return found or {
+            "kind": self.key.kind,
+            "metadata": {"namespace": self.key.namespace, "name": self.key.name},
+        }
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """The binding on both sides of the step."""
+        assert self.state.last is not None
+        return None if self.binding_key is None else self.state.last.comparisons.get(self.binding_key)
+
+    @property
+    def plan(self) -> BindingPlan | None:
+        """What the step did to it."""
+        assert self.state.last is not None
+        return None if self.binding_key is None else self.state.last.plans.get(self.binding_key)
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """How it was decided in the last step; how it is now, if nothing asked for a decision."""
+        state, comparison = self.state, self.comparison
+        source = "the files of the test"
+        if comparison is None or comparison.new is None or self.binding_key is None:
+            return explain_unclaimed(_head(self.template), _policies(state), source=source)
+        asked = comparison.new if comparison.decided is not None else self.binding or comparison.new
+        rules = state.scenario.rules
+        snapshot = Snapshot.of(state.known.clusters.values())
+        rules.objects.show(snapshot, [*state.known.bindings.values(), asked])
+        inputs = replace(
+            ExplainInputs.of(rules, asked, snapshot),
+            binding_manifest=state.objects.bindings.get(self.binding_key),
+            cluster_manifest=state.objects.clusters.get,
+            policies=_policies(state),
+            template_labels=dict(part(self.template, "metadata", "labels")),
+            now=state.scenario.clock.at,
+            schedulers=state.scenario.schedulers,
+        )
+        return explain(inputs, source=source)
+
+
+def _policies(state: CaseState) -> list[Manifest]:
+    return list((state.objects.policies or {}).values())
+
+
+def _head(template: Manifest) -> TemplateHead:
+    metadata: Mapping[str, Any] = part(template, "metadata")
+    return TemplateHead(
+        text_of(template, "apiVersion"),
+        text_of(template, "kind"),
+        str(metadata.get("namespace") or ""),
+        str(metadata.get("name") or ""),
+        dict(part(metadata, "labels")),
+    )
+
+
+def time_of(text: str) -> datetime:
+    """Return a time of ``at``.
+
+    Raises:
+        ValueError: It is none.
+    """
+    return parse_time(text)
+
+
+def names_of_policies(objects: PlanObjects) -> list[str]:
+    """Return how expectations name policies: ``KIND/[NS/]NAME``."""
+    return ["/".join(filter(None, policy_key(each))) for each in (objects.policies or {}).values()]

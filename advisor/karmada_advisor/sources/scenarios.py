@@ -1,0 +1,81 @@
+"""The scenario of a file of placement tests: its objects as values, and the scheduler that it names."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from karmada_advisor.claims import DetectorOptions
+from karmada_advisor.placement_tests.case_state import CaseClock, Scenario, objects_of, schedulers_named
+from karmada_advisor.placement_tests.model import Manifest, PlacementTestFile
+from karmada_advisor.plan.parsed import Known, parse
+from karmada_advisor.sources import rules
+from karmada_advisor.sources.files import as_workload
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.dryrun.objects import ShownObjects
+from karmada_scheduler.dryrun.workloads import Workloads
+from karmada_scheduler.framework.profile.factory import Registration
+
+
+@contextmanager
+def scenario_of(file: PlacementTestFile, own: Sequence[Registration] = ()) -> Iterator[Scenario]:
+    """Provide the scenario of a file; its plugins are usable within the block.
+
+    Args:
+        file: The file.
+        own: The plugins of a main program of the user's own.
+
+    Raises:
+        ChangeError: An object cannot be read.
+        ConfigError: The configuration of the scheduler, or a plugin, cannot be used.
+    """
+    clock = CaseClock()
+    objects = objects_of(file)
+    parsed = parse(objects, objects)
+    shown = ShownObjects(Workloads(None), clock=clock.now)
+    scheduler = file.scheduler
+    arguments = argparse.Namespace(
+        plugins=list(scheduler.plugins) or None,
+        config=Path(scheduler.config) if scheduler.config else None,
+        plugin_dir=[Path(each) for each in scheduler.plugin_dirs],
+        scheduler_name=None,
+        enable_empty_workload_propagation="false",
+        process_rules=None,
+    )
+    with rules.dry_running(arguments, FeatureGates(scheduler.gates), own, shown) as dry_run:
+        yield Scenario(
+            objects,
+            Known(parsed.clusters_before, parsed.bindings_before),
+            dry_run,
+            clock,
+            schedulers_named(scheduler.names or _profiles(dry_run)),
+            _detector(file),
+            file.controller_manager.evicts,
+            lambda templates: _show(shown, dry_run, templates),
+        )
+
+
+def _profiles(dry_run: DryRun) -> Iterable[str]:
+    return sorted(dry_run.frameworks.names or (DEFAULT_SCHEDULER_NAME,))
+
+
+def _show(shown: ShownObjects, dry_run: DryRun, templates: Iterable[Manifest]) -> None:
+    """Show workloads to the plugins that need them."""
+    if any(dry_run.frameworks.declaring.values()):
+        shown.workloads = Workloads(map(as_workload, templates))
+
+
+def _detector(file: PlacementTestFile) -> DetectorOptions:
+    gates = FeatureGates({**file.scheduler.gates, **file.controller_manager.gates})
+    return DetectorOptions(
+        preemption=gates.enabled("PropagationPolicyPreemption"),
+        workload_affinity=gates.enabled("WorkloadAffinity"),
+        priority_based_scheduling=gates.enabled("PriorityBasedScheduling"),
+        resource_quota_estimate=gates.enabled("ResourceQuotaEstimate"),
+        priority_classes=file.priority_classes,
+        sizes=dict(file.sizes),
+    )
