@@ -180,6 +180,10 @@ bench-decisions: binaries ## CPU time per decision, ours and the Go core's, 100 
 bench-adviser: install ## latency and memory of explain, why-not, plan and the page at 100 to 5,000 clusters (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.adviser $(ARGS)
 
+.PHONY: bench-survive
+bench-survive: install ## time and memory of survive at 100 to 5,000 clusters (ARGS=--help)
+	@exec $(BIN)/python -m tools.bench.survive $(ARGS)
+
 .PHONY: bench-start
 bench-start: install ## time and imported modules of --version, --help and answers from files (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.start $(ARGS)

@@ -21,6 +21,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "plugins": "plugins",
     "rebalance": "rebalance",
     "simulate": "simulate",
+    "survive": "survive",
     "test": "test",
     "web": "web",
     "why-not": "whynot",
@@ -34,7 +35,7 @@ COMPLETE: Final = "__complete"
 _OVERVIEW: Final = """\
 {program}: a scheduler for Karmada, and answers about placement
 
-Ask (these only read)       explain, why-not, plan, rebalance, web
+Ask (these only read)       explain, why-not, plan, survive, rebalance, web
 Without a control plane     test, simulate, plugins
 Run the scheduler           karmada-pyscheduler [flags]; its flags: scheduler --help
 Shell                       completion bash|zsh|fish
@@ -45,6 +46,7 @@ Examples
   {program} why-not deploy/web m1      why the cluster m1 has none of it, and what would change that
   {program} plan -f policies/          what an edit would move
   {program} test tests/                placement tests: what policies do, in CI
+  {program} survive                    what the loss of each cluster, zone and region would take down
 
 {program} COMMAND --help has the flags of a command.
 Exit status: 0 all is well; 1 it is not, such as a binding that is not placed; 2 there is no answer.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Iterator
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -107,29 +107,45 @@ class PlanSide:
         self, bindings: Iterable[tuple[Binding, ScheduleType]]
     ) -> Iterator[tuple[Binding, PlannedDecision]]:
         """Yield the decisions about bindings, each as if those before it had been written."""
+        for binding, outcome, _ in self.decisions_in_order(bindings):
+            yield binding, outcome
+
+    def decisions_in_order(
+        self, bindings: Iterable[tuple[Binding, ScheduleType]]
+    ) -> Iterator[tuple[Binding, PlannedDecision, Decision | None]]:
+        """Yield what ``in_order`` does, and the decisions; None for a binding that is gated."""
         assumed = NOTHING_ASSUMED
         for binding, type_ in bindings:
             outcome, decision = self.make(binding, type_, assumed)
             if decision is not None and decision.targets is not None:
                 assumed = self.rules.assuming(assumed, binding, decision.targets)
                 self.rules.objects.bindings.place(binding, decision)
-            yield binding, outcome
+            yield binding, outcome, decision
 
     def passes(self, binding: Binding, names: Container[str]) -> bool:
         """Return whether any of some clusters passes the filters for a binding; True if that is not known."""
+        found = self.passing(binding)
+        return found is None or any(name in names for rows in found for name in rows)
+
+    def passing(self, binding: Binding) -> tuple[Mapping[str, int], ...] | None:
+        """Return the clusters that pass the filters for a binding that is on none, per affinity term.
+
+        They are the keys. None if that is not known, because filter results of its profile cannot be cached.
+        """
         framework, placement = self.rules.frameworks.of(binding), binding.spec.placement
         if framework is None or placement is None:
-            return False
-        terms = [each.affinity_name for each in placement.cluster_affinities] or [""]
-        for term in terms:
+            return ()
+        found = []
+        for term in [each.affinity_name for each in placement.cluster_affinities] or [""]:
             cycle = Cycle(binding, placement, term, self.snapshot, peers=self.rules.peers)
             try:
                 results = framework.cached_filter_results(cycle)
             except SchedulingError:
-                return True
-            if results is None or any(name in names for name in results.rows):
-                return True
-        return False
+                return None
+            if results is None:
+                return None
+            found.append(results.rows)
+        return tuple(found)
 
 
 def outcome_of(binding: Binding, type_: ScheduleType, decision: Decision) -> PlannedDecision:

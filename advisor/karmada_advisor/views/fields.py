@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # a command has the class of its own document already, and ne
     from karmada_advisor.placement_tests.model import PlacementTestReport
     from karmada_advisor.plan.model import Plan
     from karmada_advisor.rebalance.model import RebalanceProposal
+    from karmada_advisor.survive.model import SurvivalReport
     from karmada_advisor.whynot.model import WhyNot
     from karmada_advisor.whynot.reverse import WhyNotCluster
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:  # a command has the class of its own document already, and ne
         | PlacementTestReport
         | Plan
         | RebalanceProposal
+        | SurvivalReport
         | WhyNot
         | WhyNotCluster
     )

@@ -189,15 +189,16 @@ def _normalise(arguments: Sequence[str], bools: frozenset[str]) -> list[str]:
 
 
 COMMANDS: Final = (
-    "completion", "explain", "plan", "plugins", "rebalance", "scheduler", "simulate", "web", "why-not", "version", "help",
+    "completion", "explain", "plan", "plugins", "rebalance", "scheduler", "simulate", "survive",
+    "web", "why-not", "version", "help",
 )  # fmt: skip
 """The commands that can be given instead of flags."""
 
 _ABOUT_COMMANDS: Final = (
     "Commands instead of flags: 'version' (or --version); 'plugins', which lists them; 'simulate', which decides "
     "over files; 'explain', which says why a binding is where it is; 'why-not', which says what would put it on "
-    "a cluster; 'plan', which says what a change would move; 'rebalance', which proposes moves; 'web', which "
-    "serves all of these as a page; 'help' with the name of one of these."
+    "a cluster; 'plan', which says what a change would move; 'survive', which says what the loss of a cluster would "
+    "take down; 'rebalance', which proposes moves; 'web', which serves all of these as a page; 'help' with the name of one of these."
 )
 
 

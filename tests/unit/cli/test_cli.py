@@ -55,7 +55,7 @@ def test_an_unknown_command_is_named_with_the_known_ones(
 ) -> None:
     assert main(["describe"]) == 1
     assert capsys.readouterr().err.splitlines()[0] == (
-        'Error: no command "describe"; commands: completion, explain, plan, plugins, rebalance, scheduler, simulate, web, why-not, version, help; or none, with flags'
+        'Error: no command "describe"; commands: completion, explain, plan, plugins, rebalance, scheduler, simulate, survive, web, why-not, version, help; or none, with flags'
     )
 
 
@@ -75,7 +75,7 @@ def test_help_has_the_commands_first(arguments: list[str], capsys: pytest.Captur
     assert main(arguments) == 0
 
     lines = capsys.readouterr().out.splitlines()
-    assert "explain, why-not, plan, rebalance, web" in lines[2]
+    assert "explain, why-not, plan, survive, rebalance, web" in lines[2]
     assert len(lines) <= 20
 
 

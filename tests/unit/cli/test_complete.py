@@ -81,6 +81,7 @@ def test_values_are_those_that_the_flag_takes(
         (["why-not", "web-deployment", "m"], ["m1", "m2"]),
         (["why-not", "--cluster", ""], ["m1", "m2"]),
         (["rebalance", "-n", "s"], ["shop"]),
+        (["survive", "-n", "s"], ["shop"]),
     ],
 )
 @pytest.mark.usefixtures("server")

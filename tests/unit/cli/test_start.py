@@ -76,6 +76,7 @@ def test_an_unknown_flag_is_reported_without_the_command() -> None:
         ("why-not", "-n", "shop", "checkout-deployment", "eu-west-1", *FILES),
         ("plan", "--cordon=eu-west-1", *FILES),
         ("rebalance", "--max-moves=1", *FILES),
+        ("survive", *FILES),
         ("simulate", *FILES),
         ("test", str(FLEET.parent / "tests")),
         ("plugins",),
@@ -93,6 +94,7 @@ def test_an_answer_from_files_needs_no_client_no_estimator_and_no_configuration(
 OF_OTHER_FLAGS = {
     "karmada_advisor.plan.model",
     "karmada_advisor.rebalance.model",
+    "karmada_advisor.survive.model",
     "karmada_advisor.sources.process",
     "karmada_advisor.views.html",
     "karmada_advisor.views.markdown",

@@ -48,6 +48,8 @@ def _files(folder: Path, clusters: list[ClusterBuilder]) -> list[str]:
         "plan --scale default/web=2",
         "plan --without m1 -o markdown",
         "rebalance --max-moves 1",
+        "survive",
+        "survive m1",
     ],
 )
 @pytest.mark.parametrize("number", [1, 2], ids=lambda number: f"{number} clusters")

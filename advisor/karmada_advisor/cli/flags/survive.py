@@ -1,0 +1,101 @@
+"""The flags of ``survive``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from karmada_advisor.cli.flags import shared
+
+DEFAULT_FAIL_ON: Final = "dark"
+DOMAINS: Final = "cluster, zone, region, provider or label=KEY"
+LOSSES: Final = ("gone", "itself", "deleted")
+TOP: Final = 10
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command's arguments."""
+    parser = shared.make_parser(
+        "survive",
+        "Say for each cluster, zone, region and provider which bindings its loss would leave without a home, with "
+        "fewer replicas, or where they are. Nothing is written.",
+        f"Exit status: 0 no loss does anything of --fail-on (default {DEFAULT_FAIL_ON}); 1 one does; 2 there is no "
+        "answer, some input cannot be used, or --expect names another fleet.",
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="look at these clusters, zones, regions, ... only, each alone (default: all)",
+    )
+    shared.add_texts(
+        parser,
+        "--domain",
+        "KIND",
+        f"what is lost together: {DOMAINS}; may be repeated (default: cluster, and of zone, region and provider those "
+        "with at least two values)",
+    )
+    parser.add_argument(
+        "--loss",
+        choices=LOSSES,
+        default=LOSSES[0],
+        help="the world after the loss by which domains are ordered and judged: bindings are evicted, as far as they do "
+        "not tolerate it; what Karmada does by itself; or the Cluster objects are deleted (default gone)",
+    )
+    parser.add_argument(
+        "--spanning",
+        choices=("kept", "lost"),
+        default="kept",
+        help="whether a cluster in several zones is lost with each of them (default kept)",
+    )
+    parser.add_argument(
+        "-n",
+        "--namespace",
+        dest="namespaces",
+        action="append",
+        default=[],
+        metavar="NAMESPACE",
+        help="report bindings of this namespace only; may be repeated. All bindings compete for capacity",
+    )
+    shared.add_texts(
+        parser,
+        "--policy",
+        "NAME",
+        "report bindings of this policy only, as NAME or NAMESPACE/NAME; may be repeated",
+    )
+    parser.add_argument(
+        "--top",
+        type=_number,
+        default=TOP,
+        metavar="N",
+        help=f"domains and groups of bindings in the text (default {TOP})",
+    )
+    shared.add_text(
+        parser,
+        "--fail-on",
+        "LIST",
+        "what gives the exit status 1: classes of docs/survive.md, dark, interrupted, missing, overcommit, spof, none; "
+        f"for one kind of domain as dark@zone (default {DEFAULT_FAIL_ON})",
+    )
+    parser.set_defaults(fail_on=DEFAULT_FAIL_ON)
+    shared.add_expected_fleet(parser, "report")
+    shared.add_objects(parser)
+    shared.add_rules(parser)
+    shared.add_process(parser, "whose rules are used")
+    shared.add_output(parser)
+    parser.set_defaults(
+        name="",
+        namespace="",
+        current_feature_gates=[],
+        current_plugins=[],
+        current_config=[],
+        current_plugin_dir=[],
+    )
+    return parser
+
+
+def _number(text: str) -> int:
+    """Return a number from 1 with at most 31 bits, written with digits only."""
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 2**31):
+        raise argparse.ArgumentTypeError(f"expected a number from 1, got {text!r}")
+    return int(text)

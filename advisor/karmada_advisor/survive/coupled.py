@@ -1,0 +1,78 @@
+"""Losses where the decision about one binding can change that about another: on real snapshots, in the order of the queue.
+
+That is so with the gate SchedulingOvercommitProtection, workload groups, Guard plugins, and plugins of the user's own, which may
+read the taints of clusters or the tasks of bindings. It is slower: each domain has a snapshot of its own, in which the lost
+clusters are tainted or being deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from karmada_advisor.plan.decide import PlanSide
+from karmada_advisor.survive.classify import Evicted
+from karmada_advisor.survive.decisions import LossDecision, LossDecisions, decided
+from karmada_advisor.survive.loss import Loss, lost_taints
+from karmada_advisor.survive.sweep import Sweeps
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
+
+
+class CoupledLosses:
+    """Decides after losses as the scheduler would, one binding after the other."""
+
+    def __init__(self, side: PlanSide, bindings: Iterable[Binding]) -> None:
+        """Take the clusters as they are, and all bindings."""
+        self._rules: Final = side.rules
+        self._clusters: Final = {each.name: each for each in side.snapshot}
+        self._bindings: Final = list(bindings)
+        self._log: Final = ChangeLog()
+        self._changed: Collection[str] = ()
+
+    def after(
+        self, asked: Mapping[int, LossDecisions], lost: Collection[str], loss: Loss
+    ) -> Iterator[tuple[int, Evicted]]:
+        """Yield what becomes of the bindings that a loss concerns, by their position.
+
+        Args:
+            asked: All bindings with a class, in the order of the queue.
+            lost: The names of the lost clusters.
+            loss: The world.
+        """
+        side = PlanSide(self._rules, self._snapshot(lost, loss), self._bindings)
+        waiting: list[tuple[Binding, ScheduleType]] = []
+        places: dict[int, int] = {}
+        for place, each in asked.items():
+            found = each.left(lost, loss)
+            if found.decides or (
+                not found.is_evicted and each.may_be_asked and Sweeps.concerns(each.binding)
+            ):
+                places[id(found.binding)] = place
+                waiting.append((found.binding, side.type_of(found.binding)))
+            elif found.present:
+                yield place, each.undecided(found)
+        for binding, _, decision in side.decisions_in_order(waiting):
+            place = places[id(binding)]
+            before = binding.spec.clusters
+            made = LossDecision(before, is_held=True) if decision is None else decided(decision, before)
+            found = asked[place].left(lost, loss)
+            yield place, asked[place].made(found, made, loss)
+
+    def _snapshot(self, lost: Collection[str], loss: Loss) -> Snapshot:
+        for name in (*self._changed, *lost):
+            self._log.append(name)
+        self._changed = lost
+        return Snapshot.of(
+            (self._lost(each, loss) if name in lost else each for name, each in self._clusters.items()),
+            log=self._log,
+        )
+
+    @staticmethod
+    def _lost(cluster: Cluster, loss: Loss) -> Cluster:
+        if loss is Loss.DELETED:
+            return replace(cluster, deleting=True)
+        return replace(cluster, taints=(*cluster.taints, *lost_taints(cluster, loss)))

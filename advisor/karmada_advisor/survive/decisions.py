@@ -1,0 +1,349 @@
+"""Decides about one binding after losses, each distinct question once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from karmada_advisor.plan.decide import PlanSide, without_clusters
+from karmada_advisor.plan.effects import Hold, same
+from karmada_advisor.plan.model import PlanHeldBy
+from karmada_advisor.survive.classify import Evicted, FailedBy, Targets
+from karmada_advisor.survive.loss import Loss, admits, is_evictable, masked, on
+from karmada_advisor.survive.sweep import Sweeps
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.core.condition import condition_for
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.dryrun.written import as_written
+from karmada_scheduler.framework.diagnosis import (
+    FitError,
+    HeldError,
+    KeptError,
+    PluginError,
+    SchedulingError,
+    UnschedulableError,
+)
+
+_NO_CAPACITY: Final = "no enough resource"
+"""In the text of the error of a selection by cluster for which the replicas do not fit."""
+
+_PURGED: Final = frozenset({"Directly", "Immediately"})
+"""The purge modes with which no Work is written while the old one exists; ``Immediately`` is the old name."""
+
+
+class LossDecision(NamedTuple):
+    """A decision, as far as a loss needs it.
+
+    Attributes:
+        after: The clusters of the binding afterwards.
+        failed_by: Why it failed.
+        message: Of the failure; "" without one.
+        is_held: Whether a plugin keeps the binding as it is.
+    """
+
+    after: Targets
+    failed_by: FailedBy = FailedBy.NOTHING
+    message: str = ""
+    is_held: bool = False
+
+
+class LeftBehind(NamedTuple):
+    """A binding after a loss and before a decision.
+
+    Attributes:
+        binding: Without the clusters from which it is evicted.
+        present: The lost clusters on which it was.
+        is_evicted: Whether it leaves them.
+        decides: Whether a decision follows.
+    """
+
+    binding: Binding
+    present: frozenset[str]
+    is_evicted: bool
+    decides: bool
+
+
+def decided(found: Decision, before: Targets) -> LossDecision:
+    """Return what a loss needs of a decision about a binding on some clusters."""
+    after = before if found.targets is None else found.targets
+    error = found.error
+    if error is None:
+        return LossDecision(after)
+    return LossDecision(
+        after, failed_by(error), condition_for(error).message, isinstance(error, HeldError | KeptError)
+    )
+
+
+def failed_by(error: SchedulingError) -> FailedBy:
+    """Return why a decision failed."""
+    if isinstance(error, FitError):
+        return FailedBy.FIT
+    if isinstance(error, PluginError):
+        return FailedBy.PLUGIN
+    return (
+        FailedBy.CAPACITY
+        if isinstance(error, UnschedulableError) or _NO_CAPACITY in str(error)
+        else FailedBy.RULE
+    )
+
+
+@dataclass
+class SharedDecisions:
+    """Decisions about equal questions.
+
+    Attributes:
+        standing: Decisions without any loss, and what they tell about sweeps.
+        decided: Decisions after losses.
+    """
+
+    standing: dict[Hashable, tuple[Decision | None, Sweeps | None]] = field(default_factory=dict)
+    decided: dict[Hashable, LossDecision] = field(default_factory=dict)
+
+
+@dataclass
+class LossDecisions:
+    """Decides about one binding after losses.
+
+    Attributes:
+        side: The clusters as they are.
+        stored: The binding as it is.
+        hold: What keeps decisions about it from taking effect; None if they do.
+        purge_mode: Of ``spec.failover.cluster``, or of the fleet.
+        shared: What is known about equal questions, of all bindings.
+    """
+
+    side: PlanSide
+    stored: Binding
+    hold: Hold | None
+    purge_mode: str
+    shared: SharedDecisions
+
+    def __post_init__(self) -> None:
+        self.is_decided = self.side.is_assigned(self.stored) and (
+            self.hold is None or self.hold.by is not PlanHeldBy.SCHEDULER
+        )
+        self._own: dict[Hashable, LossDecision] = {}
+
+    @cached_property
+    def binding(self) -> Binding:
+        """The binding after the decision that is due without any loss; as it is stored if none is, or it fails."""
+        stored = self.stored
+        if not self.may_be_asked or self.side.type_of(stored) is ScheduleType.AVOID:
+            return stored
+        found = self._standing[0]
+        if found is None or found.targets is None or (found.error is not None and found.targets):
+            return stored
+        return (
+            stored
+            if same(found.targets, stored.spec.clusters)
+            else as_written(stored, found, _time_of(stored))
+        )
+
+    @property
+    def drifts(self) -> bool:
+        """Whether a decision is due that changes the binding without any loss."""
+        return self.binding is not self.stored
+
+    @cached_property
+    def _standing(self) -> tuple[Decision | None, Sweeps | None]:
+        """The decision without any loss, None if a PreEnqueue plugin keeps the binding out of the queue; and its sweeps."""
+        asked = question(self.stored)
+        known = self.shared.standing.get(asked) if asked is not None else None
+        if known is None:
+            found = self.side.rules.decide(self.stored, self.side.snapshot)
+            decision = found if isinstance(found, Decision) else None
+            known = decision, None if decision is None else sweeps_of(self.stored, decision)
+            if asked is not None:
+                self.shared.standing[asked] = known
+        return known
+
+    @property
+    def may_be_asked(self) -> bool:
+        """Whether decisions about it are made, and take effect."""
+        return self.is_decided and self.hold is None
+
+    def left(self, lost: Collection[str], loss: Loss) -> LeftBehind:
+        """Return the binding after the loss of some clusters and before a decision."""
+        present = on(self.binding, lost)
+        leaves = loss is Loss.DELETED or (loss is Loss.GONE and self._is_evictable)
+        if not present or not leaves:
+            return LeftBehind(self.binding, present, is_evicted=False, decides=False)
+        evicted = without_clusters(self.binding, present)
+        asks = self.may_be_asked and (
+            loss is Loss.DELETED or self.side.type_of(evicted) is not ScheduleType.AVOID
+        )
+        return LeftBehind(evicted, present, is_evicted=True, decides=asks)
+
+    def undecided(self, left: LeftBehind) -> Evicted:
+        """Return what becomes of the binding if no decision follows."""
+        is_held = left.is_evicted and self.is_decided and self.hold is not None
+        return Evicted(
+            self.binding.spec.clusters, left.is_evicted, is_held=is_held, after=left.binding.spec.clusters
+        )
+
+    def made(self, left: LeftBehind, found: LossDecision, loss: Loss) -> Evicted:
+        """Return what becomes of the binding by a decision."""
+        return Evicted(
+            self.binding.spec.clusters,
+            left.is_evicted,
+            is_decided=True,
+            is_held=found.is_held,
+            after=found.after,
+            failed_by=found.failed_by,
+            is_purged_directly=left.is_evicted and loss is not Loss.DELETED and self.purge_mode in _PURGED,
+            message=found.message,
+        )
+
+    def after(self, lost: Collection[str], loss: Loss) -> Evicted:
+        """Return what becomes of the binding when some clusters are lost."""
+        left = self.left(lost, loss)
+        if left.decides:
+            return self.made(left, self._decide(left.present, self._masks(lost, left.present, loss)), loss)
+        # Of what leaves no cluster, only another choice of regions moves it.
+        if not left.is_evicted and self.sweeps is not None and len(lost) > len(left.present):
+            masks = self._masks(lost, left.present, loss)
+            if masks and self.sweeps.may_change(masks):
+                return self.made(left, self._decide(frozenset(), masks), loss)
+        return self.undecided(left)
+
+    def swept_by_one(self, loss: Loss) -> Iterator[tuple[Sequence[str], Evicted]]:
+        """Yield clusters that the binding is not on and of which each alone, lost, changes something, and what."""
+        if self.sweeps is None:
+            return
+        get, present = self.side.snapshot.get, self.binding.spec.target_names
+        stays = LeftBehind(self.binding, frozenset(), is_evicted=False, decides=False)
+        for case in self.sweeps.cases():
+            names = [name for name in case if name not in present]
+            if self._tolerates:
+                names = [
+                    name
+                    for name in names
+                    if (cluster := get(name)) is not None and not admits(self.binding, cluster, loss)
+                ]
+            if not names:
+                continue
+            # Of clusters that count the same, the loss of the last in order stands for those that it does not select.
+            found = self._decide(frozenset(), frozenset({names[-1]}))
+            selected = {each.name for each in found.after}
+            yield [name for name in names if name not in selected], self.made(stays, found, loss)
+            for name in names:
+                if name in selected:
+                    yield [name], self.made(stays, self._decide(frozenset(), frozenset({name})), loss)
+
+    @cached_property
+    def sweeps(self) -> Sweeps | None:
+        """Which losses of other clusters may move it; None if none can."""
+        if not self.may_be_asked or not Sweeps.concerns(self.binding):
+            return None
+        if not self.drifts:
+            return self._standing[1]
+        again = self.side.rules.decide(self.binding, self.side.snapshot)
+        return sweeps_of(self.binding, again) if isinstance(again, Decision) else None
+
+    def _masks(self, lost: Collection[str], present: frozenset[str], loss: Loss) -> frozenset[str]:
+        """Return the lost clusters that would take the binding, and must not."""
+        if len(lost) == len(present):
+            return frozenset()
+        others = [
+            name for name in lost if name not in present and any(name in each for each in self._passing)
+        ]
+        if not others or not self._tolerates:
+            return frozenset(others)
+        get = self.side.snapshot.get
+        return frozenset(
+            name
+            for name in others
+            if (cluster := get(name)) is not None and not admits(self.binding, cluster, loss)
+        )
+
+    @cached_property
+    def _passing(self) -> tuple[Container[str], ...]:
+        found = self.side.passing(self.binding)
+        return found if found is not None else (_EVERY,)
+
+    @cached_property
+    def _tolerates(self) -> bool:
+        placement = self.binding.spec.placement
+        return placement is not None and bool(placement.cluster_tolerations)
+
+    @cached_property
+    def _is_evictable(self) -> bool:
+        return is_evictable(self.binding)
+
+    def _decide(self, leaving: frozenset[str], masks: frozenset[str]) -> LossDecision:
+        key = (leaving, masks)
+        found = self._own.get(key)
+        if found is None:
+            shared = (self._question, key) if self._question is not None else None
+            found = None if shared is None else self.shared.decided.get(shared)
+            if found is None:
+                found = self._made(leaving, masks)
+                if shared is not None:
+                    self.shared.decided[shared] = found
+            self._own[key] = found
+        return found
+
+    def _made(self, leaving: frozenset[str], masks: frozenset[str]) -> LossDecision:
+        evicted = without_clusters(self.binding, leaving) if leaving else self.binding
+        asked = masked(evicted, masks) if masks else evicted
+        found = self.side.rules.decide(asked, self.side.snapshot)
+        if not isinstance(found, Decision):  # a PreEnqueue plugin keeps it out of the queue
+            return LossDecision(evicted.spec.clusters, is_held=True)
+        return decided(found, evicted.spec.clusters)
+
+    @cached_property
+    def _question(self) -> Hashable | None:
+        """What a decision depends on, if many bindings may agree in it; None if it depends on the uid of the workload."""
+        return question(self.binding)
+
+
+def _time_of(binding: Binding) -> datetime:
+    """Return a time of the next decision: it only has to be one after which a requested reschedule is done."""
+    asked = binding.spec.reschedule_triggered_at
+    return asked if asked is not None else datetime.fromtimestamp(0, UTC)
+
+
+def sweeps_of(binding: Binding, standing: Decision) -> Sweeps | None:
+    """Return which losses may move a binding of which a decision without any loss is known; None if none can."""
+    if standing.error is not None or not Sweeps.concerns(binding):
+        return None  # a decision fails already
+    last = standing.attempts[-1]
+    return Sweeps(binding, last.candidates, last.selected)
+
+
+class _Every:
+    """Contains every name: without cached filter results, any cluster may take a binding."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+_EVERY: Final = _Every()
+
+
+def question(binding: Binding) -> Hashable | None:
+    """Return what a decision depends on; None if replicas are divided, as the uid of the workload counts there."""
+    spec = binding.spec
+    placement = spec.placement
+    if placement is None or spec.components or spec.workload_affinity_groups:
+        return None
+    if spec.is_workload and not placement.is_duplicated:
+        return None
+    requirements = spec.replica_requirements
+    return (
+        spec.scheduler_name,
+        placement,
+        spec.replicas,
+        None if requirements is None else requirements.key,
+        spec.clusters,
+        spec.graceful_eviction_tasks,
+        spec.resource.api_version,
+        spec.resource.kind,
+        binding.status.scheduler_observing_affinity_name,
+        binding.applied_placement_json,
+        binding.reschedule_triggered,
+    )

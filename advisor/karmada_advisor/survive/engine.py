@@ -1,0 +1,233 @@
+"""Decides about every binding in every loss: bindings outside, domains inside, so that the caches of a policy stay hot.
+
+All decisions are made about one snapshot. Only the bindings on a lost cluster are decided again, and those of ``sweep``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from karmada_advisor.plan.decide import PlanSide, grouped
+from karmada_advisor.plan.holds import HoldOf, nothing_holds
+from karmada_advisor.plan.load import requests
+from karmada_advisor.plan.model import Demand
+from karmada_advisor.survive.capacity import FreeCapacity, Starting
+from karmada_advisor.survive.classify import Classified, Evicted, LossClass, classified, counts_copies, wanted
+from karmada_advisor.survive.coupled import CoupledLosses
+from karmada_advisor.survive.decisions import LossDecisions, SharedDecisions
+from karmada_advisor.survive.domains import FailureDomain
+from karmada_advisor.survive.loss import Loss
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.framework.snapshot import Snapshot
+
+Progress = Callable[[int, int], None]
+
+
+def _no_progress(_done: int, _total: int) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True)
+class LossInputs:
+    """Everything that the forecast of losses reads.
+
+    Attributes:
+        clusters: All clusters.
+        bindings: All bindings, in the order in which they were read.
+        rules: The configuration of the scheduler.
+        domains: What is lost, each alone.
+        losses: The worlds after a loss.
+        hold_of: Returns why decisions about a binding do not take effect, None if they do.
+        purge_modes: ``spec.failover.cluster.purgeMode`` of the bindings that have one.
+        progress: Called with the number of bindings that are done, and their total.
+    """
+
+    clusters: Sequence[Cluster]
+    bindings: Sequence[Binding]
+    rules: DryRun
+    domains: Sequence[FailureDomain]
+    losses: Sequence[Loss] = (Loss.GONE, Loss.ITSELF)
+    hold_of: HoldOf = nothing_holds
+    purge_modes: Mapping[BindingKey, str] = field(default_factory=dict)
+    progress: Progress = _no_progress
+
+
+class Pair(NamedTuple):
+    """A binding in a loss that does something to it.
+
+    Attributes:
+        position: Of the binding, in the order of the queue.
+        found: What becomes of it.
+        classified: Its class, and the numbers with it.
+        alone: The same if no other binding asked for capacity: differs only if it is short because its replicas do not fit
+            where the decision puts them; None if it is the same.
+    """
+
+    position: int
+    found: Evicted
+    classified: Classified
+    alone: Classified | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is short because its replicas do not fit where the decision puts them."""
+        return self.alone is not None
+
+
+@dataclass
+class LossTally:
+    """What one loss does in one world.
+
+    Attributes:
+        pairs: The bindings to which it does something.
+        overcommitted: Clusters of which more is asked than they have free, with these resources.
+    """
+
+    pairs: list[Pair] = field(default_factory=list)
+    overcommitted: dict[str, tuple[Demand, ...]] = field(default_factory=dict)
+
+
+class Losses:
+    """The bindings of a fleet in the losses of its domains.
+
+    Attributes:
+        bindings: All bindings, in the order of the queue.
+        asked: Those that have a class, by their position: not followers, not pending before, not being deleted.
+        tallies: By world, one for each domain.
+    """
+
+    def __init__(self, inputs: LossInputs) -> None:
+        """Prepare; nothing is decided yet."""
+        self._inputs: Final = inputs
+        self.side: Final = PlanSide(inputs.rules, Snapshot.of(inputs.clusters), inputs.bindings)
+        self.bindings: Final = inputs.rules.in_queue_order(inputs.bindings)
+        self.asked: Final[dict[int, LossDecisions]] = {}
+        self._domains_of: Final[dict[str, list[int]]] = {}
+        for number, domain in enumerate(inputs.domains):
+            for name in domain.clusters:
+                self._domains_of.setdefault(name, []).append(number)
+        self._lost = [frozenset(each.clusters) for each in inputs.domains]
+        self._requests: dict[bytes, Mapping[str, int]] = {}
+        self.tallies: Final = {loss: [LossTally() for _ in inputs.domains] for loss in inputs.losses}
+
+    def run(self) -> None:
+        """Decide about everything."""
+        places = {id(each): place for place, each in enumerate(self.bindings)}
+        shared, last = SharedDecisions(), None
+        ordered = grouped(self.bindings)
+        for number, binding in enumerate(ordered, 1):
+            placement = binding.spec.placement
+            if placement is not last:
+                shared, last = SharedDecisions(), placement
+            if placement is not None and binding.spec.clusters and not binding.deleting:
+                self._prepare(places[id(binding)], binding, shared)
+            self._inputs.progress(number, len(ordered))
+        if self._inputs.rules.is_coupled:
+            self._decide_in_order()
+        capacity = FreeCapacity(self.side.snapshot)
+        for loss, tallies in self.tallies.items():
+            if loss is not Loss.ITSELF:
+                for tally in tallies:
+                    self._settle(tally, capacity)
+
+    def _prepare(self, place: int, binding: Binding, shared: SharedDecisions) -> None:
+        inputs = self._inputs
+        decisions = LossDecisions(
+            self.side, binding, inputs.hold_of(binding), inputs.purge_modes.get(binding.key, ""), shared
+        )
+        if not decisions.binding.spec.clusters:
+            return
+        self.asked[place] = decisions
+        if not inputs.rules.is_coupled:
+            self._decide(place, decisions)
+
+    def _decide_in_order(self) -> None:
+        """Decide domain by domain, each decision after those before it."""
+        coupled = CoupledLosses(self.side, self.bindings)
+        asked = dict(sorted(self.asked.items()))
+        for number, lost in enumerate(self._lost):
+            for loss in self._inputs.losses:
+                for place, found in coupled.after(asked, lost, loss):
+                    result = classified(asked[place].binding.spec, lost, found)
+                    self._add(loss, number, place, found, result)
+            self._inputs.progress(number + 1, len(self._lost))
+
+    def _decide(self, place: int, decisions: LossDecisions) -> None:
+        """Decide about one binding in every loss that concerns it."""
+        inputs, spec = self._inputs, decisions.binding.spec
+        touched, others = self._concerned(decisions)
+        for number in (*touched, *others):
+            lost = self._lost[number]
+            for loss in inputs.losses:
+                found = decisions.after(lost, loss)
+                self._add(loss, number, place, found, classified(spec, lost, found))
+        for loss in inputs.losses:
+            for names, found in decisions.swept_by_one(loss):
+                result = classified(spec, (), found)
+                for name in names:
+                    for number in self._domains_of.get(name, ()):
+                        if len(self._lost[number]) == 1:
+                            self._add(loss, number, place, found, result)
+
+    def _add(self, loss: Loss, number: int, place: int, found: Evicted, result: Classified) -> None:
+        if result.effect is not LossClass.UNTOUCHED:
+            self.tallies[loss][number].pairs.append(Pair(place, found, result))
+
+    def _concerned(self, decisions: LossDecisions) -> tuple[set[int], set[int]]:
+        """Return the domains that a binding is in, and those of several clusters that may sweep it."""
+        touched = {
+            number
+            for target in decisions.binding.spec.clusters
+            for number in self._domains_of.get(target.name, ())
+        }
+        sweeps = decisions.sweeps
+        if sweeps is None:
+            return touched, set()
+        others = {
+            number
+            for name in sweeps.members
+            for number in self._domains_of.get(name, ())
+            if len(self._lost[number]) > 1
+        }
+        return touched, others - touched
+
+    def _settle(self, tally: LossTally, capacity: FreeCapacity) -> None:
+        """Find the replicas that do not fit."""
+        starting = [
+            Starting(each.position, amounts, each.classified.starts)
+            for each in tally.pairs
+            if each.classified.starts and (amounts := self._amounts(each.position))
+        ]
+        over = capacity.overcommitted(starting)
+        if not over:
+            return
+        tally.overcommitted = {name: capacity.demands(name, asked) for name, asked in over.items()}
+        missing = capacity.pending(starting, over)
+        for index, each in enumerate(tally.pairs):
+            if each.position in missing and each.classified.effect is LossClass.MOVES:
+                tally.pairs[index] = self._short(each, missing[each.position])
+
+    def _short(self, pair: Pair, missing: int) -> Pair:
+        spec = self.asked[pair.position].binding.spec
+        total = min(wanted(spec), pair.classified.missing + missing)
+        result = pair.classified._replace(
+            effect=LossClass.SHORT, missing=total, dark=total >= wanted(spec) > 0
+        )
+        return pair._replace(classified=result, alone=pair.classified)
+
+    def _amounts(self, position: int) -> Mapping[str, int]:
+        """Return what one replica of a binding requests; nothing if it has no replicas."""
+        spec = self.asked[position].binding.spec
+        if counts_copies(spec) and not spec.components:
+            return {}
+        requirements = spec.replica_requirements
+        if requirements is None or spec.components:
+            return requests(spec)
+        found = self._requests.get(requirements.key)
+        if found is None:
+            found = self._requests[requirements.key] = requests(spec)
+        return found

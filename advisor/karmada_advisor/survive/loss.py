@@ -1,0 +1,97 @@
+"""A binding after the loss of some clusters: what the taint manager, or the deletion of the clusters, makes of it.
+
+Three worlds follow a loss. *Gone*: the lost clusters have a NoExecute taint, and eviction works, as far as bindings do
+not tolerate the taint for ever. *Itself*: what Karmada does by its defaults, which is a NoSchedule taint and no eviction.
+*Deleted*: the Cluster objects are deleted; nothing is tolerated.
+
+The scheduler's decisions are made about one unchanged snapshot, in which lost clusters are masked by graceful eviction
+tasks: a cluster with a task is refused, as a tainted one would be, and only the clusters with a task are filtered again.
+Only clusters that would pass need a mask.
+
+Source: karmada v1.18.2 pkg/controllers/cluster/cluster_controller.go taintClusterByCondition, taint_manager.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container
+from dataclasses import replace
+from enum import Enum
+from typing import Final
+
+from karmada_advisor.plan.eviction import NO_EXECUTE, tolerates
+from karmada_scheduler.api.binding import Binding, GracefulEvictionTask
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.matching import Taint
+
+NOT_READY: Final = "cluster.karmada.io/not-ready"
+UNREACHABLE: Final = "cluster.karmada.io/unreachable"
+_PULL: Final = "Pull"
+
+
+class Loss(Enum):
+    """What follows a loss."""
+
+    GONE = "gone"
+    """Bindings are evicted, as far as they do not tolerate it."""
+    ITSELF = "itself"
+    """What Karmada does without hands."""
+    DELETED = "deleted"
+    """The Cluster objects are deleted."""
+
+
+def lost_taints(cluster: Cluster, loss: Loss) -> tuple[Taint, ...]:
+    """Return the taints that a cluster gets when it is lost."""
+    condition = Taint(UNREACHABLE if cluster.sync_mode == _PULL else NOT_READY, "", "NoSchedule")
+    return (condition,) if loss is Loss.ITSELF else (condition, Taint(UNREACHABLE, "", NO_EXECUTE))
+
+
+def is_evictable(binding: Binding) -> bool:
+    """Return whether the taint manager takes a binding from a cluster with the NoExecute taint of a loss.
+
+    A binding without an applied placement that can be read is never evicted: the taint manager fails, for ever.
+    """
+    try:
+        if binding.applied_placement is None:
+            return False
+    except ManifestError:
+        return False
+    return not tolerates(binding, (Taint(UNREACHABLE, "", NO_EXECUTE),), forever=True)
+
+
+def eviction_delay(binding: Binding) -> int:
+    """Return the seconds from the taint to the eviction: the earliest of the tolerations that are used, 0 without one."""
+    try:
+        placement = binding.applied_placement
+    except ManifestError:
+        placement = None
+    taint = Taint(UNREACHABLE, "", NO_EXECUTE)
+    used = [each for each in placement.cluster_tolerations if each.tolerates(taint)] if placement else []
+    return max(
+        0, min((each.toleration_seconds for each in used if each.toleration_seconds is not None), default=0)
+    )
+
+
+def admits(binding: Binding, cluster: Cluster, loss: Loss) -> bool:
+    """Return whether a binding tolerates the taints of a lost cluster, so that it may be placed there again."""
+    placement = binding.spec.placement
+    if loss is Loss.DELETED or placement is None:
+        return False
+    return all(
+        any(each.tolerates(taint) for each in placement.cluster_tolerations)
+        for taint in lost_taints(cluster, loss)
+    )
+
+
+def masked(binding: Binding, names: Collection[str]) -> Binding:
+    """Return a binding for which some clusters are refused; the tasks that do it are no evictions."""
+    tasks = tuple(GracefulEvictionTask(name) for name in sorted(names))
+    spec = binding.spec
+    return replace(
+        binding, spec=replace(spec, graceful_eviction_tasks=(*spec.graceful_eviction_tasks, *tasks))
+    )
+
+
+def on(binding: Binding, lost: Container[str]) -> frozenset[str]:
+    """Return the lost clusters that a binding is on."""
+    return frozenset(each.name for each in binding.spec.clusters if each.name in lost)

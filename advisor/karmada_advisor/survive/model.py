@@ -1,0 +1,207 @@
+"""The forecast of losses as data: what ``survive`` prints, in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from karmada_advisor.explain.model import PolicyRef, Provenance, Target
+from karmada_advisor.plan.model import Demand
+from karmada_advisor.state.model import BindingEntry
+from karmada_advisor.survive.classify import FailedBy, LossClass
+from karmada_advisor.survive.loss import Loss
+
+
+@dataclass(frozen=True, slots=True)
+class LossSettings:
+    """How the fleet is taken to react to a loss.
+
+    Attributes:
+        loss: The world by which domains are ordered and judged.
+        failover: Whether karmada-controller-manager runs with the feature gate Failover.
+        eviction: Whether it evicts from clusters with NoExecute taints.
+        eviction_rate: Evictions per second of each of its workers.
+        defaults_assumed: Whether these are Karmada's defaults because nothing tells otherwise.
+    """
+
+    loss: Loss
+    failover: bool = False
+    eviction: bool = False
+    eviction_rate: float = 0.5
+    defaults_assumed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LossCounts:
+    """What a loss does in one world.
+
+    Attributes:
+        counts: Bindings by class; every class is there.
+        dark: Bindings of which nothing runs afterwards, although replicas are wanted.
+        interrupted: Bindings of which nothing runs until a new copy does.
+        missing: Replicas, or copies, that are wanted and do not run afterwards.
+        swept_replicas: Replicas, or copies, that start elsewhere of bindings that were not on a lost cluster.
+        moving_replicas: The same of bindings that were.
+    """
+
+    counts: Mapping[str, int]
+    dark: int
+    interrupted: int
+    missing: int
+    swept_replicas: int
+    moving_replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class LossTimes:
+    """Estimated seconds since the loss.
+
+    Attributes:
+        noticed: Until Karmada sets the taint.
+        first: Until the first eviction.
+        last: Until the last one.
+    """
+
+    noticed: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overcommitted:
+    """A cluster of which a loss asks more than it has free.
+
+    Attributes:
+        name: The cluster.
+        demands: What is asked, per resource of which there is too little.
+    """
+
+    name: str
+    demands: tuple[Demand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DomainLoss:
+    """What the loss of one domain does.
+
+    Attributes:
+        kind: ``cluster``, ``zone``, ``region``, ``provider`` or ``label=KEY``.
+        name: Its name, or the value of the label.
+        clusters: The clusters that are lost.
+        partly: Clusters in this and other zones, which are not lost.
+        is_spof: Whether it makes at least one workload dark.
+        chosen: What happens in the world by which domains are ordered.
+        itself: What happens without hands, by the settings of the fleet.
+        times: None if nothing is evicted.
+        overcommitted: Where more is asked than is free, the most first.
+    """
+
+    kind: str
+    name: str
+    clusters: tuple[str, ...]
+    partly: tuple[str, ...]
+    is_spof: bool
+    chosen: LossCounts
+    itself: LossCounts
+    times: LossTimes | None
+    overcommitted: tuple[Overcommitted, ...]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class BindingLoss:
+    """What some losses do to a binding, each of them alone.
+
+    Attributes:
+        domains: Their indexes in ``SurvivalReport.domains``.
+        effect: The class.
+        dark: Whether nothing runs afterwards, although replicas are wanted.
+        interrupted: Whether nothing runs until a new copy does.
+        missing: Replicas, or copies, that are wanted and do not run afterwards.
+        failed_by: Why the decision fails.
+        message: What the scheduler writes then; "" without a failure.
+        pending: Whether it is short because replicas are assigned to clusters that have no capacity for them.
+        after: Its clusters after the decision.
+    """
+
+    domains: tuple[int, ...]
+    effect: LossClass
+    dark: bool
+    interrupted: bool
+    missing: int
+    failed_by: FailedBy
+    message: str
+    pending: bool
+    after: tuple[Target, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BindingLosses(BindingEntry):
+    """What losses do to one binding.
+
+    Attributes:
+        policy: The policy that claims it; None if that is not known.
+        replicas: Of the workload.
+        before: Its clusters.
+        drift: Whether a decision is due that changes it without any loss; ``before`` is after that one.
+        losses: The losses that do something to it; those of ``moves`` and ``holds`` only if all were asked for.
+    """
+
+    policy: PolicyRef | None
+    replicas: int
+    before: tuple[Target, ...]
+    drift: bool
+    losses: tuple[BindingLoss, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SurvivalTotals:
+    """The numbers of a report.
+
+    Attributes:
+        bindings: Bindings with a class for each loss.
+        clusters: All clusters.
+        pending_before: Bindings that are on no cluster already, or will be without any loss; they have no class.
+        followers: Bindings without a placement: they follow those that require them.
+        deleting: Bindings that are being deleted.
+        domains: How many domains there are.
+        spofs: How many of them are single points of failure.
+        dark: Bindings that at least one loss makes dark.
+    """
+
+    bindings: int
+    clusters: int
+    pending_before: int
+    followers: int
+    deleting: int
+    domains: int
+    spofs: int
+    dark: int
+
+
+@dataclass(frozen=True, slots=True)
+class SurvivalReport:
+    """What survives the loss of each failure domain.
+
+    Attributes:
+        fingerprint: A hash over all that the decisions read.
+        summary: The first sentence, for the person on call.
+        domains: The worst first.
+        bindings: Those to which a loss does something.
+        failing: Indexes of the domains with something of ``--fail-on``.
+        fail_on: What was asked for.
+        notes: Sentences for people.
+    """
+
+    provenance: Provenance
+    fingerprint: str
+    settings: LossSettings
+    summary: str
+    totals: SurvivalTotals
+    domains: tuple[DomainLoss, ...]
+    bindings: tuple[BindingLosses, ...]
+    fail_on: tuple[str, ...] = ()
+    failing: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,292 @@
+"""The forecast of losses as text: the sentence for the person on call, the domains, then what is behind the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from karmada_advisor.explain.amounts import counted, shown_units
+from karmada_advisor.explain.model import Target
+from karmada_advisor.plan.load import CPU
+from karmada_advisor.survive.classify import LossClass
+from karmada_advisor.survive.domains import kind_order
+from karmada_advisor.survive.loss import Loss
+from karmada_advisor.survive.model import (
+    BindingLoss,
+    BindingLosses,
+    DomainLoss,
+    LossCounts,
+    Overcommitted,
+    SurvivalReport,
+)
+from karmada_advisor.views.layout import Style, table
+from karmada_advisor.views.printable import printable
+
+_COLUMNS: Final = ("DARK", "MISSING", "INTERRUPTED", "SHORT", "STUCK", "SWEPT", "MOVES", "HOLDS", "BY ITSELF")
+_OPTIONAL: Final = (8, 7, 5, 4, 6, 3, 9)
+"""Columns that are left out first if the text is narrow."""
+_TARGETS: Final = 4
+_DOMAINS: Final = 3
+"""Domains of a kind whose losses are shown in detail."""
+_GROUPS: Final = 4
+_CLUSTERS: Final = 3
+_WHAT: Final = {
+    LossClass.SWEPT: "moves although it was not there: the loss lets other regions win",
+    LossClass.NOT_EVICTED: "not evicted: it tolerates the taint, or no placement was applied",
+    LossClass.FROZEN: "evicted, and nobody decides: its scheduling is suspended, or its scheduler is not there",
+    LossClass.HELD: "evicted, and held",
+    LossClass.CLEARED: "cleared: healthy replicas elsewhere are removed, too",
+    LossClass.UNPLACED: "unplaced: no cluster takes it",
+    LossClass.BLOCKED: "blocked: its purge mode lets the new replicas wait for the lost cluster",
+    LossClass.STUCK: "stuck: every decision fails, and what is elsewhere stays",
+    LossClass.SHORT: "short: there is not enough capacity",
+    LossClass.HOLDS: "holds",
+    LossClass.MOVES: "moves",
+    LossClass.UNTOUCHED: "untouched",
+}
+
+Group = tuple[str, LossClass, str]
+"""Policy, class and message."""
+
+
+def survive_text(report: SurvivalReport, style: Style, *, top: int) -> str:
+    """Return the text for people.
+
+    Args:
+        report: The report.
+        style: How to write.
+        top: The most domains of a kind, and of details.
+    """
+    limit = len(report.domains) if style.unfolded else top
+    sections = [
+        [*_head(report, style)],
+        [*_domains(report, style, limit)],
+        *([*each] for each in _details(report, style, limit)),
+        [*_remarks(report, style)],
+        [*_result(report, style)],
+    ]
+    return "\n\n".join("\n".join(each) for each in sections if each) + "\n"
+
+
+def _head(report: SurvivalReport, style: Style) -> Iterator[str]:
+    clock = report.provenance.at.partition("T")[2].removesuffix("Z")
+    fleet = f"Fleet {report.provenance.fleet}{f', {clock}' if clock else ''}, {counted(report.totals.bindings, 'binding')}."
+    yield from style.wrap(f"Survive: {printable(report.summary)} {fleet}", indent="  ")
+
+
+def _domains(report: SurvivalReport, style: Style, limit: int) -> Iterator[str]:
+    rows: list[tuple[str, ...]] = []
+    for kind in _kinds(report):
+        found = [each for each in report.domains if each.kind == kind]
+        shown = [each for each in found if style.unfolded or _matters(each)][:limit]
+        rows.append((f"  {printable(kind.upper())}", *_COLUMNS))
+        rows += [_row(each) for each in shown]
+        if left := found[len(shown) :]:
+            rows.append((_left(left, kind), *([""] * len(_COLUMNS))))
+    yield from table((), rows, style, align="<>>>>>>>><", optional=_OPTIONAL, spilling=0)
+
+
+def _kinds(report: SurvivalReport) -> list[str]:
+    return sorted({each.kind for each in report.domains}, key=kind_order)
+
+
+def _matters(domain: DomainLoss) -> bool:
+    found = domain.chosen
+    return bool(found.dark or found.missing or found.interrupted or found.swept_replicas)
+
+
+def _left(domains: Sequence[DomainLoss], kind: str) -> str:
+    counted_ = f"{len(domains):,} more {kind}{'' if len(domains) == 1 else 's'}"
+    if not any(_matters(each) for each in domains):
+        return f"  {printable(counted_)}: nothing dark, nothing missing (--all)"
+    return f"  {printable(counted_)} (--all)"
+
+
+def _row(domain: DomainLoss) -> tuple[str, ...]:
+    found = domain.chosen
+    counts = found.counts
+    return (
+        f"{'!' if domain.is_spof else ' '} {printable(domain.name)}",
+        f"{found.dark:,}",
+        f"{found.missing:,}",
+        f"{found.interrupted:,}",
+        *(
+            f"{counts[each.value]:,}"
+            for each in (LossClass.SHORT, LossClass.STUCK, LossClass.SWEPT, LossClass.MOVES, LossClass.HOLDS)
+        ),
+        _itself(domain.itself),
+    )
+
+
+def _itself(found: LossCounts) -> str:
+    words = {LossClass.NOT_EVICTED: "stay", LossClass.SWEPT: "swept"}
+    shown = [
+        f"{found.counts[each.value]:,} {word}" for each, word in words.items() if found.counts[each.value]
+    ]
+    others = sum(
+        count
+        for name, count in found.counts.items()
+        if name not in {LossClass.UNTOUCHED.value, *(each.value for each in words)}
+    )
+    if others:
+        shown.append(f"{others:,} move")
+    return ", ".join(shown) or "nothing"
+
+
+def _details(report: SurvivalReport, style: Style, limit: int) -> Iterator[Iterator[str]]:
+    by_domain: dict[int, list[tuple[BindingLosses, BindingLoss]]] = {}
+    for binding in report.bindings:
+        for loss in binding.losses:
+            for number in loss.domains:
+                by_domain.setdefault(number, []).append((binding, loss))
+    seen: set[tuple[str, ...]] = set()
+    for kind in _kinds(report):
+        shown = [
+            number
+            for number, each in enumerate(report.domains)
+            if each.kind == kind and each.clusters not in seen and (_matters(each) or each.overcommitted)
+        ][: limit if style.unfolded else _DOMAINS]
+        for number in shown:
+            seen.add(report.domains[number].clusters)
+            yield _domain(report.domains[number], by_domain.get(number, []), style, report.settings.loss)
+
+
+def _domain(
+    domain: DomainLoss, found: Sequence[tuple[BindingLosses, BindingLoss]], style: Style, loss: Loss
+) -> Iterator[str]:
+    head = printable(str(domain))
+    dark = [each for each in found if each[1].dark]
+    others = [each for each in found if not each[1].dark and each[1].effect is not LossClass.SWEPT]
+    swept = [each for each in found if each[1].effect is LossClass.SWEPT]
+    if dark:
+        yield style.paint(f"! {head}: {counted(len(dark), 'workload')} dark", "bold")
+        yield from _groups(dark, style)
+    if others:
+        missing = sum(each[1].missing for each in others)
+        counted_ = counted(len(others), "workload")
+        yield f"{'!' if missing else '~'} {head}: {counted_} more" + (
+            f", {counted(missing, 'replica')} missing" if missing else ""
+        )
+        yield from _groups(others, style)
+    for each in domain.overcommitted[: len(domain.overcommitted) if style.unfolded else _CLUSTERS]:
+        yield from style.wrap(f"    {_asked(each)}", indent="      ")
+    if len(domain.overcommitted) > _CLUSTERS and not style.unfolded:
+        yield f"    and {counted(len(domain.overcommitted) - _CLUSTERS, 'more cluster')} (--all)"
+    if swept:
+        counted_ = counted(len(swept), "workload that is not on it", "workloads that are not on it")
+        yield from style.wrap(
+            f"! {head} sweeps {counted_} ({counted(domain.chosen.swept_replicas, 'replica restarts', 'replicas restart')}):"
+            " it lets other regions win",
+            indent="    ",
+        )
+        yield from _groups(swept, style)
+    yield from _interrupted(domain, head, style, loss)
+
+
+def _interrupted(domain: DomainLoss, head: str, style: Style, loss: Loss) -> Iterator[str]:
+    found, times = domain.chosen, domain.times
+    returning = found.interrupted - found.dark
+    if returning <= 0 and times is None:
+        return
+    there = (
+        sum(found.counts.values())
+        - found.counts[LossClass.UNTOUCHED.value]
+        - found.counts[LossClass.SWEPT.value]
+    )
+    text = f"{returning:,} of {there:,} are down until their new copy runs" if returning > 0 else ""
+    if times is not None and loss is not Loss.DELETED:
+        when = (
+            f"estimated: noticed after {times.noticed} s, evicted from {_time(times.first)} on, the last after "
+            f"{_time(times.last)}"
+        )
+        text = f"{text}; {when}" if text else when
+    yield from style.wrap(f"~ {head}: {text}", indent="    ")
+
+
+def _time(seconds: int) -> str:
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _groups(found: Sequence[tuple[BindingLosses, BindingLoss]], style: Style) -> Iterator[str]:
+    groups: dict[Group, list[tuple[BindingLosses, BindingLoss]]] = {}
+    for each in found:
+        policy = str(each[0].policy) if each[0].policy is not None else "no known policy"
+        groups.setdefault((policy, each[1].effect, each[1].message), []).append(each)
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0][0], item[0][1].value))
+    shown = ordered if style.unfolded else ordered[:_GROUPS]
+    for (policy, effect, message), members in shown:
+        pending = any(each.pending for _, each in members)
+        what = "short: placed, but there is no capacity where it is placed" if pending else _WHAT[effect]
+        yield from style.wrap(
+            f"    {printable(policy)}  {len(members):,}   {what}{f': {printable(message)}' if message else ''}",
+            indent="      ",
+        )
+        for binding, loss in members if style.unfolded else members[:1]:
+            more = f"   and {len(members) - 1:,} more" if len(members) > 1 and not style.unfolded else ""
+            yield from style.wrap(
+                f"      {printable(str(binding))}  {_placement(binding.before, style)} -> "
+                f"{_placement(loss.after, style)}{more}",
+                indent="        ",
+            )
+    if len(ordered) > len(shown):
+        rest = sum(len(members) for _, members in ordered[len(shown) :])
+        yield f"    and {counted(rest, 'more workload')} of {counted(len(ordered) - len(shown), 'group')} (--all)"
+
+
+def _placement(found: Sequence[Target], style: Style) -> str:
+    names = [
+        f"{printable(each.name)} {each.replicas:,}" if each.replicas else printable(each.name)
+        for each in found
+    ]
+    return style.fold(names, limit=_TARGETS) or "nothing"
+
+
+def _asked(found: Overcommitted) -> str:
+    asked = ", ".join(
+        f"{_amount(each.resource, each.asked)} of {_amount(each.resource, each.free or 0)} free {printable(each.resource)}"
+        for each in found.demands
+    )
+    return f"{printable(found.name)} is asked for {asked}"
+
+
+def _amount(resource: str, amount: float) -> str:
+    return shown_units(resource, round(amount * 1000) if resource == CPU else round(amount))
+
+
+def _remarks(report: SurvivalReport, style: Style) -> Iterator[str]:
+    totals = report.totals
+    left = [
+        counted(count, one, many)
+        for count, one, many in (
+            (totals.pending_before, "pending before", "pending before"),
+            (totals.followers, "follower", "followers"),
+            (totals.deleting, "being deleted", "being deleted"),
+        )
+        if count
+    ]
+    if left:
+        yield from style.wrap(f"  not judged: {', '.join(left)}", indent="    ")
+    drifting = sum(each.drift for each in report.bindings)
+    if drifting:
+        yield from style.wrap(
+            f"  drift: {counted(drifting, 'binding changes', 'bindings change')} without any loss; judged after that",
+            indent="    ",
+        )
+    for note in report.notes:
+        yield from style.wrap(f"  {printable(note)}", indent="    ")
+
+
+def _result(report: SurvivalReport, style: Style) -> Iterator[str]:
+    totals = report.totals
+    dark = (
+        f"{counted(totals.dark, 'workload goes', 'workloads go')} dark with some loss"
+        if totals.dark
+        else "nothing goes dark"
+    )
+    asked = ",".join(report.fail_on) or "none"
+    failing = f"{len(report.failing):,} of {counted(totals.domains, 'domain')} {'fails' if len(report.failing) == 1 else 'fail'} --fail-on {printable(asked)}"
+    yield from style.wrap(style.paint(f"Survive: {dark}; {failing}.", "bold"), indent="  ")

@@ -1,0 +1,202 @@
+"""The command survive: its output, its exit status, and what it says about bad input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from karmada_advisor.survive.model import SurvivalReport
+from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
+from tests import commands
+from tests.commands import Ran
+from tests.document_schema import document_schema
+from tests.unit.plan.fleet import write
+from tests.unit.rebalance.proposing import settled
+from tests.unit.views.test_schema import problems
+
+SCHEMA = Path(__file__).parents[3] / "docs" / "schemas" / "survivalreport.v1alpha1.json"
+Run = Callable[..., Ran]
+
+CLUSTERS = [
+    cluster("a").region("x"),
+    cluster("b").region("x"),
+    cluster("c").region("y"),
+    cluster("d").region("y"),
+]
+
+
+def _bindings() -> list[BindingBuilder]:
+    pinned = settled(binding("pinned").replicas(3, cpu="1").dynamic_weight().names("a").on(a=3))
+    return [
+        pinned.annotation("propagationpolicy.karmada.io/name", "one").annotation(
+            "propagationpolicy.karmada.io/namespace", "default"
+        ),
+        settled(binding("wide", namespace="shop").replicas(4, cpu="1").dynamic_weight().on(a=2, c=2)),
+    ]
+
+
+def _files(
+    folder: Path,
+    clusters: Iterable[ClusterBuilder] = CLUSTERS,
+    bindings: Iterable[BindingBuilder] | None = None,
+) -> list[str]:
+    made = _bindings() if bindings is None else bindings
+    return write(
+        folder, clusters=[each.manifest() for each in clusters], bindings=[each.manifest() for each in made]
+    )
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run ``survive`` on the files."""
+    files = _files(tmp_path)
+    return lambda *flags: commands.run("survive", *files, *flags)
+
+
+def test_the_first_sentence_has_the_points_of_failure_the_worst_and_what_happens_without_hands(
+    run: Run,
+) -> None:
+    ran = run()
+    assert " ".join(ran.out.split()).startswith(
+        "Survive: 1 of 4 clusters is a single point of failure; 1 of 2 regions is. Worst: cluster a (1 workload dark, "
+        "3 replicas missing). If it went now, NOTHING would be evicted by itself: Failover is off (defaults assumed)."
+    )
+    assert (ran.status, ran.err) == (1, "")
+    assert ran.out.endswith(
+        "Survive: 1 workload goes dark with some loss; 2 of 6 domains fail --fail-on dark.\n"
+    )
+
+
+@pytest.mark.parametrize("width", [40, 80, 160])
+def test_no_line_is_wider_than_asked_for(run: Run, width: int) -> None:
+    lines = run("--width", str(width), "--top", "1").out.splitlines()
+    words = max(len(word) for line in lines for word in line.split())
+    assert max(map(len, lines)) <= max(width, words + 8)
+
+
+def test_json_follows_the_schema_in_the_repository_and_yaml_holds_the_same(run: Run) -> None:
+    fields = run("-o", "json", "--all").fields
+
+    schema = document_schema(SurvivalReport)
+    assert SCHEMA.read_text() == json.dumps(schema, indent=2) + "\n"
+    assert list(problems(fields, schema, schema)) == []
+    other = yaml.safe_load(run("-o", "yaml", "--all").out)
+    fields["provenance"].pop("at"), other["provenance"].pop("at")
+    assert other == fields
+
+
+def test_the_classes_of_each_domain_add_up_to_the_bindings(run: Run) -> None:
+    fields = run("-o", "json").fields
+    assert fields["totals"]["bindings"] == 2
+    for domain in fields["domains"]:
+        assert sum(domain["chosen"]["counts"].values()) == sum(domain["itself"]["counts"].values()) == 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "status"),
+    [
+        (["--fail-on=dark"], 1),
+        (["--fail-on=none"], 0),
+        (["--fail-on=swept"], 0),
+        (["--fail-on=unplaced@region"], 1),
+        (["--fail-on=dark@zone"], 0),
+        (["--fail-on=spof@cluster", "c"], 0),
+        (["--fail-on=interrupted,missing", "a"], 1),
+        (["-n", "shop"], 0),
+        (["--policy", "one"], 1),
+        (["--policy", "default/one"], 1),
+        (["--policy", "other"], 0),
+    ],
+)
+def test_the_exit_status_says_whether_a_loss_does_something_of_fail_on(
+    run: Run, flags: list[str], status: int
+) -> None:
+    assert run(*flags).status == status
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (["--fail-on=drak"], "--fail-on: drak is none of"),
+        (["--fail-on=drak"], "nearest: dark"),
+        (
+            ["--fail-on=dark@planet"],
+            "--fail-on: expected cluster, zone, region, provider or label=KEY after @",
+        ),
+        (
+            ["--domain=regoin"],
+            "--domain: expected cluster, zone, region, provider or label=KEY, got regoin; nearest: region",
+        ),
+        (["--domain=label="], "--domain: expected"),
+        (["--domain=zone"], "no cluster has a value for zone"),
+        (["--domain=label=rack"], "no cluster has a value for label=rack"),
+        (["aa"], "aa: such a domain (cluster, region) does not exist. Nearest: a"),
+        (["--expect=012345"], "--expect 012345: the fleet is"),
+    ],
+)
+def test_what_cannot_be_answered_is_said_in_a_sentence(run: Run, flags: list[str], text: str) -> None:
+    ran = run(*flags)
+    assert (ran.status, ran.out) == (2, "")
+    assert text in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_without_bindings_nothing_is_lost(tmp_path: Path) -> None:
+    ran = commands.run("survive", *_files(tmp_path, bindings=[]))
+    assert ran.status == 0
+    assert ran.out.startswith("Survive: no binding is placed, so no loss takes anything down.")
+
+
+def test_without_clusters_there_is_no_answer(tmp_path: Path) -> None:
+    ran = commands.run("survive", *_files(tmp_path, clusters=[]))
+    assert (ran.status, ran.out) == (2, "")
+
+
+def test_an_object_that_cannot_be_read_makes_the_status_2_and_the_rest_is_still_decided(
+    tmp_path: Path,
+) -> None:
+    broken = binding("broken")
+    broken.manifest()["spec"]["replicas"] = "many"
+    ran = commands.run("survive", *_files(tmp_path, bindings=[*_bindings(), broken]), "--fail-on=none")
+    assert ran.status == 2
+    assert "broken-deployment): spec.replicas" in ran.err
+    assert "Worst: cluster a" in ran.out
+
+
+def test_bindings_of_other_schedulers_are_frozen(tmp_path: Path) -> None:
+    other = settled(binding("web").replicas(2, cpu="1").dynamic_weight().on(a=2).scheduler("other"))
+    flags = ["--scheduler-name=default-scheduler", "-o=json", "a"]
+    [found] = commands.run("survive", *_files(tmp_path, bindings=[other]), *flags).fields["bindings"]
+    assert found["losses"][0]["effect"] == "frozen"
+
+
+def test_what_has_no_class_is_counted_and_said(tmp_path: Path) -> None:
+    follower = binding("follower").placement(None).on(a=1)
+    follower.manifest()["metadata"]["labels"].clear()
+    made = [binding("pending").replicas(1, cpu="1"), follower, binding("leaving").on(a=1).deleting()]
+    files = _files(tmp_path, clusters=[*CLUSTERS, cluster("gone").deleting()], bindings=made)
+    ran = commands.run("survive", *files)
+    assert "not judged: 1 pending before, 1 follower, 1 being deleted" in ran.out
+    assert "1 cluster is being deleted already, and in no domain: gone" in ran.out
+    assert "cluster gone is being deleted already" in commands.run("survive", *files, "gone").err
+
+
+def test_a_binding_without_an_applied_placement_is_never_evicted(tmp_path: Path) -> None:
+    made = binding("web").replicas(2, cpu="1").dynamic_weight().on(a=2).last_scheduled("2026-11-22T10:00:00Z")
+    # A decision is due, because nothing was applied. It changes nothing, and writes the annotation.
+    suspended = made.suspended()
+    ran = commands.run("survive", *_files(tmp_path, bindings=[suspended]), "a", "-o=json")
+    [found] = ran.fields["bindings"]
+    assert found["losses"][0]["effect"] == "not-evicted"
+    assert "1 binding has no applied placement" in " ".join(ran.fields["notes"])
+
+
+def test_a_name_with_control_characters_is_escaped(tmp_path: Path) -> None:
+    odd = cluster("a").region("x\x1b[31m")
+    ran = commands.run("survive", *_files(tmp_path, clusters=[odd, *CLUSTERS[1:]]))
+    assert "\x1b" not in ran.out
+    assert "x\\x1b[31m" in ran.out

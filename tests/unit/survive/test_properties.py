@@ -1,0 +1,111 @@
+"""Laws of the forecast, in random fleets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from karmada_advisor.plan.decide import PlanSide
+from karmada_advisor.survive.classify import Classified, LossClass, classified
+from karmada_advisor.survive.coupled import CoupledLosses
+from karmada_advisor.survive.domains import FailureDomain, failure_domains
+from karmada_advisor.survive.engine import Losses, LossInputs, Pair
+from karmada_advisor.survive.loss import Loss
+from karmada_scheduler.framework import Snapshot
+from tests.unit.plan.asking import rules
+from tests.unit.survive.worlds import RandomFleet, lost_fleet, reference, settled, world
+
+SEEDS = range(18)
+
+
+def _losses(found: RandomFleet, domains: tuple[FailureDomain, ...]) -> Losses:
+    made = Losses(LossInputs(*found, rules(), domains, tuple(Loss)))
+    made.run()
+    return made
+
+
+def _burst(pair: Pair) -> Classified:
+    """Return the class without what other bindings ask of the clusters."""
+    return pair.alone or pair.classified
+
+
+def _by_position(losses: Losses, loss: Loss, number: int) -> dict[int, Pair]:
+    return {each.position: each for each in losses.tallies[loss][number].pairs}
+
+
+@cache
+def _decided(seed: int) -> tuple[Losses, RandomFleet, tuple[FailureDomain, ...]]:
+    found = world(seed)
+    domains = failure_domains(found[0]).domains
+    return _losses(found, domains), found, domains
+
+
+def _cases(seed: int) -> Iterator[tuple[Losses, RandomFleet, Loss, int, FailureDomain]]:
+    losses, found, domains = _decided(seed)
+    for loss in Loss:
+        for number, domain in enumerate(domains):
+            yield losses, found, loss, number, domain
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_masked_decisions_are_those_on_really_lost_clusters_for_every_binding(seed: int) -> None:
+    own = rules()  # no cache in common with the forecast
+    for losses, (clusters, bindings), loss, number, domain in _cases(seed):
+        lost = frozenset(domain.clusters)
+        snapshot = lost_fleet(clusters, lost, loss)
+        calm, after = PlanSide(own, Snapshot.of(clusters), bindings), PlanSide(own, snapshot, bindings)
+        pairs = _by_position(losses, loss, number)
+        for place, each in enumerate(bindings):
+            if not each.spec.clusters or not (before := settled(calm, each)).spec.clusters:
+                assert place not in losses.asked
+                continue
+            expected = reference(after, before, snapshot, lost, loss)
+            found = pairs.get(place)
+            effect = LossClass.UNTOUCHED if found is None else _burst(found).effect
+            assert effect is expected.effect, (loss, domain, each)
+            if found is not None:
+                assert _burst(found) == expected, (loss, domain, each)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_pair_has_one_class_and_dark_or_interrupted_follows_from_the_figures(seed: int) -> None:
+    for losses, _, loss, number, _ in _cases(seed):
+        pairs = losses.tallies[loss][number].pairs
+        assert max(Counter(each.position for each in pairs).values(), default=1) == 1
+        for each in pairs:
+            found = each.classified
+            assert not found.dark or found.missing > 0
+            if found.effect is LossClass.HOLDS:
+                assert (found.dark, found.interrupted, found.missing) == (False, False, 0)
+            if found.effect in {LossClass.CLEARED, LossClass.UNPLACED}:
+                assert found.dark or not losses.asked[each.position].binding.spec.replicas
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_decisions_in_the_order_of_the_queue_give_the_same_where_nothing_couples_them(seed: int) -> None:
+    for losses, (_, bindings), loss, number, domain in _cases(seed):
+        coupled = CoupledLosses(losses.side, bindings)
+        asked = dict(sorted(losses.asked.items()))
+        made = dict(coupled.after(asked, frozenset(domain.clusters), loss))
+        for place, pair in _by_position(losses, loss, number).items():
+            spec = losses.asked[place].binding.spec
+            assert classified(spec, domain.clusters, made[place]) == (pair.alone or pair.classified)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_order_of_clusters_does_not_matter(seed: int) -> None:
+    losses, (clusters, bindings), domains = _decided(seed)
+    assert losses.tallies == _losses((clusters[::-1], bindings), domains).tallies
+
+
+def test_the_worlds_have_every_class_that_they_can_have() -> None:
+    seen = Counter(
+        each.classified.effect
+        for seed in SEEDS
+        for losses, _, loss, number, _ in _cases(seed)
+        for each in losses.tallies[loss][number].pairs
+    )
+    assert {*LossClass} - {*seen} <= {LossClass.UNTOUCHED, LossClass.HELD, LossClass.BLOCKED}
