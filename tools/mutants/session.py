@@ -108,7 +108,7 @@ class Forks:
                     return item.nodeid
             return ""
 
-        answer = _in_fork(run, cpu_seconds=10 + 3 * seconds)
+        answer = _in_fork(run, cpu_seconds=4 + 3 * seconds)
         return str(answer)
 
     def _in_order(self, tests: Sequence[str]) -> Iterable[tuple[pytest.Item, pytest.Item | None]]:

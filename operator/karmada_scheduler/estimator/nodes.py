@@ -216,11 +216,10 @@ def _place(groups: list[NodeGroup], request: Amounts, replicas: int) -> bool:
         group = groups[index]
         fit = fits(group.free, request, pods=group.pods)
         if fit > 0:
-            filled, rest = divmod(remaining, fit)
-            filled = min(filled, group.nodes)
+            filled = min(remaining // fit, group.nodes)
             pieces = [_less(group, request, fit, nodes=filled)]
             remaining -= filled * fit
-            if filled < group.nodes and rest and remaining:
+            if filled < group.nodes and remaining:
                 pieces.append(_less(group, request, remaining, nodes=1))
                 remaining = 0
             used = sum(piece.nodes for piece in pieces)

@@ -369,6 +369,22 @@ def test_an_explicit_empty_overflow_list_divides_by_tiers_too() -> None:
     assert str(failure(without, members((2,)))) == f"failed to scale up: {SHORT.format(2)}"
 
 
+def test_only_the_term_in_force_and_no_single_affinity_is_divided_by_tiers() -> None:
+    terms = binding("w").replicas(5).dynamic_weight().term("", "m1", overflow=[["m2"]]).term("b", "m3")
+    candidates = tiers((2, 0), (10, 0))
+    assert assigned(terms, candidates) == [("m1", 1), ("m2", 4)]
+    assert assigned(terms.observing("b"), candidates) == [("m1", 1), ("m2", 4)]
+    twice = (
+        binding("w")
+        .replicas(5)
+        .dynamic_weight()
+        .term("a", "m1")
+        .term("a", "m1", overflow=[["m2"]])
+        .observing("a")
+    )
+    assert assigned(twice, candidates) == [("m1", 2), ("m2", 3)]
+
+
 def test_overflow_in_a_whole_decision() -> None:
     clusters = [cluster("m1").capacity(pods=2), cluster("m2").capacity(pods=10)]
     builder = binding("w").replicas(5).dynamic_weight().term("a", "m1", overflow=[["m2"]])

@@ -45,6 +45,15 @@ async def _work(clock: Clock, budget: Budget, *steps: float) -> str:
     return "done"
 
 
+async def test_the_time_before_a_decision_does_not_count() -> None:
+    clock = Clock()
+    clock.now = 1000.0
+    budget = _budget(clock)
+    unfinished = begin(_work(clock, budget, 0.03, 0.03), budget)
+    assert isinstance(unfinished, BudgetedCoroutine)
+    assert await unfinished == "done"
+
+
 def test_a_decision_shorter_than_a_slice_runs_at_once() -> None:
     clock = Clock()
     budget = _budget(clock)

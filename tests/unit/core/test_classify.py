@@ -170,6 +170,7 @@ def test_a_reschedule_that_is_not_later_is_ignored(moment: str | None) -> None:
         pytest.param(
             binding("w").component("a", 1).duplicated().on("m1"), True, False, id="components-placed"
         ),
+        pytest.param(binding("w").replicas(0).aggregated(), True, False, id="no-components-nowhere"),
         pytest.param(
             binding("w")
             .replicas(5)
@@ -235,6 +236,14 @@ TWO_TERMS = affinities(a="m1", b="m2")
             "a",
             True,
             id="tolerations-next-to-terms",
+        ),
+        *(
+            pytest.param({**TWO_TERMS, field: value}, TWO_TERMS, "a", True, id=f"{field}-next-to-terms")
+            for field, value in (
+                ("clusterAffinity", {"clusterNames": ["m1"]}),
+                ("spreadConstraints", [{"minGroups": 1}]),
+                ("replicaScheduling", {"replicaSchedulingType": "Duplicated"}),
+            )
         ),
     ],
 )

@@ -36,6 +36,7 @@ from karmada_scheduler.testing import (
     placed,
     snapshot,
 )
+from tests.unit.framework.plugins import plugin, with_in_tree
 
 NO_MATCH = "cluster(s) did not match the placement cluster affinity constraint"
 
@@ -460,6 +461,26 @@ def test_a_cluster_without_assumed_workloads_has_no_entry() -> None:
     assert list(away) == ["m2"]
     moved = replace(built, spec=replace(built.spec, clusters=(TargetCluster("m2", 2),)))
     assert with_footprint(away, moved, built.spec.clusters) == once
+
+
+def test_the_assumed_workloads_of_other_bindings_stay() -> None:
+    built, other = (binding(name).replicas(2).on(m1=2).build() for name in ("w", "other"))
+    both = with_footprint(with_footprint({}, other, other.spec.clusters), built, built.spec.clusters)
+    assert [each.binding for each in both["m1"]] == [other.key, built.key]
+    away = with_footprint(both, built, (TargetCluster("m2", 2),))
+    assert [each.binding for each in away["m1"]] == [other.key]
+    assert [each.binding for each in away["m2"]] == [built.key]
+
+
+def test_the_shortest_delay_that_a_plugin_requests_counts() -> None:
+    delays = {"m1": 30.0, "m2": 10.0, "m3": 20.0}
+    later = plugin(
+        "P", filter=lambda context: Result.unschedulable("later", retry_after=delays[context.cluster.name])
+    )
+    decision = decide(
+        binding("w").replicas(1).duplicated(), *map(cluster, delays), plugins=with_in_tree(later)
+    )
+    assert decision.retry_after == 10.0
 
 
 def test_a_repeated_decision_reports_failed_terms_once() -> None:
