@@ -16,11 +16,14 @@ from tools.simulation.coverage import never_occurred
 from tools.simulation.plan import Plan, load
 from tools.simulation.planted_breadth import BREADTH_BUGS
 from tools.simulation.planted_bugs import BUGS, LEAKS
+from tools.simulation.planted_guard import GUARD_BUGS
 from tools.simulation.profiles import PROFILES, ROUNDS, plan_for
 from tools.simulation.rules import Violation
 from tools.simulation.run import Report, Run
 from tools.simulation.seeds import run_seeds
 from tools.simulation.shrink import shrink
+
+PLANTED = (*BUGS, *BREADTH_BUGS, *GUARD_BUGS, *LEAKS)
 
 _TRACE_LINES = 60
 _SEEDS_FOR_EVERYTHING = 100
@@ -93,10 +96,30 @@ def show_plan(path: Path) -> int:
     return 1 if report.violations else 0
 
 
+def count_finds(seeds: range, profiles: Sequence[str]) -> int:
+    """Print how many seeds find each planted bug of some profiles; return how many bugs no seed finds."""
+    missed = 0
+    print("| planted | profiles | found by | laws |\n| --- | --- | --- | --- |")
+    for bug in PLANTED:
+        if not set(bug.profiles) <= set(profiles):
+            continue
+        found, laws = 0, Counter[str]()
+        with bug.planted():
+            for number, profile in product(seeds, bug.profiles):
+                violations = Run(plan_for(str(number), profile)).execute().violations
+                broken = {each.invariant for each in violations} & bug.invariants
+                found += bool(broken)
+                laws.update(broken)
+        missed += not found
+        share = f"{found} of {len(seeds) * len(bug.profiles)}"
+        print(f"| {bug.name} | {', '.join(bug.profiles)} | {share} | {', '.join(sorted(laws))} |", flush=True)
+    return missed
+
+
 def find_bugs(seeds: int) -> int:
     """Run each planted bug until a seed finds it; return how many are not found."""
     missed = 0
-    for bug in (*BUGS, *BREADTH_BUGS, *LEAKS):
+    for bug in PLANTED:
         started, found = time.monotonic(), None
         with bug.planted():
             for number, profile in product(range(1, seeds + 1), bug.profiles):
@@ -148,10 +171,15 @@ def main() -> int:
     parser.add_argument("--shrink", type=int, default=5, help="how many failing plans are shrunk")
     parser.add_argument("--plan", type=Path, help="run a saved plan and print its trace")
     parser.add_argument("--planted", action="store_true", help="run the planted bugs until they are found")
+    parser.add_argument(
+        "--count", action="store_true", help="with --planted: by how many seeds each is found"
+    )
     parser.add_argument("--folder", type=Path, default=Path(".simulation"), help="for failing plans")
     options = parser.parse_args()
     if options.plan is not None:
         return show_plan(options.plan)
+    if options.planted and options.count:
+        return min(1, count_finds(range(options.first, options.first + options.seeds), options.profiles))
     if options.planted:
         return min(1, find_bugs(options.seeds))
     totals, started = Totals(), time.monotonic()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 import orjson
@@ -22,17 +22,22 @@ STATIC: Final[Object] = static({("m0",): 2, ("m1", "m2"): 1})
 STRATEGIES: Final = {"duplicated": DUPLICATED, "dynamic": DYNAMIC, "static": STATIC, "aggregated": AGGREGATED}
 
 
-def placement(strategy: str, region: str = "", groups: int = 0) -> Object:
+def placement(strategy: str, region: str = "", groups: int = 0, terms: Sequence[str] = ()) -> Object:
     """Return a placement.
 
     Args:
         strategy: A key of ``STRATEGIES``.
         region: Only clusters with this value of the label ``region``; "" for all.
         groups: How many clusters to spread over at most; 0 for no constraint.
+        terms: The regions of affinity terms, which have their names.
     """
     found: Object = {"replicaScheduling": STRATEGIES[strategy]}
     if region:
         found["clusterAffinity"] = {"labelSelector": {"matchLabels": {"region": region}}}
+    if terms:
+        found["clusterAffinities"] = [
+            {"affinityName": each, "labelSelector": {"matchLabels": {"region": each}}} for each in terms
+        ]
     if groups:
         found["spreadConstraints"] = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": groups}]
     return found
@@ -107,12 +112,13 @@ class Actions:
         strategy: str,
         region: str = "",
         groups: int = 0,
+        terms: Sequence[str] = (),
         **more: Any,
     ) -> bool:
         """Create a binding, as the detector does for a new workload; see ``new_binding`` for ``more``."""
         if self._model.get(*kind_and_key(name)) is not None:
             return False
-        self._model.put(new_binding(name, replicas, placement(strategy, region, groups), **more))
+        self._model.put(new_binding(name, replicas, placement(strategy, region, groups, terms), **more))
         return True
 
     def do_delete_binding(self, name: str) -> bool:

@@ -11,6 +11,7 @@ from tests.fake_apiserver.objects import policy
 from tools.apiserver_model import ApiServerModel
 from tools.simulation.actions import Actions, Object, Replicas, placement
 from tools.simulation.bindings import BINDING_KINDS, id_of_policy, kind_and_key
+from tools.simulation.controllers import Controllers
 from tools.simulation.network import Network
 from tools.simulation.setup import SOURCES, Setup
 from tools.simulation.simulation import Simulation
@@ -81,6 +82,7 @@ class AllActions(Actions):
         """Take the parts of the run."""
         super().__init__(simulation, model, network, replicas)
         self._setup = setup
+        self._controllers = None if setup.guard is None else Controllers(simulation, model)
         self._readable: dict[str, bytes] = {}
 
     def _change_binding(self, name: str, change: Callable[[Object], None]) -> bool:
@@ -90,6 +92,21 @@ class AllActions(Actions):
         """Delete a binding, an unreadable one included."""
         self._readable.pop(name, None)
         return super().do_delete_binding(name)
+
+    def do_fail_cluster(self, name: str, down: bool) -> bool:
+        """Let a cluster fail, so that its bindings are evicted, or recover."""
+        if self._controllers is None:
+            return False
+        (self._controllers.fail if down else self._controllers.recover)(name)
+        return True
+
+    def do_make_sick(self, name: str, sick: bool) -> bool:
+        """Let the copies in a cluster become unhealthy, or healthy again."""
+        if self._controllers is None:
+            return False
+        (self._controllers.sick.add if sick else self._controllers.sick.discard)(name)
+        self._controllers.reconcile_all()
+        return True
 
     def do_put_policy(self, name: str, strategy: str, region: str = "") -> None:
         """Create or change a policy; then the detector changes its bindings. ``/p1`` is a ClusterPropagationPolicy."""

@@ -35,13 +35,29 @@ _ACTIONS: Final = {
     "plugins": (*_OBJECTS, "replace_plugin", "remove_plugin"),
     "extenders": _OBJECTS,
     "estimators": _OBJECTS,
+    "guard": ("put_policy", "make_sick"),
+    "fail_back": ("fail_cluster",),
 }
+
+
+_NOT_IN: Final = {
+    profile: frozenset((
+        "empty_list", "partial_list", "change_placement", "report_status", "report_cluster", "taint_cluster",
+        "break_cluster", "set_clock", "restore", "take_lease", "clear_lease", "delete_lease", *more,
+    ))
+    for profile, more in (
+        ("guard", ()),
+        ("fail_back", ("watch_late", "watch_stalled", "silent", "scale", "delete_cluster")),
+    )
+}  # fmt: skip
+"""Faults and actions that a profile does not have; see ``generate_guard``."""
 
 
 def never_occurred(profiles: Iterable[str], faults: Counter[str], actions: Counter[str]) -> list[str]:
     """Return the faults and actions of profiles that did not occur in any of their runs."""
     expected: dict[str, None] = {}
     for profile in profiles:
-        expected |= dict.fromkeys((*_COMMON_FAULTS, *_FAULTS.get(profile, ())))
-        expected |= dict.fromkeys((*_COMMON_ACTIONS, *_ACTIONS.get(profile, ())))
+        common = (*_COMMON_FAULTS, *_COMMON_ACTIONS)
+        expected |= dict.fromkeys(each for each in common if each not in _NOT_IN.get(profile, ()))
+        expected |= dict.fromkeys((*_FAULTS.get(profile, ()), *_ACTIONS.get(profile, ())))
     return [each for each in expected if not faults[each] and not actions[each]]

@@ -13,6 +13,7 @@ import orjson
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT
@@ -100,9 +101,21 @@ class DecisionCore:
     def explains(self, before: Any, after: Targets, clusters: Sequence[Cluster]) -> bool:
         """Return whether a change of a stored binding is what is decided for some clusters."""
         binding = Binding.from_manifest(before)
-        if any(self.targets(binding, clusters, version) == after for version in self._setup.versions):
+        bindings = [binding] if self._setup.fail_back is None else [binding, _from_first_term(binding)]
+        if any(
+            self.targets(each, clusters, version) == after
+            for each in bindings
+            for version in self._setup.versions
+        ):
+            return True
+        if self._setup.guard is not None and self._keeps(before, after, clusters):
             return True
         return self._setup.varies_capacity and self.may_have(before, after, clusters)
+
+    def _keeps(self, before: Any, after: Targets, clusters: Sequence[Cluster]) -> bool:
+        """Return whether a placement that nothing fits is kept on all clusters that exist."""
+        there = {each.name for each in clusters if not each.deleting}
+        return after == {name: count for name, count in targets_of(before).items() if name in there}
 
     def explains_without_scores(self, before: Any, after: Targets, clusters: Sequence[Cluster]) -> bool:
         """Return whether a change is what is decided without the scores of extenders.
@@ -157,8 +170,12 @@ class DecisionCore:
     def problem_of(self, manifest: Any, clusters: Sequence[Cluster], *, extenders_score: bool = True) -> str:
         """Return what differs between a stored binding and the decision about it; "" if nothing does."""
         binding = Binding.from_manifest(manifest)
-        result = self.decide(binding, clusters, extenders_score=extenders_score)
+        has_terms = self._setup.fail_back is not None and not binding.spec.graceful_eviction_tasks
+        decided = _from_first_term(binding) if has_terms else binding
+        result = self.decide(decided, clusters, extenders_score=extenders_score)
         stored, wanted = targets_of(manifest), {each.name: each.replicas for each in result.targets}
+        if self._setup.guard is not None and result.condition is not None:
+            wanted = stored if result.condition.reason == NO_CLUSTER_FIT else wanted
         condition = next((each for each in binding.status.conditions if each.get("type") == "Scheduled"), {})
         if stored != wanted:
             is_explained = self._setup.varies_capacity and condition.get("status") == "True"
@@ -199,6 +216,18 @@ class DecisionCore:
             for each in configs
         ]
         return Framework(base.plugins, extenders=extenders)
+
+
+def _from_first_term(binding: Binding) -> Binding:
+    """Return a binding that is decided from its first affinity term on, as FailBack proposes.
+
+    Without the applied placement there is always something to decide.
+    """
+    annotations = {
+        name: text for name, text in binding.annotations.items() if name != APPLIED_PLACEMENT_ANNOTATION
+    }
+    status = replace(binding.status, scheduler_observing_affinity_name="")
+    return replace(binding, annotations=annotations, status=status)
 
 
 def load_extenders(setup: Setup) -> SchedulerConfiguration:

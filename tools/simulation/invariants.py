@@ -43,10 +43,12 @@ from karmada_scheduler.scheduling_queue.queue import UNSCHEDULABLE as UNSCHEDULA
 from tools.apiserver_model import BY_NAME, Write
 from tools.simulation.bindings import BINDING_KINDS
 from tools.simulation.decisions import DecisionCore, ReadableClusters, Targets, read_binding, targets_of
+from tools.simulation.environment import START
 from tools.simulation.extenders import EXTENDER_FAULTS
 from tools.simulation.flat import growing, sizes_of
 from tools.simulation.former_leaders import FormerLeaders
 from tools.simulation.generate_rounds import BLOCKS
+from tools.simulation.guard_laws import LATE_SECONDS, UNSEEN_SECONDS, GuardLaws, Written
 from tools.simulation.lost_keys import Missed, missed_keys
 from tools.simulation.network import Sent
 from tools.simulation.rules import (
@@ -56,6 +58,7 @@ from tools.simulation.rules import (
     Violation,
     outlives_its_term,
 )
+from tools.simulation.setup import NAME
 
 if TYPE_CHECKING:
     from tools.simulation.run import Run
@@ -101,6 +104,12 @@ class Judge:
         self._lost: set[tuple[str, BindingKey, str]] = set()
         self._core = DecisionCore(run.setup)
         self._sizes: dict[str, list[Counter[str]]] = {}
+        guard = run.setup.guard
+        self._guard_laws = None
+        if guard is not None:
+            is_late = any(each.kind in ("watch_late", "watch_stalled", "silent") for each in run.plan.faults)
+            late = LATE_SECONDS if is_late else UNSEEN_SECONDS
+            self._guard_laws = GuardLaws(guard, run.setup.fail_back, NAME, self.add, late_seconds=late)
 
     def add(self, invariant: str, text: str) -> None:
         """Record a violation."""
@@ -152,13 +161,24 @@ class Judge:
             sent = self._run.network.sent_by_write.get(self._checked)
             if write.kind == "Lease":
                 self._on_lease(write, sent)
-            elif write.kind.endswith("Binding") and sent is not None:
+            if self._guard_laws is not None:
+                self._note_for_guard(self._guard_laws, write, sent)
+            if write.kind.endswith("Binding") and sent is not None:
                 self.scheduler_writes += 1
                 self._check_fence(write, sent)
                 self._former_leaders.on_write(write, sent.identity)
                 if write.subresource == "":
                     self._check_harm(write)
             self._checked += 1
+
+    def _note_for_guard(self, laws: GuardLaws, write: Write, sent: Sent | None) -> None:
+        before, after = (None if raw is None else orjson.loads(raw) for raw in (write.before, write.after))
+        at = (write.time - START).total_seconds()
+        if write.kind == "Cluster":
+            laws.on_cluster(at, write.key[1], after)
+        elif write.kind in BINDING_KINDS:
+            identity, moment = ("", None) if sent is None else (sent.identity, sent.at)
+            laws.on_write(Written(at, (write.kind, *write.key), before, after, moment, identity))
 
     def _on_lease(self, write: Write, sent: Sent | None) -> None:
         spec = orjson.loads(write.after)["spec"] if write.after is not None else {}

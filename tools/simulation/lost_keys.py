@@ -8,7 +8,6 @@ from typing import Final
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.app.application import Application
-from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.classify import ScheduleType, classify
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT
@@ -33,7 +32,7 @@ def missed_keys(application: Application, setup: Setup, is_left: Callable[[Bindi
     return {
         each.key: each.resource_version
         for each in _not_held(state, setup)
-        if _needs(each, state, setup.gates, is_left)
+        if _needs(each, state, setup, is_left)
     }
 
 
@@ -48,12 +47,12 @@ def _not_held(state: SchedulerState, setup: Setup) -> Iterator[Binding]:
             yield binding
 
 
-def _needs(
-    binding: Binding, state: SchedulerState, gates: FeatureGates, is_left: Callable[[Binding], bool]
-) -> bool:
+def _needs(binding: Binding, state: SchedulerState, setup: Setup, is_left: Callable[[Binding], bool]) -> bool:
     condition = binding.status.condition(SCHEDULED_CONDITION) or {}
-    is_observed = binding.status.scheduler_observed_generation == binding.generation
-    found = classify(binding, terminating=state.clusters.terminating, gates=gates)
+    # The generation of a graceful move is observed when the workload is ready.
+    leaves = any(each.producer in setup.names for each in binding.spec.graceful_eviction_tasks)
+    is_observed = leaves or binding.status.scheduler_observed_generation == binding.generation
+    found = classify(binding, terminating=state.clusters.terminating, gates=setup.gates)
     if condition.get("reason") == NO_CLUSTER_FIT:  # it waits for an event, outside the queue
         return False
     if found.type is ScheduleType.AVOID:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from tools.simulation import generate, generate_breadth, generate_rounds
+from tools.simulation import generate, generate_breadth, generate_guard, generate_rounds
 from tools.simulation.plan import Plan
 
-PROFILES: Final = (*generate.PROFILES, *generate_breadth.PROFILES)
+PROFILES: Final = (*generate.PROFILES, *generate_breadth.PROFILES, *generate_guard.PROFILES)
 ROUNDS: Final = "rounds"
 
 
@@ -18,6 +18,8 @@ def plan_for(seed: str, profile: str) -> Plan:
     """Return the plan of a seed."""
     if profile in generate_breadth.PROFILES:
         return generate_breadth.plan_for(seed, profile)
+    if profile in generate_guard.PROFILES:
+        return generate_guard.plan_for(seed, profile)
     if profile == ROUNDS:
         return generate_rounds.plan_for(seed, profile)
     return generate.plan_for(seed, profile)

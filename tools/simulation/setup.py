@@ -9,6 +9,7 @@
 - ``estimators``: the failure policy, if estimators are enabled; see ``estimators``.
 - ``longest_backoff``: in seconds. The default of 1,000 s is longer than a run, and each event during a fault doubles it.
 - ``measured``: the times at which the sizes of all containers are compared; see ``flat``.
+- ``guard``, ``fail_back``: the args of PlacementGuard and FailBack, which are enabled with them.
 - ``front_ends``: the number of API servers in front of etcd; see ``front_ends``.
 """
 
@@ -44,6 +45,7 @@ class Setup:
         plugins: The names of the plugin files.
         measured: When the sizes of all containers are compared, in seconds.
         extenders: The extenders, as in a configuration file.
+        guard, fail_back: The args of PlacementGuard and FailBack, None without the plugin.
         versions: The versions of the plugins whose decisions may have been written so far.
     """
 
@@ -56,6 +58,8 @@ class Setup:
         self.names: Final = frozenset(self.profiles or (NAME,))
         self.plugins: Final[tuple[str, ...]] = tuple(found.get("plugins", ()))
         self.extenders: Final[tuple[Mapping[str, Any], ...]] = tuple(found.get("extenders", ()))
+        self.guard: Final[Mapping[str, Any] | None] = found.get("guard")
+        self.fail_back: Final[Mapping[str, Any] | None] = found.get("fail_back")
         self.estimators: Final[Any] = found.get("estimators", "")
         self.measured: Final[tuple[float, ...]] = tuple(found.get("measured", ()))
         self.front_ends: Final[int] = found.get("front_ends", 0)
@@ -70,7 +74,7 @@ class Setup:
     def options(self, replica: int) -> Options:
         """Return the options of a replica, with its files."""
         more: dict[str, Any] = dict(self._plan.options)
-        if self.profiles or self.extenders:
+        if self.profiles or self.extenders or self.guard is not None:
             more["config"] = self._configuration()
         if "longest_backoff" in self._plan.setup:
             more["retry_limits"] = RetryLimits(max_delay=self._plan.setup["longest_backoff"])
@@ -110,12 +114,17 @@ class Setup:
     def _configuration(self) -> Path:
         path = self._root() / "config.yaml"
         if not path.exists():
-            enabled = {"multiPoint": {"enabled": [{"name": _plugin_name(each)} for each in self.plugins]}}
+            args = {"PlacementGuard": self.guard, "FailBack": self.fail_back}
+            given = {name: each for name, each in args.items() if each is not None}
+            names = [*map(_plugin_name, self.plugins), *given]
+            enabled = {"multiPoint": {"enabled": [{"name": each} for each in names]}}
+            plugin_config = [{"name": name, "args": each} for name, each in given.items()]
             document = {
                 "apiVersion": "kubescheduler.config.k8s.io/v1",
                 "kind": "KubeSchedulerConfiguration",
                 "profiles": [
-                    {"schedulerName": name, "plugins": enabled} for name in self.profiles or (NAME,)
+                    {"schedulerName": name, "plugins": enabled, "pluginConfig": plugin_config}
+                    for name in self.profiles or (NAME,)
                 ],
                 "extenders": list(self.extenders),
             }

@@ -1,0 +1,285 @@
+"""Bugs in PlacementGuard, FailBack and what wakes them; see ``planted_bugs``."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any, Final
+from unittest.mock import patch
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.binding_cycle.spec_writer import SpecWriter
+from karmada_scheduler.core import requeue_rules
+from karmada_scheduler.framework import SUCCESS, BindContext, GuardAnswer, GuardContext, ReconsiderContext
+from karmada_scheduler.informer.reflector import Reflector
+from karmada_scheduler.scheduler.reconsideration import Reconsiderations
+from karmada_scheduler_plugins import placement_guard
+from karmada_scheduler_plugins._guard_budget import MoveBooks
+from karmada_scheduler_plugins._moves_under_way import MovesUnderWay
+from karmada_scheduler_plugins.fail_back import FailBack
+from karmada_scheduler_plugins.placement_guard import PlacementGuard
+from tools.simulation.planted_bugs import Patches, PlantedBug
+
+
+def _moves_under_way_do_not_count() -> Patches:
+    yield MovesUnderWay, "begin", lambda *_: None
+
+
+def _lost_moves_do_not_count() -> Patches:
+    original = MovesUnderWay.end_failed
+
+    def end_failed(self: MovesUnderWay, context: BindContext) -> None:
+        original(self, replace(context, may_be_stored=False))
+
+    yield MovesUnderWay, "end_failed", end_failed
+
+
+def _moves_are_not_recorded() -> Patches:
+    yield PlacementGuard, "_record", lambda *_: None
+
+
+def _window_is_half() -> Patches:
+    original = MoveBooks._recent
+
+    def recent(self: MoveBooks, key: Any, text: str, moves: Any, now: float) -> Any:
+        return [
+            each for each in original(self, key, text, moves, now) if each.at > now - self._kept_seconds / 2
+        ]
+
+    yield MoveBooks, "_recent", recent
+
+
+def _at_once_counts_stored_tasks_only() -> Patches:
+    def leaves(self: MoveBooks, key: Any) -> bool:
+        binding = self._handle.binding(key)
+        return binding is not None and bool(self._own_tasks(binding))
+
+    yield MoveBooks, "_leaves", leaves
+
+
+def _percent_is_ignored() -> Patches:
+    yield MoveBooks, "_most_replicas", lambda _self, budget, _scope: budget.replicas
+
+
+def _budget_of_others_is_not_seen_after_a_start() -> Patches:
+    def scan(self: MoveBooks, now: float) -> None:
+        self._scanned = now
+
+    yield MoveBooks, "_scan_if_due", scan
+
+
+def _empties_what_fits_nowhere() -> Patches:
+    yield PlacementGuard, "_nothing_fits", lambda *_: SUCCESS
+
+
+def _leaves_without_tasks() -> Patches:
+    yield PlacementGuard, "_tasks", lambda *_: []
+
+
+def _last_copy_is_not_seen() -> Patches:
+    yield placement_guard, "leaves_last_healthy_copy", lambda _: False
+
+
+def _held_begins_again() -> Patches:
+    yield placement_guard, "held_in", lambda _: None
+
+
+def _observed_before_it_is_ready() -> Patches:
+    yield PlacementGuard, "guard_observation", lambda *_: SUCCESS
+
+
+def _wait_goes_on_after_a_miss() -> Patches:
+    original = FailBack.reconsider
+
+    def reconsider(self: FailBack, context: ReconsiderContext) -> Any:
+        clock = self._clocks.get(context.binding.key)
+        result = original(self, context)
+        if clock is not None and context.binding.key not in self._clocks:
+            self._clocks[context.binding.key] = clock
+        return result
+
+    yield FailBack, "reconsider", reconsider
+
+
+def _wait_is_not_doubled() -> Patches:
+    yield FailBack, "_number", lambda *_: 0
+
+
+def _returns_without_a_wait() -> Patches:
+    yield FailBack, "_wait_of", lambda *_: 0
+
+
+def _any_number_returns_at_once() -> Patches:
+    yield FailBack, "_count_under_way", lambda *_: 0
+
+
+def _leaving_again_is_not_recorded() -> Patches:
+    original = FailBack.guard
+
+    def guard(self: FailBack, context: GuardContext) -> Any:
+        answer = original(self, context)
+        return answer if context.proposal is not None or not isinstance(answer, GuardAnswer) else SUCCESS
+
+    yield FailBack, "guard", guard
+
+
+def _nothing_is_reconsidered_at_intervals() -> Patches:
+    async def look(_: Reconsiderations) -> None:
+        return
+
+    yield Reconsiderations, "look", look
+
+
+def _taints_wake_nobody() -> Patches:
+    def on_cluster(old: Any, new: Any) -> Any:
+        if old is None or new is None:
+            return ()
+        return (old, new) if old.labels != new.labels or old.uid != new.uid else ()
+
+    yield requeue_rules, "on_cluster", on_cluster
+
+
+def _reports_wake_nobody() -> Patches:
+    yield requeue_rules, "_is_observation_due", lambda *_: False
+
+
+def _deletions_are_known_already() -> Patches:
+    original = Reflector._is_known
+
+    def is_known(self: Reflector, event: Any) -> bool:
+        return event["type"] == "DELETED" or original(self, event)
+
+    yield Reflector, "_is_known", is_known
+
+
+def _watch_swallows_its_cancellation() -> Patches:
+    async def following(self: Reflector, events: Any) -> Any:
+        task = asyncio.current_task()
+        assert task is not None
+        self._waiting = task
+        try:
+            return await anext(events)
+        except StopAsyncIteration:
+            return None
+        except asyncio.CancelledError:
+            task.uncancel()
+            return None
+        finally:
+            self._waiting, self._is_interrupted = None, False
+
+    yield Reflector, "_next", following
+
+
+def _requested_lists_are_not_made() -> Patches:
+    yield Reflector, "restart", lambda _: None
+
+
+def _request_without_an_answer_is_kept() -> Patches:
+    original = Reflector._check
+
+    def check(self: Reflector) -> None:
+        if self._is_accepted:
+            original(self)
+
+    yield Reflector, "_check", check
+
+
+def _decision_is_written_over_a_newer_spec() -> Patches:
+    def rebased(self: SpecWriter, binding: Binding) -> Binding:
+        newest = self._writer.cached(binding.key)
+        return binding if newest is None or newest.uid != binding.uid else newest
+
+    yield SpecWriter, "_rebased", rebased
+
+
+def _stored_moves_count_on() -> Patches:
+    yield MovesUnderWay, "end_stored", lambda *_: None
+
+
+def _earlier_moves_are_forgotten() -> Patches:
+    original = PlacementGuard._record
+
+    def record(self: PlacementGuard, context: GuardContext, move: Any, now: float) -> str:
+        with patch.object(MoveBooks, "recent", lambda *_: ()):
+            return original(self, context, move, now)
+
+    yield PlacementGuard, "_record", record
+
+
+GUARD_BUGS: Final = tuple(
+    PlantedBug(name, frozenset(invariants), patches, profiles)
+    for name, invariants, patches, profiles in (
+        ("moves under way do not count", ("within budget",), _moves_under_way_do_not_count, ("guard",)),
+        (
+            "a move whose answer was lost does not count",
+            ("within budget",),
+            _lost_moves_do_not_count,
+            ("guard",),
+        ),
+        ("moves are not recorded", ("within budget",), _moves_are_not_recorded, ("guard",)),
+        (
+            "earlier moves of a binding are forgotten",
+            ("within budget",),
+            _earlier_moves_are_forgotten,
+            ("guard",),
+        ),
+        ("a window is half as long", ("within budget",), _window_is_half, ("guard",)),
+        (
+            "atOnce counts stored tasks only",
+            ("within budget",),
+            _at_once_counts_stored_tasks_only,
+            ("guard",),
+        ),
+        ("percent is ignored", ("within budget",), _percent_is_ignored, ("guard",)),
+        (
+            "a new leader does not look for moves",
+            ("within budget",),
+            _budget_of_others_is_not_seen_after_a_start,
+            ("guard",),
+        ),
+        ("what fits nowhere is emptied", ("kept",), _empties_what_fits_nowhere, ("guard",)),
+        ("a graceful move has no tasks", ("graceful",), _leaves_without_tasks, ("guard",)),
+        (
+            "a generation is observed before it is ready",
+            ("ready first",),
+            _observed_before_it_is_ready,
+            ("guard",),
+        ),
+        ("the last healthy copy is not seen", ("last copy",), _last_copy_is_not_seen, ("guard",)),
+        ("a held move begins to wait again", ("converged",), _held_begins_again, ("guard",)),
+        ("reports wake nobody", ("converged",), _reports_wake_nobody, ("guard",)),
+        ("the wait goes on after a miss", ("no early return",), _wait_goes_on_after_a_miss, ("fail_back",)),
+        ("a return has no wait", ("no early return",), _returns_without_a_wait, ("fail_back",)),
+        ("the wait is not doubled", ("no flapping",), _wait_is_not_doubled, ("fail_back",)),
+        ("leaving again is not recorded", ("no flapping",), _leaving_again_is_not_recorded, ("fail_back",)),
+        ("any number returns at once", ("returns at once",), _any_number_returns_at_once, ("fail_back",)),
+        ("nothing is reconsidered", ("converged",), _nothing_is_reconsidered_at_intervals, ("fail_back",)),
+        ("taints wake nobody", ("converged", "no lost key"), _taints_wake_nobody, ("calm", "storm", "churn")),
+        ("deletions are known already", ("converged", "cached"), _deletions_are_known_already, ("churn",)),
+        (
+            "a watch swallows its cancellation",
+            ("alive", "quiet", "cached"),
+            _watch_swallows_its_cancellation,
+            ("churn", "storm"),
+        ),
+        (
+            "requested lists are not made",
+            ("converged", "cached"),
+            _requested_lists_are_not_made,
+            ("calm", "churn"),
+        ),
+        (
+            "a watch without an answer is kept",
+            ("converged", "cached"),
+            _request_without_an_answer_is_kept,
+            ("calm", "churn"),
+        ),
+        (
+            "a decision is written over a newer spec",
+            ("no harm", "converged"),
+            _decision_is_written_over_a_newer_spec,
+            ("storm", "churn"),
+        ),
+    )
+)
+"""Bugs that the profiles of ``generate_guard`` find, or those of ``generate`` for the reflector."""

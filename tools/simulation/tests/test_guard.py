@@ -1,0 +1,37 @@
+"""The profiles with PlacementGuard and FailBack: seeds that break nothing, and planted bugs that are found."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from tools.simulation.generate_guard import PROFILES
+from tools.simulation.planted_bugs import PlantedBug
+from tools.simulation.planted_guard import GUARD_BUGS
+from tools.simulation.profiles import plan_for
+from tools.simulation.run import Run
+
+_FOUND_BY: dict[str, tuple[str, str]] = {}
+"""A seed and a profile that found each planted bug."""
+
+
+@pytest.mark.parametrize(("seed", "profile"), list(product(("1", "2"), PROFILES)))
+def test_a_seed_breaks_no_invariant(seed: str, profile: str) -> None:
+    report = Run(plan_for(seed, profile)).execute()
+    assert not report.violations, "\n".join(report.trace[-40:])
+
+
+@pytest.mark.parametrize(
+    "bug", [bug for bug in GUARD_BUGS if bug.name in _FOUND_BY], ids=lambda bug: bug.name
+)
+def test_a_planted_bug_is_found(bug: PlantedBug) -> None:
+    with bug.planted():
+        report = Run(plan_for(*_FOUND_BY[bug.name])).execute()
+    assert bug.invariants & {each.invariant for each in report.violations}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_run_repeats_itself(profile: str) -> None:
+    first, second = (Run(plan_for("5", profile)).execute() for _ in range(2))
+    assert first.trace_hash == second.trace_hash

@@ -1,0 +1,285 @@
+"""Each law of PlacementGuard and FailBack has a history that breaks it alone, and a similar one that breaks none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.api.own_annotations import FAIL_BACK, HELD, LAST_MOVE
+from tools.simulation.bindings import id_of_policy
+from tools.simulation.environment import START
+from tools.simulation.guard_laws import UNSEEN_SECONDS, GuardLaws, Written
+
+Object = dict[str, Any]
+
+PROFILE = "my-scheduler"
+FAIL_BACK_ARGS = {"stabilizationSeconds": 30, "checkSeconds": 10, "maxSeconds": 120, "atOnce": 1}
+
+
+def text_of(at: float) -> str:
+    return (START + timedelta(seconds=at)).isoformat()
+
+
+class Told:
+    """A history that a test tells: bindings with four replicas on m1, where they are healthy, and clusters m1 to m4.
+
+    m1 and m2 are in the first region.
+    """
+
+    def __init__(
+        self,
+        fail_back: Object | None = None,
+        *,
+        nothing_fits: str = "keep",
+        graceful: bool = False,
+        **budget: Any,
+    ) -> None:
+        self.broken: list[str] = []
+        args: Object = {
+            "nothingFits": nothing_fits,
+            "graceful": {"enabled": graceful},
+            "lastHealthyCopy": {"enabled": False},
+            "budgets": [{"scope": "profile", "window": "20s", **budget}] if budget else [],
+        }
+        self.args = args
+        self.laws = GuardLaws(
+            args, fail_back, PROFILE, lambda law, _: self.broken.append(law), late_seconds=UNSEEN_SECONDS
+        )
+        self.stored: dict[str, Object] = {}
+        for number in range(1, 5):
+            self.cluster(f"m{number}", 0.0)
+
+    def cluster(self, name: str, at: float, *, closed: bool = False, gone: bool = False) -> None:
+        labels = {"region": "first" if name in ("m1", "m2") else "second"}
+        spec = {"taints": [{"key": "down"}] if closed else []}
+        self.laws.on_cluster(at, name, None if gone else {"metadata": {"labels": labels}, "spec": spec})
+
+    def binding(
+        self, name: str, *, replicas: int = 4, terms: bool = False, policy: str = "p", healthy: bool = True
+    ) -> None:
+        placement: Object = {"replicaScheduling": {"replicaSchedulingType": "Divided"}}
+        if terms:
+            placement["clusterAffinities"] = [{"affinityName": "first"}, {"affinityName": "second"}]
+        label, value = id_of_policy(policy)
+        manifest = {
+            "metadata": {"generation": 1, "labels": {label: value}, "annotations": {}},
+            "spec": {
+                "replicas": replicas,
+                "placement": placement,
+                "clusters": [{"name": "m1", "replicas": replicas}],
+            },
+            "status": {"schedulerObservedGeneration": 1},
+        }
+        self.store(name, 1.0, manifest)
+        if healthy:
+            self.report(name, 2.0)
+
+    def store(self, name: str, at: float, after: Object, *, sent: float | None = None, by: str = "a") -> None:
+        before = self.stored.get(name)
+        self.stored[name] = after
+        self.laws.on_write(Written(at, ("ResourceBinding", "default", name), before, after, sent, by))
+
+    def report(self, name: str, at: float, *, health: str = "Healthy") -> None:
+        found = json.loads(json.dumps(self.stored[name]))
+        found["status"]["aggregatedStatus"] = [
+            {
+                "clusterName": each["name"],
+                "health": health,
+                "status": {"readyReplicas": each["replicas"] if health == "Healthy" else 0},
+            }
+            for each in found["spec"]["clusters"]
+        ]
+        self.store(name, at, found)
+
+    def change(self, name: str, at: float, change: Callable[[Object], object]) -> None:
+        found = json.loads(json.dumps(self.stored[name]))
+        change(found)
+        self.store(name, at, found)
+
+    def move(
+        self,
+        name: str,
+        at: float,
+        targets: Mapping[str, int],
+        *,
+        accepted: float | None = None,
+        tasks: Sequence[str] = (),
+        by: str = "a",
+        returns: bool = False,
+    ) -> None:
+        """Let a scheduler move a binding; ``at`` is when it decided."""
+        found = json.loads(json.dumps(self.stored[name]))
+        found["spec"]["clusters"] = [{"name": each, "replicas": count} for each, count in targets.items()]
+        found["spec"]["gracefulEvictionTasks"] = [
+            {"fromCluster": each, "producer": PROFILE} for each in tasks
+        ]
+        found["metadata"]["generation"] += 1
+        found["metadata"]["annotations"][LAST_MOVE] = json.dumps(
+            {"moves": [{"at": text_of(at), "replicas": 4}]}
+        )
+        if returns:
+            found["metadata"]["annotations"][FAIL_BACK] = json.dumps({"at": text_of(at)})
+        self.store(name, at + 0.1 if accepted is None else accepted, found, sent=at, by=by)
+
+    def observe(self, name: str, at: float) -> None:
+        found = json.loads(json.dumps(self.stored[name]))
+        found["status"]["schedulerObservedGeneration"] = found["metadata"]["generation"]
+        self.store(name, at, found, sent=at)
+
+
+def emptied(*, gone: bool) -> Told:
+    told = Told()
+    told.binding("w")
+    if gone:
+        told.cluster("m1", 30.0, gone=True)
+    told.move("w", 40.0, {})
+    return told
+
+
+def moves(*times: float, **budget: Any) -> Told:
+    told = Told(**budget)
+    for number, at in enumerate(times):
+        told.binding(f"w{number}")
+        told.move(f"w{number}", at, {"m3": 4})
+    return told
+
+
+def slow_write(*, seconds: float) -> Told:
+    """The first move is stored 25 s after it was decided; the window is 20 s."""
+    told = Told(bindings=1)
+    told.binding("a")
+    told.binding("b")
+    if seconds < 25:
+        told.move("b", 100.0 + seconds, {"m3": 4})
+    told.move("a", 100.0, {"m3": 4}, accepted=125.0)
+    if seconds > 25:
+        told.move("b", 100.0 + seconds, {"m3": 4})
+    return told
+
+
+def leaving(*, ended: bool) -> Told:
+    told = Told(graceful=True, atOnce=1)
+    for name in ("a", "b"):
+        told.binding(name)
+    told.move("a", 40.0, {"m3": 4}, tasks=["m1"])
+    if ended:
+        told.change("a", 60.0, lambda found: found["spec"].pop("gracefulEvictionTasks"))
+    told.move("b", 70.0, {"m3": 4}, tasks=["m1"])
+    return told
+
+
+def graceful(*tasks: str) -> Told:
+    told = Told(graceful=True)
+    told.binding("w")
+    told.move("w", 40.0, {"m3": 4}, tasks=tasks)
+    return told
+
+
+def observed(*, ready: bool) -> Told:
+    told = graceful("m1")
+    if ready:
+        told.report("w", 43.0)
+    told.observe("w", 44.0)
+    return told
+
+
+def last_copy(*, held: float) -> Told:
+    told = Told()
+    told.args["lastHealthyCopy"] = {"enabled": True, "maxWaitSeconds": 20}
+    told.binding("w")
+    since = json.dumps({"since": text_of(60.0 - held), "cause": "LastHealthyCopy"})
+    told.change("w", 60.5 - held, lambda found: found["metadata"]["annotations"].update({HELD: since}))
+    told.move("w", 60.0, {"m3": 4})
+    return told
+
+
+def returns(*waits: float, closed: tuple[float, float] | None = None) -> Told:
+    """The binding leaves the first term, and returns after each wait."""
+    told = Told(FAIL_BACK_ARGS)
+    told.binding("w", terms=True)
+    at = 40.0
+    for wait in waits:
+        told.move("w", at, {"m3": 4}, accepted=at)
+        told.report("w", at + 3)
+        if closed is not None:
+            for moment, is_closed in zip(closed, (True, False), strict=True):
+                for name in ("m1", "m2"):
+                    told.cluster(name, at + moment, closed=is_closed)
+        told.move("w", at + wait, {"m1": 4}, returns=True)
+        told.report("w", at + wait + 3)
+        at += wait + 50
+    return told
+
+
+def two_return(*, healthy: bool) -> Told:
+    told = Told(FAIL_BACK_ARGS)
+    for name in ("a", "b"):
+        told.binding(name, terms=True)
+        told.move(name, 40.0, {"m3": 4})
+        told.report(name, 43.0)
+    told.move("a", 80.0, {"m1": 4}, returns=True)
+    told.report("a", 83.0, health="Healthy" if healthy else "Unknown")
+    told.move("b", 90.0, {"m1": 4}, returns=True)
+    return told
+
+
+CASES: dict[str, tuple[Callable[[], Told], list[str]]] = {
+    "a placement is emptied": (lambda: emptied(gone=False), ["kept"]),
+    "its only cluster is gone": (lambda: emptied(gone=True), []),
+    "a second binding within the window": (lambda: moves(40.0, 59.0, bindings=1), ["within budget"]),
+    "a second binding after the window": (lambda: moves(40.0, 60.5, bindings=1), []),
+    "more replicas than the budget has": (lambda: moves(40.0, 50.0, replicas=7), ["within budget"]),
+    "as many replicas as the budget has": (lambda: moves(40.0, 50.0, replicas=8), []),
+    "one move is larger than the budget": (lambda: moves(40.0, replicas=1), []),
+    "a larger share than the budget has": (lambda: moves(40.0, 50.0, percent=75), ["within budget"]),
+    "the whole share of the budget": (lambda: moves(40.0, 50.0, percent=100), []),
+    "a move while an older one is being written": (lambda: slow_write(seconds=22.0), ["within budget"]),
+    "a move after an older one was written": (lambda: slow_write(seconds=26.0), []),
+    "a second one leaves at once": (lambda: leaving(ended=False), ["within budget"]),
+    "a second one leaves afterwards": (lambda: leaving(ended=True), []),
+    "a cluster is left without a task": (graceful, ["graceful"]),
+    "a cluster is left with a task": (lambda: graceful("m1"), []),
+    "a generation is observed too early": (lambda: observed(ready=False), ["ready first"]),
+    "a generation is observed when all is ready": (lambda: observed(ready=True), []),
+    "the last copy is left too early": (lambda: last_copy(held=19.0), ["last copy"]),
+    "the last copy is left after the wait": (lambda: last_copy(held=20.0), []),
+    "a return after half the wait": (lambda: returns(15.0), ["no early return"]),
+    "a return after the wait": (lambda: returns(30.0), []),
+    "a return after a miss": (lambda: returns(60.0, closed=(32.0, 52.0)), ["no early return"]),
+    "a return after an old miss": (lambda: returns(60.0, closed=(2.0, 22.0)), []),
+    "a second return after the first wait": (lambda: returns(30.0, 31.0), ["no flapping"]),
+    "a second return after twice the wait": (lambda: returns(30.0, 60.0), []),
+    "a second one returns at once": (lambda: two_return(healthy=False), ["returns at once"]),
+    "a second one returns afterwards": (lambda: two_return(healthy=True), []),
+}
+
+
+@pytest.mark.parametrize("told", CASES)
+def test_a_history_breaks_the_law_that_it_tells_of_and_no_other(told: str) -> None:
+    tell, laws = CASES[told]
+    assert tell().broken == laws
+
+
+def test_a_move_that_needs_no_budget_is_not_judged() -> None:
+    told = Told(bindings=1)
+    for name, at in (("a", 40.0), ("sick", 41.0), ("evicted", 42.0)):
+        told.binding(name, healthy=name != "sick")
+        if name == "evicted":
+            told.change(name, at, lambda found: found["spec"].update(clusters=[]))
+        else:
+            told.move(name, at, {"m3": 4})
+    assert told.broken == []
+
+
+def test_a_budget_counts_the_moves_of_its_scope_only() -> None:
+    for scope, broken in (("policy", []), ("namespace", ["within budget"])):
+        told = Told(bindings=1)
+        told.args["budgets"][0]["scope"] = scope
+        for name, policy in (("a", "p"), ("b", "q")):
+            told.binding(name, policy=policy)
+            told.move(name, 40.0, {"m3": 4})
+        assert told.broken == broken
