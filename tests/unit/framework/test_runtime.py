@@ -21,6 +21,7 @@ from karmada_scheduler.framework import (
     Result,
     ScoreContext,
 )
+from karmada_scheduler.framework.extension_points import is_plugin
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
@@ -197,6 +198,14 @@ def test_a_score_out_of_range_may_be_normalized_into_it() -> None:
 def test_weights_multiply_normalized_scores() -> None:
     plugin = Normalizing("a", lambda given: [each // 2 for each in given])
     assert scores(Framework(ProfilePlugins.from_plugins({"a": plugin}, weights={"a": 3})), M1) == {"a": [90]}
+
+
+def test_a_plugin_has_a_name_and_an_extension_point() -> None:
+    assert is_plugin(plugin("P", filter=lambda _: NO))
+    assert not is_plugin(plugin("P"))
+    for name in (None, 7):
+        assert not is_plugin(type("Nameless", (), {"name": name, "filter": lambda *_: NO})())
+    assert not is_plugin(object())
 
 
 class Counts:

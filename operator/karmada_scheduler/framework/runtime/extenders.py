@@ -53,7 +53,7 @@ async def scores_of_extenders(
         Scores by the extender's name, one per cluster in the given order.
     """
     called = [each for each in extenders if each.prioritizes and each.is_interested(cycle.binding)]
-    if not called or not clusters:
+    if not called:
         return {}
     answers = await asyncio.gather(
         *(extender.prioritize(cycle, clusters) for extender in called), return_exceptions=True
