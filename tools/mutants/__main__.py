@@ -93,14 +93,19 @@ class Run:
         self._outcomes[outcome] += 1
 
     def _tests(self, mutation: Mutation, reached: Mapping[str, Reached]) -> Sequence[str]:
-        """Return the tests that run the block of a mistake, the nearest and fastest first, within the limit of time."""
+        """Return the tests that run the block of a mistake, within the limit of time.
+
+        First those of files that import the module, then those of the nearest folder; of these the fastest.
+        """
         block = (mutation.module, mutation.block)
         found = [name for name, each in reached.items() if block in each.blocks and not each.failed]
         directories = self._package.tests
+        imported = mutation.module.partition("/")[2].removesuffix(".py").replace("/", ".")
 
-        def distance(name: str) -> tuple[int, float]:
+        def distance(name: str) -> tuple[bool, int, float]:
             near = [index for index, directory in enumerate(directories) if name.startswith(directory)]
-            return (min(near, default=len(directories)), reached[name].seconds)
+            is_far = f"from {imported} import" not in results.text_of(name)
+            return is_far, min(near, default=len(directories)), reached[name].seconds
 
         chosen: list[str] = []
         left = self._arguments.seconds

@@ -104,10 +104,19 @@ def read_tests(tests: Iterable[str]) -> None:
         _content(path)
 
 
-@cache
+def text_of(test: str) -> str:
+    """Return the file of a test as it was when it was read first."""
+    return _text(_file(test))
+
+
 def _content(path: str) -> str:
+    return hashlib.sha256(_text(path).encode()).hexdigest()
+
+
+@cache
+def _text(path: str) -> str:
     file = ROOT / path
-    return hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else ""
+    return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
 def _file(test: str) -> str:

@@ -139,10 +139,6 @@ def _taints_wake_nobody() -> Patches:
     yield requeue_rules, "on_cluster", on_cluster
 
 
-def _reports_wake_nobody() -> Patches:
-    yield requeue_rules, "_is_observation_due", lambda *_: False
-
-
 def _deletions_are_known_already() -> Patches:
     original = Reflector._is_known
 
@@ -247,7 +243,6 @@ GUARD_BUGS: Final = tuple(
         ),
         ("the last healthy copy is not seen", ("last copy",), _last_copy_is_not_seen, ("guard",)),
         ("a held move begins to wait again", ("converged",), _held_begins_again, ("guard",)),
-        ("reports wake nobody", ("converged",), _reports_wake_nobody, ("guard",)),
         ("the wait goes on after a miss", ("no early return",), _wait_goes_on_after_a_miss, ("fail_back",)),
         ("a return has no wait", ("no early return",), _returns_without_a_wait, ("fail_back",)),
         ("the wait is not doubled", ("no flapping",), _wait_is_not_doubled, ("fail_back",)),

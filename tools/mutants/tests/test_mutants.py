@@ -178,10 +178,10 @@ def test_a_result_is_kept_until_the_function_or_the_test_that_fails_changes(
     path.write_text(path.read_text().replace("values: list", "values: tuple"))
     changed = Module("counting.py")
     assert again.current(find(changed, "0", "1"), changed, []) is None
-    results._content.cache_clear()
+    results._text.cache_clear()
     (tmp_path / "test_counting.py").write_text("two")
     assert again.current(planted, module, []) is None
-    results._content.cache_clear()
+    results._text.cache_clear()
 
 
 def test_mistakes_that_change_nothing_are_seen_and_survivors_are_not(module: Module) -> None:

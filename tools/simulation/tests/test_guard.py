@@ -12,7 +12,23 @@ from tools.simulation.planted_guard import GUARD_BUGS
 from tools.simulation.profiles import plan_for
 from tools.simulation.run import Run
 
-_FOUND_BY: dict[str, tuple[str, str]] = {}
+_FOUND_BY = {
+    "moves under way do not count": ("1", "guard"),
+    "a move whose answer was lost does not count": ("1", "guard"),
+    "moves are not recorded": ("1", "guard"),
+    "earlier moves of a binding are forgotten": ("2", "guard"),
+    "a window is half as long": ("1", "guard"),
+    "atOnce counts stored tasks only": ("6", "guard"),
+    "percent is ignored": ("1", "guard"),
+    "a new leader does not look for moves": ("9", "guard"),
+    "what fits nowhere is emptied": ("4", "guard"),
+    "a graceful move has no tasks": ("6", "guard"),
+    "a generation is observed before it is ready": ("6", "guard"),
+    "the last healthy copy is not seen": ("5", "guard"),
+    "the wait goes on after a miss": ("1", "fail_back"),
+    "a return has no wait": ("1", "fail_back"),
+    "the wait is not doubled": ("1", "fail_back"),
+}
 """A seed and a profile that found each planted bug."""
 
 
