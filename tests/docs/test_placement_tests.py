@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,29 @@ def test_every_flag_is_documented() -> None:
     }
     of_all_commands = {"--help", "--width", "--color", "--all", "--output", "--verbose", "--quiet"}
     assert [each for each in sorted(flags - of_all_commands) if f"`{each}" not in DOCUMENT] == []
+
+
+def test_the_job_of_the_example_passes_and_annotates_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "repository")
+    monkeypatch.chdir(tmp_path / "repository")
+    workflow = yaml.safe_load(Path(".github/workflows/placement.yaml").read_text())
+    lines = [each["run"] for each in workflow["jobs"]["placement"]["steps"] if "run" in each]
+    [command] = [each.split()[1:] for each in lines if each.startswith("karmada-pyscheduler")]
+    assert run(*command).status == 0
+    assert Path("junit.xml").read_text().count("<testcase") == 8
+    path = Path("tests/checkout_test.yaml")
+    path.write_text(path.read_text().replace("eu-west-1: 12", "eu-west-1: 11"))
+    found = run(*command)
+    assert found.status == 1
+    assert "::error file=tests/checkout_test.yaml,line=17,col=17,title=checkout is spread" in found.out
+
+
+def test_the_hook_of_the_example_runs_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(EXAMPLE)
+    [repository] = yaml.safe_load(Path(".pre-commit-config.yaml").read_text())["repos"]
+    assert run(*repository["hooks"][0]["entry"].split()[1:]).status == 0
 
 
 def test_the_first_file_of_the_page_passes(tmp_path: Path) -> None:

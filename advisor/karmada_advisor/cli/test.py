@@ -31,6 +31,7 @@ from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.placement_test_files import Unread, read_test_file
 from karmada_advisor.sources.scenarios import scenario_of
 from karmada_advisor.views.fields import as_json
+from karmada_advisor.views.layout import Style
 from karmada_advisor.views.placement_tests_text import report_text
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework.profile.factory import Registration
@@ -64,17 +65,28 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> Comma
         report = report_of(arguments, own)
     if arguments.junit:
         _write_junit(arguments.junit, report)
-    return CommandAnswer(
-        report,
-        lambda style: report_text(
+    end = ""
+    if arguments.update:
+        from karmada_advisor.sources.placement_test_updates import updated
+
+        differences = "".join(updated(each) for each in report.files if each.count(CaseOutcome.FAILED))
+        end = f"\n{differences}" if differences else ""
+    if arguments.github:
+        from karmada_advisor.views.github import github_annotations
+
+        end += github_annotations(report)
+
+    def text(style: Style) -> str:
+        return report_text(
             report,
             style,
             verbose=arguments.verbose,
             quiet=arguments.quiet,
             explains=arguments.explain,
-        ),
-        status_of(report, every_policy=arguments.every_policy),
-    )
+        )
+
+    status = status_of(report, every_policy=arguments.every_policy)
+    return CommandAnswer(report, lambda style: text(style) + end, status)
 
 
 def status_of(report: PlacementTestReport, *, every_policy: bool) -> int:

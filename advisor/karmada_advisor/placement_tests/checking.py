@@ -11,7 +11,7 @@ from karmada_advisor.claims.replicas import replicas_of
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.placement_tests.case_state import names_of_policies, objects_of
 from karmada_advisor.placement_tests.changes import make_change
-from karmada_advisor.placement_tests.expectations import NO_POLICY, NOT_CLAIMED, OF_STEPS
+from karmada_advisor.placement_tests.expectations import OF_STEPS
 from karmada_advisor.placement_tests.model import (
     Expectation,
     FilePlace,
@@ -19,6 +19,7 @@ from karmada_advisor.placement_tests.model import (
     PlacementTestFile,
     ScenarioChange,
 )
+from karmada_advisor.placement_tests.outcomes import NO_POLICY, NOT_CLAIMED
 from karmada_advisor.plan.change import ChangeError, Draft
 from karmada_advisor.plan.objects import Manifest, PlanObjects, UnversionedTemplateKey, part
 from karmada_scheduler.api.manifest import ManifestError

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from karmada_advisor.placement_tests.case_state import PlacedWorkload
+from karmada_advisor.placement_tests.cel import expressions
+from karmada_advisor.placement_tests.expression_data import WorkloadData
 from karmada_advisor.placement_tests.model import (
     CaseStep,
     ClusterDifference,
@@ -14,80 +16,24 @@ from karmada_advisor.placement_tests.model import (
     ExpectationFailure,
     ExpectedValue,
 )
-from karmada_advisor.plan.model import Effect, PlanHeldBy
-from karmada_advisor.state.stored import condition_of
-from karmada_scheduler.core.classify import ScheduleType
+from karmada_advisor.placement_tests.outcomes import (
+    NO_POLICY,
+    clusters_of,
+    effect_of,
+    is_placed,
+    policy_of,
+    reason_of,
+    type_of,
+    why_not_placed,
+)
 
-NOT_CLAIMED: Final = "NotClaimed"
-OTHER_SCHEDULER: Final = "OtherScheduler"
-NO_POLICY: Final = "none"
-
-PLACED_ONLY: Final = frozenset({"clusters", "replicas", "stops"})
+PLACED_ONLY: Final = frozenset({"clusters", "replicas", "stops", "that"})
 """Expectations that say nothing about a workload without clusters, so that they do not hold for one."""
 
 OF_STEPS: Final = {"effect": "state", "stops": "placement"}
 """Expectations that compare with what there was before, and with what of it."""
 
 UID: Final = "it depends on the uid of the template"
-
-
-def is_placed(found: PlacedWorkload) -> bool:
-    """Return whether a workload has clusters."""
-    return found.binding is not None and bool(found.binding.spec.clusters)
-
-
-def clusters_of(found: PlacedWorkload) -> dict[str, int]:
-    """Return the replicas of a workload by cluster, in the order of names."""
-    targets = found.binding.spec.clusters if found.binding is not None else ()
-    return {each.name: each.replicas for each in sorted(targets)}
-
-
-def reason_of(found: PlacedWorkload) -> str:
-    """Return why a workload is not placed; "" if nothing says so."""
-    binding, comparison = found.binding, found.comparison
-    if binding is None or comparison is None:
-        return NOT_CLAIMED
-    if comparison.hold is not None:
-        return OTHER_SCHEDULER if comparison.hold.by is PlanHeldBy.SCHEDULER else comparison.hold.reason
-    if not found.state.scenario.rules.may_decide(binding):
-        return OTHER_SCHEDULER
-    if comparison.decided is not None and comparison.decided.error:
-        return comparison.decided.reason
-    condition = condition_of(binding)
-    return condition.reason if condition.status == "False" else ""
-
-
-def why_not_placed(found: PlacedWorkload) -> str:
-    """Return the reason and the message for people."""
-    reason, comparison = reason_of(found), found.comparison
-    if reason == NOT_CLAIMED:
-        return f"{reason}: {found.explanation.causes[0].text}"
-    if comparison is not None and comparison.hold is not None:
-        return f"{reason}: {comparison.hold.text}"
-    if not reason:
-        return "nothing asks for clusters"
-    if comparison is not None and comparison.decided is not None and comparison.decided.error:
-        return f"{reason}: {comparison.decided.error}"
-    return f"{reason}: {condition_of(found.binding).message}" if found.binding is not None else reason
-
-
-def policy_of(found: PlacedWorkload) -> str:
-    """Return the policy that claims a workload, as ``KIND/[NS/]NAME``, or ``none``."""
-    policy = found.plan.policy if found.plan is not None and found.binding is not None else None
-    if policy is None:
-        return NO_POLICY
-    return "/".join(each for each in (policy.kind, policy.namespace, policy.name) if each)
-
-
-def type_of(found: PlacedWorkload) -> str:
-    """Return why a workload was decided about in the last step."""
-    decided = found.comparison.decided if found.comparison is not None else None
-    return ScheduleType.AVOID.value if decided is None else decided.type.value
-
-
-def effect_of(found: PlacedWorkload) -> str:
-    """Return what the last step did to a workload."""
-    return Effect.UNCHANGED.value if found.plan is None else found.plan.effect.value
 
 
 def _codes(found: PlacedWorkload) -> list[str]:
@@ -156,13 +102,37 @@ class Checker:
             if missing is not None and key in PLACED_ONLY:
                 if not reported:
                     text = f"it is not placed: {why_not_placed(missing)}"
-                    yield self._failure(expectation, key, None, text)
+                    failure = self._failure(expectation, key, None, text)
+                    expected = [each.value for each in wanted.value] if key == "that" else wanted.value
+                    yield replace(failure, expected=expected)
                 reported = True
+                continue
+            if key == "that":
+                yield from self._expressions(expectation, found)
                 continue
             got = [_VALUES[key](each) for each in found]
             if all(_holds(key, wanted.value, each) for each in got):
                 continue
             yield self._difference(expectation, key, wanted, got, found)
+
+    def _expressions(
+        self, expectation: Expectation, found: Sequence[PlacedWorkload]
+    ) -> Iterator[ExpectationFailure]:
+        wanted = expectation.keys["that"]
+        evaluator = expressions()
+        data = [WorkloadData(each) for each in found]
+        for index, each in enumerate(wanted.value):
+            results = [evaluator.evaluate(each.value, every) for every in data]
+            failing = next((result for result in results if not result.holds), None)
+            if failing is None:
+                continue
+            differ = any(result.holds for result in results)
+            parts = [UID] if differ else [failing.text or "false"]
+            text = "; ".join([*parts, *failing.parts])
+            key = "that" if wanted.place == each.place else f"that[{index}]"
+            failure = self._failure(expectation, "that", None, text)
+            line, column = each.place
+            yield replace(failure, key=key, line=line, column=column, expected=each.value)
 
     def _difference(
         self,

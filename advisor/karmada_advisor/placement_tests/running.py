@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from karmada_advisor.placement_tests.case_state import UIDS, CaseState, PlacedWorkload, Scenario
-from karmada_advisor.placement_tests.expectations import Checker, clusters_of, policy_of
+from karmada_advisor.placement_tests.expectations import Checker
 from karmada_advisor.placement_tests.model import (
     CaseOutcome,
     CaseResult,
@@ -16,6 +16,7 @@ from karmada_advisor.placement_tests.model import (
     ExpectationFailure,
     PlacementCase,
 )
+from karmada_advisor.placement_tests.outcomes import clusters_of, policy_of
 from karmada_advisor.plan.change import ChangeError, Draft
 from karmada_advisor.plan.objects import UnversionedTemplateKey
 from karmada_scheduler.api.manifest import ManifestError

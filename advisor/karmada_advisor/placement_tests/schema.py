@@ -86,6 +86,9 @@ _EXPECTATION: Final[Mapping[str, Schema]] = {
         {"enum": [each.value for each in Effect if each.value not in _REFUSED]},
     ),
     "stops": _described("Replicas that stop on a cluster; only in then.", {"type": "integer", "minimum": 0}),
+    "that": _described(
+        "CEL expressions that are true. Variables: placed, clusters, before, result, workload.", _ONE_OR_MORE
+    ),
 }
 
 _FLEET_CLUSTER: Final[Mapping[str, Schema]] = {

@@ -92,6 +92,40 @@ class LocatedFile:
         """Note a problem with a value, or with its key."""
         self.problems.append(FileProblem(self.path, *self.place(path, of_key=of_key), text))
 
+    def extents_below(self, path: YamlPath) -> list[YamlPlace]:
+        """Return where the values within a list or object are."""
+        return [
+            place
+            for each, place in self._places.values.items()
+            if len(each) > len(path) and each[: len(path)] == path
+        ]
+
+    def path_at(self, place: FilePlace, key: str) -> YamlPath | None:
+        """Return the path of the value of a key that begins at a place; None if there is none."""
+        return next(
+            (
+                path
+                for path, found in self._places.values.items()
+                if path and path[-1] == key and (found.line, found.column) == place
+            ),
+            None,
+        )
+
+    def offset(self, line: int, column: int) -> int:
+        """Return how many characters of the text come before a place."""
+        lines = self.text.splitlines(keepends=True)
+        return sum(map(len, lines[: line - 1])) + column - 1
+
+    def line(self, number: int) -> str:
+        """Return a line of the text, from 1."""
+        lines = self.text.splitlines()
+        return lines[number - 1] if number <= len(lines) else ""
+
+    def problem_once(self, path: YamlPath, text: str) -> None:
+        """Note a problem with a value, unless another value has the same."""
+        if all(each.text != text for each in self.problems):
+            self.problem(path, text)
+
     def problem_at(self, place: FilePlace, text: str) -> None:
         """Note a problem at a place."""
         self.problems.append(FileProblem(self.path, *place, text))

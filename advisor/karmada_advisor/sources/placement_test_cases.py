@@ -17,6 +17,7 @@ from karmada_advisor.placement_tests.model import (
     ScenarioChange,
 )
 from karmada_advisor.placement_tests.schema import SCHEMA, WORDS, keys_of
+from karmada_advisor.sources.expressions import check_expression
 from karmada_advisor.sources.included_manifests import IncludedManifests
 from karmada_advisor.sources.located_yaml import LocatedFile
 from karmada_scheduler.config.yaml_document import YamlPath
@@ -148,11 +149,30 @@ class CaseReader:
             if not found and isinstance(each, dict) and not each:
                 self._in.problem(at, f"{name}: nothing is expected; use one of {', '.join(known)}")
             keys = {
-                key: ExpectedValue(wanted, self._in.place((*at, key)))
+                key: ExpectedValue(self._value((*at, key), key, wanted), self._in.place((*at, key)))
                 for key, wanted in found.items()
                 if self._is_expected((*at, key), key, wanted)
             }
             yield Expectation(name, self._in.place(at, of_key=True), keys)
+
+    def _value(self, path: YamlPath, key: str, wanted: Any) -> Any:
+        """Return an expectation; expressions have their own places."""
+        if key != "that":
+            return wanted
+        found = [(path, wanted)] if isinstance(wanted, str) else self._in.items(path, wanted)
+        return tuple(ExpectedValue(text, self._in.place(at)) for at, text in found)
+
+    def _are_expressions(self, path: YamlPath, value: Any) -> bool:
+        if isinstance(value, str):
+            return check_expression(self._in, path, "that", value)
+        if not value:
+            self._in.problem(path, "that: there is no expression")
+            return False
+        checked = [
+            check_expression(self._in, at, f"that[{index}]", each)
+            for index, (at, each) in enumerate(self._in.items(path, value))
+        ]
+        return bool(checked) and all(checked)
 
     def _is_expected(self, path: YamlPath, key: str, value: Any) -> bool:
         match key:
@@ -166,6 +186,8 @@ class CaseReader:
                 return value is True or self._in.typed(path, value, str, "notPlaced (true or a reason)")
             case "clusters":
                 return self._is_clusters(path, value)
+            case "that":
+                return self._are_expressions(path, value)
             case "causes":
                 return self._known_texts(path, value, CODES, "explain has no cause")
             case "warnings":

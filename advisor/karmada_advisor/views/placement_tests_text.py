@@ -137,10 +137,20 @@ def _failure(failure: ExpectationFailure, style: Style) -> Iterator[str]:
         yield printable(f"      {head:<{_KEY_WIDTH - 2}}  {line}").rstrip()
 
 
+def failure_text(failure: ExpectationFailure, style: Style) -> str:
+    """Return one failure: of which workload, after which event, and the difference."""
+    head = " ".join(each for each in (failure.workload, failure.key) if each)
+    step = f", {failure.step}" if failure.step else ""
+    return "\n".join([f"{head}{step}", *_difference(failure, style)])
+
+
 def _difference(failure: ExpectationFailure, style: Style) -> Iterator[str]:
     width = replace(style, width=max(40, style.width - _KEY_WIDTH - 6))
     if not failure.table:
-        if failure.expected is not None:
+        if failure.key.startswith("that"):
+            listed = [failure.expected] if isinstance(failure.expected, str) else failure.expected
+            yield from (line for each in listed for line in width.wrap(each))
+        elif failure.expected is not None:
             got = "nothing" if failure.got is None else shown_value(failure.got)
             yield from width.wrap(f"expected {shown_value(failure.expected)}, got {got}")
         yield from width.wrap(failure.text) if failure.text else ()

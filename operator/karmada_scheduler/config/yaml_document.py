@@ -81,7 +81,7 @@ class YamlPlace(NamedTuple):
     Attributes:
         line: Of its first character, from 1.
         column: In that line, from 1.
-        end_line: Of what follows its last character, from 1.
+        end_line: Of what follows its last character, from 1. A list or object without brackets ends before the next value.
         end_column: In that line, from 1.
         style: ``"``, ``'``, ``|`` or ``>``; "" for plain text, lists and objects.
     """
@@ -277,6 +277,10 @@ class _DocumentBuilder:
 
     def _end(self, event: Any) -> None:
         ended = self._open.pop()
+        if self._places is not None:
+            path, end = self._path(), self._place(event)
+            begun = self._places.values[path]
+            self._places.values[path] = begun._replace(end_line=end.end_line, end_column=end.end_column)
         value: Any = ended.items if ended.fields is None else ended.fields
         if ended.merged:
             value = {}

@@ -78,7 +78,7 @@ def test_an_unknown_flag_is_reported_without_the_command() -> None:
         ("rebalance", "--max-moves=1", *FILES),
         ("survive", *FILES),
         ("simulate", *FILES),
-        ("test", str(FLEET.parent / "tests")),
+        ("test", str(Path(__file__).parents[1] / "placement_tests" / "plain")),
         ("plugins",),
     ],
     ids=lambda arguments: arguments[0],

@@ -106,7 +106,7 @@ def test_gates_of_a_group_follow_it_unless_they_are_set() -> None:
         (["--nope=1"], "unknown flag: --nope"),
         (
             ["x"],
-            'no command "x"; commands: completion, explain, plan, plugins, rebalance, scheduler, simulate, web, why-not, version, help; or none, with flags',
+            'no command "x"; commands: completion, explain, plan, plugins, rebalance, scheduler, simulate, survive, test, web, why-not, version, help; or none, with flags',
         ),
         (["simulat"], 'no command "simulat"; did you mean "simulate"? commands: completion, explain'),
         (["--leader-elect=maybe"], "'maybe' is not true or false"),

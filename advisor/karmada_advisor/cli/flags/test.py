@@ -34,6 +34,16 @@ def make_parser() -> argparse.ArgumentParser:
         "--every-policy", action="store_true", help="fail if a policy claims no workload of any case"
     )
     shared.add_text(parser, "--junit", "FILE", "write JUnit XML, too")
+    parser.add_argument(
+        "--github",
+        action="store_true",
+        help="add annotations of GitHub to the text: an error for each failure",
+    )
+    parser.add_argument(
+        "--update",
+        action="store_true",
+        help="rewrite clusters of expectations that do not hold in their files",
+    )
     parser.add_argument("--schema", action="store_true", help="print the JSON schema of test files")
     shared.add_output(parser)
     return parser
