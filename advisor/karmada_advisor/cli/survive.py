@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
+
+import orjson
 
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.flags.survive import DOMAINS
@@ -22,16 +26,20 @@ from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.plan.fingerprint import SHOWN, fingerprint
 from karmada_advisor.plan.holds import stored_holds
 from karmada_advisor.sources import planned
+from karmada_advisor.sources.files import read
 from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
 from karmada_advisor.sources.process import use_rules
 from karmada_advisor.sources.process_rules import running
 from karmada_advisor.state.stored import value_at
 from karmada_advisor.survive.domains import KINDS, LABEL, FailureDomains, failure_domains
 from karmada_advisor.survive.engine import Losses, LossInputs
-from karmada_advisor.survive.fail_on import WORDS, FailOn, failing
+from karmada_advisor.survive.fail_on import WORDS, FailOn, Figures, failing, figures_in
 from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.model import LossSettings, SurvivalReport
 from karmada_advisor.survive.report import survival_report
+from karmada_advisor.survive.settings import read_settings
+from karmada_advisor.views.survive_document import survive_html, survive_markdown
+from karmada_advisor.views.survive_junit import survive_junit
 from karmada_advisor.views.survive_text import survive_text
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.framework.profile.factory import Registration
@@ -51,18 +59,61 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
 
 
 def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> CommandAnswer:
+    began = time.monotonic()
     with no_collection():
         report, problems = report_of(arguments, own)
-    return CommandAnswer(
+    found = CommandAnswer(
         report,
         lambda style: survive_text(report, style, top=arguments.top),
         status_of(report, problems),
+        others={
+            "markdown": lambda: survive_markdown(report),
+            "html": lambda: survive_html(report),
+            "junit": lambda: survive_junit(report),
+        },
     )
+    if arguments.metrics:
+        from karmada_advisor.web.metrics import (
+            survival_metrics,
+        )  # the client library, which nothing else needs
+
+        at_, seconds = now().timestamp(), time.monotonic() - began
+        _write(Path(arguments.metrics), survival_metrics(report, top=arguments.top, at=at_, seconds=seconds))
+    if arguments.write_to is not None:
+        for name, output in _FILES.items():
+            chosen = argparse.Namespace(**{**vars(arguments), "output": output, "color": "never"})
+            _write(arguments.write_to / name, found.written(chosen).encode())
+    return found
+
+
+_FILES: Final = {
+    "survive.json": "json",
+    "survive.yaml": "yaml",
+    "survive.txt": "text",
+    "survive.md": "markdown",
+    "survive.html": "html",
+    "survive.xml": "junit",
+}
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file as a whole: a reader sees the old one or the new one.
+
+    Raises:
+        NoAnswerError: It cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.part")
+        part.write_bytes(content)
+        part.replace(path)
+    except OSError as error:
+        raise NoAnswerError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def status_of(report: SurvivalReport, problems: Sequence[str]) -> int:
     """Return the exit status of a report; ``problems`` is what could not be read."""
-    if problems:
+    if problems or not all(each.done for each in report.domains):
         return NO_ANSWER
     return NOT_GOOD if report.failing else GOOD
 
@@ -78,6 +129,10 @@ def report_of(
     asked, kinds = _fail_on(arguments.fail_on), _kinds(arguments.domain)
     if arguments.process:
         use_rules(arguments)
+    deadline = time.monotonic() + arguments.timeout
+    loss = Loss(arguments.loss)
+    settings = _settings(arguments.controller_manager, loss)
+    baseline = _baseline(arguments.baseline, loss)
     sources = gather(arguments, all_bindings=True)
     for problem in (*sources.problems, *sources.warnings):
         print_error(problem)
@@ -89,7 +144,6 @@ def report_of(
     )
     if not found.domains:
         raise NoAnswerError(f"no cluster has a value for {', '.join(kinds)}, so nothing is lost together")
-    loss = Loss(arguments.loss)
     with planned.configurations_of(arguments, sources.workloads, own) as configurations:
         rules = configurations.rules(configurations.changed)
         hashed = fingerprint(as_manifests(sources), configurations.text(configurations.changed))
@@ -108,22 +162,77 @@ def report_of(
                     has_own_plugins=rules.frameworks.has_own_plugins and not rules.frameworks.missing,
                 ),
                 purge_modes=_purge_modes(sources),
+                purge_mode=settings.purge_mode,
                 progress=_progress(),
+                is_over=lambda: time.monotonic() >= deadline,
             )
         )
         losses.run()
         report = survival_report(
             losses,
             found,
-            LossSettings(loss),
+            settings,
             provenance=Provenance(Tense.RECOMPUTED, sources.source, at(now()), hashed[:SHOWN]),
             fingerprint=hashed,
             is_reported=_reported(arguments.namespaces, arguments.policy),
             every_loss=arguments.all,
         )
+    if baseline is not None:
+        _check_baseline(baseline, report)
     return replace(
-        report, fail_on=tuple(map(str, asked)), failing=failing(report.domains, asked)
+        report,
+        fail_on=tuple(map(str, asked)),
+        failing=failing(report, asked, baseline)[0],
+        has_baseline=baseline is not None,
     ), sources.problems
+
+
+def _settings(path: str, loss: Loss) -> LossSettings:
+    """Return how karmada-controller-manager is set.
+
+    Raises:
+        NoAnswerError: The file cannot be used.
+    """
+    if not path:
+        return LossSettings(loss)
+    read_one: Callable[[Mapping[str, Any]], LossSettings] = lambda manifest: read_settings(manifest, loss)  # noqa: E731
+    found = read([path], read_one)
+    if found.problems or len(found.objects) != 1:
+        problem = str(found.problems[0]) if found.problems else f"{path}: expected one Deployment or Pod"
+        raise NoAnswerError(f"--controller-manager: {problem}")
+    return found.objects[0]
+
+
+def _baseline(path: str, loss: Loss) -> Figures | None:
+    """Return what is compared about an earlier report; None without one.
+
+    Raises:
+        NoAnswerError: The file cannot be used.
+    """
+    if not path:
+        return None
+    try:
+        document = orjson.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise NoAnswerError(f"--baseline: {path}: {error.strerror}") from error
+    except orjson.JSONDecodeError as error:
+        raise NoAnswerError(f"--baseline: {path}: is not JSON: {error}") from error
+    if not isinstance(document, dict) or document.get("kind") != SurvivalReport.__name__:
+        raise NoAnswerError(f"--baseline: {path}: expected a report of survive -o json")
+    before = value_at(document, "settings", "loss")
+    if before != loss.value:
+        raise NoAnswerError(f"--baseline: {path}: was made with --loss {before}, not {loss.value}")
+    return figures_in(document)
+
+
+def _check_baseline(baseline: Figures, report: SurvivalReport) -> None:
+    """Check that an earlier report has a domain of this fleet.
+
+    Raises:
+        NoAnswerError: It has none.
+    """
+    if not any((each.kind, each.name) in baseline for each in report.domains):
+        raise NoAnswerError("--baseline: is a report about another fleet: no failure domain is in both")
 
 
 def _purge_modes(sources: Objects) -> Mapping[BindingKey, str]:

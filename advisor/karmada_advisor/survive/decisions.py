@@ -143,6 +143,13 @@ class LossDecisions:
             else as_written(stored, found, _time_of(stored))
         )
 
+    def forget(self) -> None:
+        """Drop what only further decisions need."""
+        self._own.clear()
+        self.shared = SharedDecisions()
+        for name in ("sweeps", "_standing", "_passing", "_question"):
+            self.__dict__.pop(name, None)
+
     @property
     def drifts(self) -> bool:
         """Whether a decision is due that changes the binding without any loss."""

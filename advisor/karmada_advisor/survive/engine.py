@@ -31,6 +31,14 @@ def _no_progress(_done: int, _total: int) -> None:
     """Show nothing."""
 
 
+def _never() -> bool:
+    return False
+
+
+_FIRST: Final = 64
+"""Domains that are decided before all others, those with the most bindings; of an end before its time, they are left."""
+
+
 @dataclass(frozen=True)
 class LossInputs:
     """Everything that the forecast of losses reads.
@@ -43,7 +51,9 @@ class LossInputs:
         losses: The worlds after a loss.
         hold_of: Returns why decisions about a binding do not take effect, None if they do.
         purge_modes: ``spec.failover.cluster.purgeMode`` of the bindings that have one.
+        purge_mode: Of the others; "" for Karmada's default.
         progress: Called with the number of bindings that are done, and their total.
+        is_over: Whether to end with the domains that are done.
     """
 
     clusters: Sequence[Cluster]
@@ -53,7 +63,9 @@ class LossInputs:
     losses: Sequence[Loss] = (Loss.GONE, Loss.ITSELF)
     hold_of: HoldOf = nothing_holds
     purge_modes: Mapping[BindingKey, str] = field(default_factory=dict)
+    purge_mode: str = ""
     progress: Progress = _no_progress
+    is_over: Callable[[], bool] = _never
 
 
 class Pair(NamedTuple):
@@ -98,6 +110,8 @@ class Losses:
         bindings: All bindings, in the order of the queue.
         asked: Those that have a class, by their position: not followers, not pending before, not being deleted.
         tallies: By world, one for each domain.
+        done: Whether the loss of each domain was decided.
+        emptied: Bindings that a decision takes off all clusters without any loss.
     """
 
     def __init__(self, inputs: LossInputs) -> None:
@@ -112,55 +126,95 @@ class Losses:
                 self._domains_of.setdefault(name, []).append(number)
         self._lost = [frozenset(each.clusters) for each in inputs.domains]
         self._requests: dict[bytes, Mapping[str, int]] = {}
+        self.emptied = 0
+        self.done: Final = [False] * len(inputs.domains)
+        places = {id(each): place for place, each in enumerate(self.bindings)}
+        self._ordered: Final = [(places[id(each)], each) for each in grouped(self.bindings)]
         self.tallies: Final = {loss: [LossTally() for _ in inputs.domains] for loss in inputs.losses}
 
     def run(self) -> None:
-        """Decide about everything."""
-        places = {id(each): place for place, each in enumerate(self.bindings)}
+        """Decide about everything, or until ``is_over``."""
+        coupled = self._inputs.rules.is_coupled
+        for part in [()] if coupled else self._parts():
+            if not self._decide_part(frozenset(part)):
+                break
+            for number in part:
+                self.done[number] = True
+        else:
+            if coupled:
+                self._decide_in_order()
+        free = FreeCapacity(self.side.snapshot)
+        for loss, tallies in self.tallies.items():
+            for number, tally in enumerate(tallies):
+                if not self.done[number]:
+                    tally.pairs.clear()
+                elif loss is not Loss.ITSELF:
+                    self._settle(tally, free)
+
+    def _parts(self) -> Sequence[Sequence[int]]:
+        """Return the domains in parts; those with the most bindings come first."""
+        ordered = self._fullest_first()
+        if len(ordered) <= 2 * _FIRST:
+            return [ordered]
+        return [ordered[:_FIRST], ordered[_FIRST:]]
+
+    def _fullest_first(self) -> list[int]:
+        counts = [0] * len(self._lost)
+        for binding in self.bindings:
+            for target in binding.spec.clusters:
+                for number in self._domains_of.get(target.name, ()):
+                    counts[number] += 1
+        return sorted(range(len(counts)), key=lambda number: -counts[number])
+
+    def _decide_part(self, part: frozenset[int]) -> bool:
+        """Decide about all bindings in some domains; return whether that was not ended before."""
         shared, last = SharedDecisions(), None
-        ordered = grouped(self.bindings)
-        for number, binding in enumerate(ordered, 1):
+        for number, (place, binding) in enumerate(self._ordered, 1):
+            if self._inputs.is_over():
+                return False
             placement = binding.spec.placement
             if placement is not last:
                 shared, last = SharedDecisions(), placement
             if placement is not None and binding.spec.clusters and not binding.deleting:
-                self._prepare(places[id(binding)], binding, shared)
-            self._inputs.progress(number, len(ordered))
-        if self._inputs.rules.is_coupled:
-            self._decide_in_order()
-        capacity = FreeCapacity(self.side.snapshot)
-        for loss, tallies in self.tallies.items():
-            if loss is not Loss.ITSELF:
-                for tally in tallies:
-                    self._settle(tally, capacity)
+                self._prepare(place, binding, shared, part)
+            self._inputs.progress(number, len(self._ordered))
+        return True
 
-    def _prepare(self, place: int, binding: Binding, shared: SharedDecisions) -> None:
+    def _prepare(self, place: int, binding: Binding, shared: SharedDecisions, part: frozenset[int]) -> None:
         inputs = self._inputs
-        decisions = LossDecisions(
-            self.side, binding, inputs.hold_of(binding), inputs.purge_modes.get(binding.key, ""), shared
-        )
-        if not decisions.binding.spec.clusters:
-            return
-        self.asked[place] = decisions
-        if not inputs.rules.is_coupled:
-            self._decide(place, decisions)
+        decisions = self.asked.get(place)
+        if decisions is None:
+            hold, purge = inputs.hold_of(binding), inputs.purge_modes.get(binding.key, inputs.purge_mode)
+            decisions = LossDecisions(self.side, binding, hold, purge, shared)
+            if not decisions.binding.spec.clusters:
+                self.emptied += 1
+                return
+            self.asked[place] = decisions
+        decisions.shared = shared
+        if part:
+            self._decide(place, decisions, part)
+            decisions.forget()
 
     def _decide_in_order(self) -> None:
         """Decide domain by domain, each decision after those before it."""
         coupled = CoupledLosses(self.side, self.bindings)
         asked = dict(sorted(self.asked.items()))
-        for number, lost in enumerate(self._lost):
+        for count, number in enumerate(self._fullest_first(), 1):
+            if self._inputs.is_over():
+                return
+            lost = self._lost[number]
             for loss in self._inputs.losses:
                 for place, found in coupled.after(asked, lost, loss):
                     result = classified(asked[place].binding.spec, lost, found)
                     self._add(loss, number, place, found, result)
-            self._inputs.progress(number + 1, len(self._lost))
+            self.done[number] = True
+            self._inputs.progress(count, len(self._lost))
 
-    def _decide(self, place: int, decisions: LossDecisions) -> None:
-        """Decide about one binding in every loss that concerns it."""
+    def _decide(self, place: int, decisions: LossDecisions, part: frozenset[int]) -> None:
+        """Decide about one binding in every loss of a part that concerns it."""
         inputs, spec = self._inputs, decisions.binding.spec
         touched, others = self._concerned(decisions)
-        for number in (*touched, *others):
+        for number in (touched | others) & part:
             lost = self._lost[number]
             for loss in inputs.losses:
                 found = decisions.after(lost, loss)
@@ -170,7 +224,7 @@ class Losses:
                 result = classified(spec, (), found)
                 for name in names:
                     for number in self._domains_of.get(name, ()):
-                        if len(self._lost[number]) == 1:
+                        if number in part and len(self._lost[number]) == 1:
                             self._add(loss, number, place, found, result)
 
     def _add(self, loss: Loss, number: int, place: int, found: Evicted, result: Classified) -> None:

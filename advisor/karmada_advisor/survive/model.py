@@ -20,7 +20,10 @@ class LossSettings:
         loss: The world by which domains are ordered and judged.
         failover: Whether karmada-controller-manager runs with the feature gate Failover.
         eviction: Whether it evicts from clusters with NoExecute taints.
-        eviction_rate: Evictions per second of each of its workers.
+        eviction_rate: Evictions per second of each of its workers; with 0 each waits for 30 minutes after one.
+        purge_mode: Of bindings that name none.
+        noticed_push: Seconds until a cluster in mode Push has a taint.
+        noticed_pull: The same in mode Pull.
         defaults_assumed: Whether these are Karmada's defaults because nothing tells otherwise.
     """
 
@@ -28,6 +31,9 @@ class LossSettings:
     failover: bool = False
     eviction: bool = False
     eviction_rate: float = 0.5
+    purge_mode: str = "Gracefully"
+    noticed_push: int = 40
+    noticed_pull: int = 45
     defaults_assumed: bool = True
 
 
@@ -89,6 +95,7 @@ class DomainLoss:
         name: Its name, or the value of the label.
         clusters: The clusters that are lost.
         partly: Clusters in this and other zones, which are not lost.
+        done: Whether its loss was decided; if not, nothing is known about it.
         is_spof: Whether it makes at least one workload dark.
         chosen: What happens in the world by which domains are ordered.
         itself: What happens without hands, by the settings of the fleet.
@@ -100,6 +107,7 @@ class DomainLoss:
     name: str
     clusters: tuple[str, ...]
     partly: tuple[str, ...]
+    done: bool
     is_spof: bool
     chosen: LossCounts
     itself: LossCounts
@@ -190,8 +198,9 @@ class SurvivalReport:
         summary: The first sentence, for the person on call.
         domains: The worst first.
         bindings: Those to which a loss does something.
-        failing: Indexes of the domains with something of ``--fail-on``.
         fail_on: What was asked for.
+        failing: Indexes of the domains with something of it; with a baseline, with more than there.
+        has_baseline: Whether an earlier report was compared.
         notes: Sentences for people.
     """
 
@@ -204,4 +213,5 @@ class SurvivalReport:
     bindings: tuple[BindingLosses, ...]
     fail_on: tuple[str, ...] = ()
     failing: tuple[int, ...] = ()
+    has_baseline: bool = False
     notes: tuple[str, ...] = ()

@@ -28,16 +28,16 @@ from karmada_advisor.survive.model import (
 )
 from karmada_scheduler.api.binding import Binding, BindingKey
 
-NOTICED: Final = {"Push": 40, "Pull": 45}
-"""Seconds until a cluster gets the taint: failures for 30 s, looked at every 10 s; a lease of 40 s, looked at every 5 s.
-
-Source: karmada v1.18.2 cmd/controller-manager/app/options/options.go.
-"""
-
 WORKERS: Final = 3
 """Workers of the taint manager, for each kind of binding.
 
 Source: karmada v1.18.2 cmd/controller-manager/app/controllermanager.go startClusterController.
+"""
+
+_WITHOUT_RATE: Final = 1800
+"""Seconds that a worker waits after an eviction if the rate is 0.
+
+Source: karmada v1.18.2 pkg/controllers/cluster/eviction_worker.go.
 """
 
 _QUIET: Final = frozenset({LossClass.MOVES, LossClass.HOLDS})
@@ -89,9 +89,10 @@ def survival_report(
     )
 
 
-def _order(domain: DomainLoss) -> tuple[int, int, int, int, int, str, str]:
+def _order(domain: DomainLoss) -> tuple[bool, int, int, int, int, int, str, str]:
     found = domain.chosen
     return (
+        not domain.done,
         -found.dark,
         -found.missing,
         -found.interrupted,
@@ -120,6 +121,7 @@ class _Report:
             domain.name,
             domain.clusters,
             domain.partly,
+            self._losses.done[number],
             counts.dark > 0,
             counts,
             self._counts(tallies[Loss.ITSELF][number]),
@@ -160,10 +162,12 @@ class _Report:
         if not evicted:
             return None
         modes = {self._clusters[name].sync_mode for name in domain.clusters}
-        noticed = max(NOTICED.get(mode, NOTICED["Push"]) for mode in modes)
+        settings = self._settings
+        noticed = max(settings.noticed_pull if mode == "Pull" else settings.noticed_push for mode in modes)
         first = noticed + min(map(eviction_delay, evicted))
         queued = Counter(each.key.kind for each in evicted)
-        last = first + math.ceil(max(queued.values()) / (WORKERS * self._settings.eviction_rate))
+        each = 1 / settings.eviction_rate if settings.eviction_rate else _WITHOUT_RATE
+        last = first + math.ceil(max(queued.values()) / WORKERS * each)
         return LossTimes(noticed, first, max(last, noticed + max(map(eviction_delay, evicted))))
 
     def bindings(self, places: dict[int, int], *, every_loss: bool) -> Iterator[BindingLosses]:
@@ -172,7 +176,9 @@ class _Report:
         kept: dict[tuple[object, ...], Pair] = {}
         for number, tally in enumerate(self._losses.tallies[self._settings.loss]):
             for pair in self._pairs(tally):
-                if pair.classified.effect in _QUIET and not every_loss:
+                found = pair.classified
+                is_quiet = found.effect in _QUIET and not (found.dark or found.interrupted or found.missing)
+                if is_quiet and not every_loss:
                     continue
                 same = (pair.position, id(pair.found), pair.classified, pair.is_pending)
                 kept[same] = pair
@@ -198,11 +204,14 @@ class _Report:
         """Return the numbers of the report."""
         every = self._losses.bindings
         deleting = sum(each.deleting for each in every)
+        pending = sum(
+            each.spec.placement is not None and not each.deleting and not each.spec.clusters for each in every
+        )
         followers = sum(each.spec.placement is None and not each.deleting for each in every)
         return SurvivalTotals(
             len(self._reported),
             len(self._clusters),
-            len(every) - len(self._losses.asked) - deleting - followers,
+            self._losses.emptied + pending,
             followers,
             deleting,
             len(domains),
@@ -259,11 +268,17 @@ def _some(names: Iterable[str], limit: int = 3) -> str:
 
 def summary(settings: LossSettings, totals: SurvivalTotals, domains: Sequence[DomainLoss]) -> str:
     """Return the first sentence: how many single points of failure, the worst, and what happens without hands."""
-    if not totals.bindings:
-        return "no binding is placed, so no loss takes anything down."
     if not domains:
         return "there is no failure domain of the kinds that were asked for, so nothing is lost."
-    parts = [_spofs(domains), _worst(_smallest(domains)), _itself(settings)]
+    done = [each for each in domains if each.done]
+    if not done:
+        return f"none of {counted(len(domains), 'domain')} is done (--timeout), so nothing is known."
+    if not totals.bindings:
+        return "no binding is placed, so no loss takes anything down."
+    parts = [_spofs(done), _worst(_smallest(done)), _itself(settings)]
+    if len(done) < len(domains):
+        left = len(domains) - len(done)
+        parts.append(f"{counted(left, 'domain is', 'domains are')} not done (--timeout).")
     return " ".join(each for each in parts if each)
 
 
@@ -305,10 +320,13 @@ def _worst(worst: DomainLoss) -> str:
 
 def _itself(settings: LossSettings) -> str:
     assumed = " (defaults assumed)" if settings.defaults_assumed else ""
-    if settings.failover and settings.eviction:
-        return ""
-    why = "Failover is off" if not settings.failover else "eviction is off"
-    text = f"If it went now, NOTHING would be evicted by itself: {why}{assumed}."
+    if not settings.failover:
+        why = f"Failover is off{assumed}"
+    elif not settings.eviction:
+        why = "eviction is off"
+    else:
+        why = "NoExecute taints come from ClusterTaintPolicies, which are not read, and from persons"
+    text = f"If it went now, NOTHING would be evicted by itself: {why}."
     if settings.loss is Loss.ITSELF:
         return text
     if settings.loss is Loss.GONE:

@@ -10,7 +10,7 @@ from karmada_advisor.explain.model import Explanation
 from karmada_advisor.views.document import Block, Heading, Items, Paragraph, Table, document_of
 
 _ROWS: Final = 50
-_STYLE: Final = """
+STYLE: Final = """
 :root { color-scheme: light dark; }
 body { font: 1rem/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; }
 .table { overflow-x: auto; }
@@ -19,7 +19,7 @@ caption { font-weight: bold; padding: .25rem 0; text-align: left; }
 th, td { border-bottom: 1px solid; padding: .2rem .6rem; text-align: left; vertical-align: top; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 """
-_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def explanation_html(explanation: Explanation, *, unfolded: bool = False) -> str:
@@ -32,10 +32,10 @@ def explanation_html(explanation: Explanation, *, unfolded: bool = False) -> str
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
 <meta name="viewport" content="width=device-width">
 <title>{escape(title.text)}</title>
-<style>{_STYLE}</style>
+<style>{STYLE}</style>
 </head>
 <body>
 <h1>{escape(title.text)}</h1>

@@ -21,6 +21,7 @@ from karmada_advisor.survive.model import (
 )
 from karmada_advisor.views.layout import Style, table
 from karmada_advisor.views.printable import printable
+from karmada_advisor.views.survive_words import by_domain, groups
 
 _COLUMNS: Final = ("DARK", "MISSING", "INTERRUPTED", "SHORT", "STUCK", "SWEPT", "MOVES", "HOLDS", "BY ITSELF")
 _OPTIONAL: Final = (8, 7, 5, 4, 6, 3, 9)
@@ -30,23 +31,6 @@ _DOMAINS: Final = 3
 """Domains of a kind whose losses are shown in detail."""
 _GROUPS: Final = 4
 _CLUSTERS: Final = 3
-_WHAT: Final = {
-    LossClass.SWEPT: "moves although it was not there: the loss lets other regions win",
-    LossClass.NOT_EVICTED: "not evicted: it tolerates the taint, or no placement was applied",
-    LossClass.FROZEN: "evicted, and nobody decides: its scheduling is suspended, or its scheduler is not there",
-    LossClass.HELD: "evicted, and held",
-    LossClass.CLEARED: "cleared: healthy replicas elsewhere are removed, too",
-    LossClass.UNPLACED: "unplaced: no cluster takes it",
-    LossClass.BLOCKED: "blocked: its purge mode lets the new replicas wait for the lost cluster",
-    LossClass.STUCK: "stuck: every decision fails, and what is elsewhere stays",
-    LossClass.SHORT: "short: there is not enough capacity",
-    LossClass.HOLDS: "holds",
-    LossClass.MOVES: "moves",
-    LossClass.UNTOUCHED: "untouched",
-}
-
-Group = tuple[str, LossClass, str]
-"""Policy, class and message."""
 
 
 def survive_text(report: SurvivalReport, style: Style, *, top: int) -> str:
@@ -81,7 +65,7 @@ def _domains(report: SurvivalReport, style: Style, limit: int) -> Iterator[str]:
         shown = [each for each in found if style.unfolded or _matters(each)][:limit]
         rows.append((f"  {printable(kind.upper())}", *_COLUMNS))
         rows += [_row(each) for each in shown]
-        if left := found[len(shown) :]:
+        if left := [each for each in found if each.done][len(shown) :]:
             rows.append((_left(left, kind), *([""] * len(_COLUMNS))))
     yield from table((), rows, style, align="<>>>>>>>><", optional=_OPTIONAL, spilling=0)
 
@@ -92,7 +76,7 @@ def _kinds(report: SurvivalReport) -> list[str]:
 
 def _matters(domain: DomainLoss) -> bool:
     found = domain.chosen
-    return bool(found.dark or found.missing or found.interrupted or found.swept_replicas)
+    return domain.done and bool(found.dark or found.missing or found.interrupted or found.swept_replicas)
 
 
 def _left(domains: Sequence[DomainLoss], kind: str) -> str:
@@ -134,11 +118,7 @@ def _itself(found: LossCounts) -> str:
 
 
 def _details(report: SurvivalReport, style: Style, limit: int) -> Iterator[Iterator[str]]:
-    by_domain: dict[int, list[tuple[BindingLosses, BindingLoss]]] = {}
-    for binding in report.bindings:
-        for loss in binding.losses:
-            for number in loss.domains:
-                by_domain.setdefault(number, []).append((binding, loss))
+    listed = by_domain(report)
     seen: set[tuple[str, ...]] = set()
     for kind in _kinds(report):
         shown = [
@@ -148,7 +128,7 @@ def _details(report: SurvivalReport, style: Style, limit: int) -> Iterator[Itera
         ][: limit if style.unfolded else _DOMAINS]
         for number in shown:
             seen.add(report.domains[number].clusters)
-            yield _domain(report.domains[number], by_domain.get(number, []), style, report.settings.loss)
+            yield _domain(report.domains[number], listed.get(number, ()), style, report.settings.loss)
 
 
 def _domain(
@@ -212,28 +192,24 @@ def _time(seconds: int) -> str:
 
 
 def _groups(found: Sequence[tuple[BindingLosses, BindingLoss]], style: Style) -> Iterator[str]:
-    groups: dict[Group, list[tuple[BindingLosses, BindingLoss]]] = {}
-    for each in found:
-        policy = str(each[0].policy) if each[0].policy is not None else "no known policy"
-        groups.setdefault((policy, each[1].effect, each[1].message), []).append(each)
-    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0][0], item[0][1].value))
+    ordered = groups(found)
     shown = ordered if style.unfolded else ordered[:_GROUPS]
-    for (policy, effect, message), members in shown:
-        pending = any(each.pending for _, each in members)
-        what = "short: placed, but there is no capacity where it is placed" if pending else _WHAT[effect]
+    for each in shown:
         yield from style.wrap(
-            f"    {printable(policy)}  {len(members):,}   {what}{f': {printable(message)}' if message else ''}",
+            f"    {printable(each.policy)}  {len(each.members):,}   {each.what}"
+            f"{f': {printable(each.message)}' if each.message else ''}",
             indent="      ",
         )
-        for binding, loss in members if style.unfolded else members[:1]:
-            more = f"   and {len(members) - 1:,} more" if len(members) > 1 and not style.unfolded else ""
+        for binding, loss in each.members if style.unfolded else each.members[:1]:
+            others = len(each.members) - 1
+            more = f"   and {others:,} more" if others and not style.unfolded else ""
             yield from style.wrap(
                 f"      {printable(str(binding))}  {_placement(binding.before, style)} -> "
                 f"{_placement(loss.after, style)}{more}",
                 indent="        ",
             )
     if len(ordered) > len(shown):
-        rest = sum(len(members) for _, members in ordered[len(shown) :])
+        rest = sum(len(each.members) for each in ordered[len(shown) :])
         yield f"    and {counted(rest, 'more workload')} of {counted(len(ordered) - len(shown), 'group')} (--all)"
 
 
@@ -288,5 +264,12 @@ def _result(report: SurvivalReport, style: Style) -> Iterator[str]:
         else "nothing goes dark"
     )
     asked = ",".join(report.fail_on) or "none"
-    failing = f"{len(report.failing):,} of {counted(totals.domains, 'domain')} {'fails' if len(report.failing) == 1 else 'fail'} --fail-on {printable(asked)}"
-    yield from style.wrap(style.paint(f"Survive: {dark}; {failing}.", "bold"), indent="  ")
+    verb = "fails" if len(report.failing) == 1 else "fail"
+    failing = (
+        f"{len(report.failing):,} of {counted(totals.domains, 'domain')} {verb} --fail-on {printable(asked)}"
+    )
+    if report.has_baseline:
+        failing += " with more than in the baseline"
+    left = sum(not each.done for each in report.domains)
+    undone = f"; {counted(left, 'domain is', 'domains are')} not done" if left else ""
+    yield from style.wrap(style.paint(f"Survive: {dark}; {failing}{undone}.", "bold"), indent="  ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Final
 
 from karmada_advisor.cli.flags import shared
@@ -11,6 +12,7 @@ DEFAULT_FAIL_ON: Final = "dark"
 DOMAINS: Final = "cluster, zone, region, provider or label=KEY"
 LOSSES: Final = ("gone", "itself", "deleted")
 TOP: Final = 10
+TIMEOUT_SECONDS: Final = 600.0
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -20,7 +22,7 @@ def make_parser() -> argparse.ArgumentParser:
         "Say for each cluster, zone, region and provider which bindings its loss would leave without a home, with "
         "fewer replicas, or where they are. Nothing is written.",
         f"Exit status: 0 no loss does anything of --fail-on (default {DEFAULT_FAIL_ON}); 1 one does; 2 there is no "
-        "answer, some input cannot be used, or --expect names another fleet.",
+        "answer, some input cannot be used, not all domains are done, or --expect names another fleet.",
     )
     parser.add_argument(
         "names",
@@ -78,11 +80,41 @@ def make_parser() -> argparse.ArgumentParser:
         f"for one kind of domain as dark@zone (default {DEFAULT_FAIL_ON})",
     )
     parser.set_defaults(fail_on=DEFAULT_FAIL_ON)
+    shared.add_text(
+        parser,
+        "--baseline",
+        "FILE",
+        "an earlier report as JSON: --fail-on counts only what is worse than there",
+    )
+    shared.add_text(
+        parser,
+        "--controller-manager",
+        "FILE",
+        "the Deployment or Pod of karmada-controller-manager as YAML, - for standard input, for its gates and flags "
+        "(default: Karmada's defaults)",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=_time,
+        default=TIMEOUT_SECONDS,
+        metavar="TIME",
+        help="end with the domains that are done, those with the most bindings first, and with status 2 "
+        f"(default {TIMEOUT_SECONDS:g}s)",
+    )
+    parser.add_argument(
+        "--write-to",
+        type=Path,
+        metavar="DIR",
+        help="write the report there in all formats, as survive.json and so on",
+    )
+    shared.add_text(
+        parser, "--metrics", "FILE", "write figures there in the text format of Prometheus, for node_exporter"
+    )
     shared.add_expected_fleet(parser, "report")
     shared.add_objects(parser)
     shared.add_rules(parser)
     shared.add_process(parser, "whose rules are used")
-    shared.add_output(parser)
+    shared.add_output(parser, "markdown", "html", "junit")
     parser.set_defaults(
         name="",
         namespace="",
@@ -92,6 +124,11 @@ def make_parser() -> argparse.ArgumentParser:
         current_plugin_dir=[],
     )
     return parser
+
+
+def _time(text: str) -> float:
+    """Return a time in seconds, as ``2s`` or ``0``."""
+    return 0.0 if text.strip() in {"0", "0s"} else shared.seconds(text)
 
 
 def _number(text: str) -> int:

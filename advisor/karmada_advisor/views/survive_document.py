@@ -1,0 +1,224 @@
+"""The forecast of losses as Markdown, and as one HTML file with a heat map and without scripts.
+
+The heat map is a table with links: rows are policies, columns are domains, the worst first. Colour is never the only
+carrier: each cell has the letter of the worst class, and the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Final
+
+from karmada_advisor.explain.amounts import counted
+from karmada_advisor.survive.classify import LossClass
+from karmada_advisor.survive.domains import kind_order
+from karmada_advisor.survive.model import BindingLoss, BindingLosses, DomainLoss, SurvivalReport
+from karmada_advisor.views.html import POLICY, STYLE
+from karmada_advisor.views.markdown import MAX_CHARACTERS, escaped
+from karmada_advisor.views.printable import printable
+from karmada_advisor.views.survive_words import WHAT, LossGroup, by_domain, groups, policy_name
+
+_ROWS: Final = 60
+_GROUPS: Final = 12
+_DETAILS: Final = 20
+_MARKDOWN_DOMAINS: Final = 10
+
+LETTERS: Final = {
+    LossClass.CLEARED: "C",
+    LossClass.UNPLACED: "U",
+    LossClass.FROZEN: "F",
+    LossClass.BLOCKED: "B",
+    LossClass.STUCK: "T",
+    LossClass.SHORT: "S",
+    LossClass.NOT_EVICTED: "N",
+    LossClass.HELD: "D",
+    LossClass.SWEPT: "W",
+    LossClass.MOVES: "M",
+    LossClass.HOLDS: "H",
+}
+"""The letter of each class in the heat map, the worst class first."""
+
+_WORST: Final = {each: number for number, each in enumerate(LETTERS)}
+_COLUMNS: Final = ("Dark", "Missing", "Interrupted", "Short", "Stuck", "Swept", "Moves", "Holds")
+_CELLS: Final = f"""{STYLE}
+.map th, .map td {{ padding: .2rem .35rem; }}
+.map td {{ text-align: center; white-space: nowrap; }}
+.map thead th {{ vertical-align: bottom; writing-mode: vertical-rl; }}
+.map thead th:first-child {{ writing-mode: horizontal-tb; }}
+a {{ color: inherit; }}
+a:focus-visible {{ outline: 3px solid; }}
+.worst {{ background: #a11; color: #fff; }}
+.bad {{ background: #f6b26b; color: #000; }}
+.fair {{ background: #ffe599; color: #000; }}
+.good {{ background: #d9ead3; color: #000; }}
+"""
+_SHADES: Final = {"C": "worst", "U": "worst", "M": "fair", "W": "fair", "H": "good"}
+
+
+def survive_markdown(report: SurvivalReport) -> str:
+    """Return the Markdown, below 60,000 characters."""
+    failing = set(report.failing)
+    lines = ["### Survive", "", escaped(report.summary), ""]
+    for kind in _kinds(report):
+        found = [(number, each) for number, each in enumerate(report.domains) if each.kind == kind]
+        lines += [
+            f"| {escaped(kind)} | {' | '.join(_COLUMNS)} |",
+            f"|---|{'---:|' * len(_COLUMNS)}",
+            *(
+                f"| {'**' if number in failing else ''}{escaped(each.name)}{'**' if number in failing else ''} | "
+                f"{' | '.join(_figures(each))} |"
+                for number, each in found[:_MARKDOWN_DOMAINS]
+            ),
+        ]
+        if len(found) > _MARKDOWN_DOMAINS:
+            lines += ["", f"and {len(found) - _MARKDOWN_DOMAINS:,} more"]
+        lines.append("")
+    listed = by_domain(report)
+    for number in sorted(failing)[:_MARKDOWN_DOMAINS]:
+        lines += [f"**{escaped(str(report.domains[number]))}**", ""]
+        lines += [f"- {escaped(_group_text(each))}" for each in groups(listed.get(number, ()))[:_GROUPS]]
+        lines.append("")
+    lines += [f"- {escaped(each)}" for each in report.notes]
+    text = "\n".join(lines).rstrip() + "\n"
+    if len(text) <= MAX_CHARACTERS:
+        return text
+    return text[: text.rindex("\n", 0, MAX_CHARACTERS - 40)] + "\n\n(cut at 60,000 characters)\n"
+
+
+def survive_html(report: SurvivalReport) -> str:
+    """Return the HTML document."""
+    listed = by_domain(report)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<meta name="viewport" content="width=device-width">
+<title>What survives the loss of a cluster</title>
+<style>{_CELLS}</style>
+</head>
+<body>
+<h1>What survives the loss of a cluster</h1>
+<p><strong>{_text(report.summary)}</strong></p>
+<p>Fleet {_text(report.provenance.fleet)}, {_text(report.provenance.at)}, {_text(report.provenance.source)},
+{counted(report.totals.bindings, "binding")}; {len(report.failing):,} of
+{counted(report.totals.domains, "domain")} with something of --fail-on {_text(",".join(report.fail_on))}.</p>
+{"".join(_map(report, listed))}
+{"".join(_tables(report))}
+{"".join(_details(report, listed))}
+<h2>Notes</h2>
+<ul>{"".join(f"<li>{_text(each)}</li>" for each in report.notes)}</ul>
+</body>
+</html>
+"""
+
+
+def _text(text: str) -> str:
+    return escape(printable(text))
+
+
+def _kinds(report: SurvivalReport) -> list[str]:
+    return sorted({each.kind for each in report.domains}, key=kind_order)
+
+
+def _figures(domain: DomainLoss) -> Sequence[str]:
+    found = domain.chosen
+    if not domain.done:
+        return ("not done", *([""] * (len(_COLUMNS) - 1)))
+    classes = (LossClass.SHORT, LossClass.STUCK, LossClass.SWEPT, LossClass.MOVES, LossClass.HOLDS)
+    counts = (found.counts[each.value] for each in classes)
+    return [f"{each:,}" for each in (found.dark, found.missing, found.interrupted, *counts)]
+
+
+def _group_text(group: LossGroup) -> str:
+    message = f": {group.message}" if group.message else ""
+    return printable(
+        f"{group.policy}, {len(group.members):,}: {group.what}{message} (such as {group.members[0][0]})"
+    )
+
+
+def _map(
+    report: SurvivalReport, listed: Mapping[int, Sequence[tuple[BindingLosses, BindingLoss]]]
+) -> Iterator[str]:
+    columns = [number for number in range(len(report.domains)) if listed.get(number)]
+    cells: dict[str, dict[int, list[BindingLoss]]] = {}
+    for number in columns:
+        for binding, loss in listed[number]:
+            cells.setdefault(policy_name(binding), {}).setdefault(number, []).append(loss)
+    rows = sorted(cells, key=lambda name: (_badness(cells[name]), name))
+    shown = columns[:_ROWS]
+    legend = ", ".join(f"{letter} {each.value}" for each, letter in LETTERS.items())
+    yield f"<h2>Heat map</h2>\n<p>Each cell: the worst class, and of the bindings of the policy that do not simply move or hold (all with --all), how many are dark. {legend}."
+    yield " A dot: nothing.</p>\n"
+    yield '<div class="table"><table class="map"><caption>Policies by domains, the worst first</caption>\n<thead><tr><th scope="col">Policy</th>'
+    for number in shown:
+        yield f'<th scope="col">{_link(report, number)}</th>'
+    yield "</tr></thead><tbody>\n"
+    for name in rows[:_ROWS]:
+        yield f'<tr><th scope="row">{_text(name)}</th>'
+        yield from (_cell(cells[name].get(number, []), number) for number in shown)
+        yield "</tr>\n"
+    yield "</tbody></table></div>\n"
+    left = [
+        counted(count, "more policy", "more policies") if what else counted(count, "more domain")
+        for what, count in ((True, len(rows) - _ROWS), (False, len(columns) - _ROWS))
+        if count > 0
+    ]
+    if left:
+        yield f"<p>{' and '.join(left)}; the tables below have all domains.</p>\n"
+
+
+def _badness(found: Mapping[int, Sequence[BindingLoss]]) -> tuple[int, int]:
+    losses = [each for some in found.values() for each in some]
+    return -sum(each.dark for each in losses), -sum(each.missing for each in losses)
+
+
+def _link(report: SurvivalReport, number: int) -> str:
+    name = _text(str(report.domains[number]))
+    return f'<a href="#d{number}">{name}</a>' if number < _DETAILS else name
+
+
+def _cell(losses: Sequence[BindingLoss], number: int) -> str:
+    if not losses:
+        return "<td>·</td>"
+    worst = min((each.effect for each in losses), key=_WORST.__getitem__)
+    letter, dark = LETTERS[worst], sum(each.dark for each in losses)
+    shade = "worst" if dark else _SHADES.get(letter, "bad")
+    title = escape(f"{WHAT[worst]}; {dark} dark of {len(losses)}", quote=True)
+    text = f"{letter} {dark}/{len(losses)}"
+    inner = f'<a href="#d{number}" aria-label="{title}">{text}</a>' if number < _DETAILS else text
+    return f'<td class="{shade}" title="{title}">{inner}</td>'
+
+
+def _tables(report: SurvivalReport) -> Iterator[str]:
+    yield "<h2>Domains</h2>\n"
+    for kind in _kinds(report):
+        heads = "".join(f'<th scope="col" class="number">{each}</th>' for each in _COLUMNS)
+        yield f'<div class="table"><table><caption>By {_text(kind)}, the worst first</caption>\n'
+        yield f'<thead><tr><th scope="col">{_text(kind)}</th>{heads}</tr></thead><tbody>\n'
+        for number, each in enumerate(report.domains):
+            if each.kind == kind:
+                cells = "".join(f'<td class="number">{figure}</td>' for figure in _figures(each))
+                name = (
+                    f'<a href="#d{number}">{_text(each.name)}</a>' if number < _DETAILS else _text(each.name)
+                )
+                yield f'<tr><th scope="row">{name}</th>{cells}</tr>\n'
+        yield "</tbody></table></div>\n"
+
+
+def _details(
+    report: SurvivalReport, listed: Mapping[int, Sequence[tuple[BindingLosses, BindingLoss]]]
+) -> Iterator[str]:
+    for number, domain in enumerate(report.domains[:_DETAILS]):
+        yield f'<section id="d{number}" tabindex="-1"><h2>{_text(str(domain))}</h2>\n'
+        found = groups(listed.get(number, ()))
+        if not found:
+            yield "<p>Nothing happens.</p></section>\n"
+            continue
+        yield "<ul>"
+        yield from (f"<li>{escape(_group_text(each))}</li>" for each in found[:_GROUPS])
+        yield "</ul>\n"
+        if len(found) > _GROUPS:
+            yield f"<p>and {counted(len(found) - _GROUPS, 'more group')}</p>\n"
+        yield "</section>\n"

@@ -1,0 +1,76 @@
+"""Words about losses that several formats have: classes, and groups of bindings that a loss treats alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from karmada_advisor.survive.classify import LossClass
+from karmada_advisor.survive.model import BindingLoss, BindingLosses, SurvivalReport
+
+WHAT: Final = {
+    LossClass.SWEPT: "moves although it was not there: the loss lets other regions win",
+    LossClass.NOT_EVICTED: "not evicted: eviction is off, it tolerates the taint, or no placement was applied",
+    LossClass.FROZEN: "evicted, and nobody decides: its scheduling is suspended, or its scheduler is not there",
+    LossClass.HELD: "evicted, and held",
+    LossClass.CLEARED: "cleared: healthy replicas elsewhere are removed, too",
+    LossClass.UNPLACED: "unplaced: no cluster takes it",
+    LossClass.BLOCKED: "blocked: its purge mode lets the new replicas wait for the lost cluster",
+    LossClass.STUCK: "stuck: every decision fails, and what is elsewhere stays",
+    LossClass.SHORT: "short: there is not enough capacity",
+    LossClass.HOLDS: "holds",
+    LossClass.MOVES: "moves",
+    LossClass.UNTOUCHED: "untouched",
+}
+_PENDING: Final = "short: placed, but there is no capacity where it is placed"
+
+
+class LossGroup(NamedTuple):
+    """Bindings of a policy that a loss treats alike.
+
+    Attributes:
+        policy: In words.
+        effect: The class.
+        what: The class in words.
+        message: What the scheduler writes; "" without a failure.
+        members: The bindings, with the loss.
+    """
+
+    policy: str
+    effect: LossClass
+    what: str
+    message: str
+    members: Sequence[tuple[BindingLosses, BindingLoss]]
+
+
+def by_domain(report: SurvivalReport) -> Mapping[int, Sequence[tuple[BindingLosses, BindingLoss]]]:
+    """Return the listed bindings of each domain, by its index."""
+    found: dict[int, list[tuple[BindingLosses, BindingLoss]]] = {}
+    for binding in report.bindings:
+        for loss in binding.losses:
+            for number in loss.domains:
+                found.setdefault(number, []).append((binding, loss))
+    return found
+
+
+def groups(found: Sequence[tuple[BindingLosses, BindingLoss]]) -> list[LossGroup]:
+    """Return the groups of some bindings, the largest first."""
+    made: dict[tuple[str, LossClass, str], list[tuple[BindingLosses, BindingLoss]]] = {}
+    for each in found:
+        made.setdefault((policy_name(each[0]), each[1].effect, each[1].message), []).append(each)
+    ordered = sorted(made.items(), key=lambda item: (-len(item[1]), item[0][0], item[0][1].value))
+    return [
+        LossGroup(
+            policy,
+            effect,
+            _PENDING if any(loss.pending for _, loss in members) else WHAT[effect],
+            message,
+            members,
+        )
+        for (policy, effect, message), members in ordered
+    ]
+
+
+def policy_name(binding: BindingLosses) -> str:
+    """Return the policy of a binding, in words."""
+    return str(binding.policy) if binding.policy is not None else "no known policy"
