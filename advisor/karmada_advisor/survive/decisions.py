@@ -147,7 +147,7 @@ class LossDecisions:
         """Drop what only further decisions need."""
         self._own.clear()
         self.shared = SharedDecisions()
-        for name in ("sweeps", "_standing", "_passing", "_question"):
+        for name in ("sweeps", "_standing", "_passing", "_question", "_takes_every_cluster"):
             self.__dict__.pop(name, None)
 
     @property
@@ -209,12 +209,14 @@ class LossDecisions:
         """Return what becomes of the binding when some clusters are lost."""
         left = self.left(lost, loss)
         if left.decides:
-            return self.made(left, self._decide(left.present, self._masks(lost, left.present, loss)), loss)
+            if self._takes_every_cluster and left.binding.spec.clusters:
+                return self.made(left, LossDecision(left.binding.spec.clusters), loss)
+            return self.made(left, self._decide(left, self._masks(lost, left.present, loss)), loss)
         # Of what leaves no cluster, only another choice of regions moves it.
         if not left.is_evicted and self.sweeps is not None and len(lost) > len(left.present):
             masks = self._masks(lost, left.present, loss)
             if masks and self.sweeps.may_change(masks):
-                return self.made(left, self._decide(frozenset(), masks), loss)
+                return self.made(left, self._decide(left, masks), loss)
         return self.undecided(left)
 
     def swept_by_one(self, loss: Loss) -> Iterator[tuple[Sequence[str], Evicted]]:
@@ -223,7 +225,7 @@ class LossDecisions:
             return
         get, present = self.side.snapshot.get, self.binding.spec.target_names
         stays = LeftBehind(self.binding, frozenset(), is_evicted=False, decides=False)
-        for case in self.sweeps.cases():
+        for case in self.sweeps.cases:
             names = [name for name in case if name not in present]
             if self._tolerates:
                 names = [
@@ -234,12 +236,12 @@ class LossDecisions:
             if not names:
                 continue
             # Of clusters that count the same, the loss of the last in order stands for those that it does not select.
-            found = self._decide(frozenset(), frozenset({names[-1]}))
+            found = self._decide(stays, frozenset({names[-1]}))
             selected = {each.name for each in found.after}
             yield [name for name in names if name not in selected], self.made(stays, found, loss)
             for name in names:
                 if name in selected:
-                    yield [name], self.made(stays, self._decide(frozenset(), frozenset({name})), loss)
+                    yield [name], self.made(stays, self._decide(stays, frozenset({name})), loss)
 
     @cached_property
     def sweeps(self) -> Sweeps | None:
@@ -281,21 +283,35 @@ class LossDecisions:
     def _is_evictable(self) -> bool:
         return is_evictable(self.binding)
 
-    def _decide(self, leaving: frozenset[str], masks: frozenset[str]) -> LossDecision:
-        key = (leaving, masks)
+    @cached_property
+    def _takes_every_cluster(self) -> bool:
+        """Whether it is on every cluster that passes, so that a loss leaves it where it is otherwise."""
+        placement = self.binding.spec.placement
+        return (
+            placement is not None
+            and placement.is_duplicated
+            and not placement.spread_constraints
+            and not placement.cluster_affinities
+            and self._question is not None
+            and not self.drifts
+            and (found := self._standing[0]) is not None
+            and found.error is None
+        )
+
+    def _decide(self, left: LeftBehind, masks: frozenset[str]) -> LossDecision:
+        key = (left.present if left.is_evicted else frozenset(), masks)
         found = self._own.get(key)
         if found is None:
             shared = (self._question, key) if self._question is not None else None
             found = None if shared is None else self.shared.decided.get(shared)
             if found is None:
-                found = self._made(leaving, masks)
+                found = self._made(left.binding, masks)
                 if shared is not None:
                     self.shared.decided[shared] = found
             self._own[key] = found
         return found
 
-    def _made(self, leaving: frozenset[str], masks: frozenset[str]) -> LossDecision:
-        evicted = without_clusters(self.binding, leaving) if leaving else self.binding
+    def _made(self, evicted: Binding, masks: frozenset[str]) -> LossDecision:
         asked = masked(evicted, masks) if masks else evicted
         found = self.side.rules.decide(asked, self.side.snapshot)
         if not isinstance(found, Decision):  # a PreEnqueue plugin keeps it out of the queue

@@ -9,7 +9,7 @@ Most losses are found to change nothing without a decision. A region that is not
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -71,8 +71,9 @@ class Sweeps:
         is_enough = self._cluster.min_groups <= max(self._region.min_groups, 1)
         return is_enough and self._region.max_groups < len(self._regions) - 1
 
-    def cases(self) -> Iterator[Sequence[str]]:
-        """Yield the clusters that are not selected and of which each alone, lost, lets others be selected.
+    @cached_property
+    def cases(self) -> Sequence[Sequence[str]]:
+        """The clusters that are not selected and of which each alone, lost, lets others be selected.
 
         Those of one group count the same in the scores of regions. They are in the order of preference.
         """
@@ -80,7 +81,7 @@ class Sweeps:
         for each in self.members.values():
             if each.name not in self._selected:
                 groups.setdefault(self._case([each]), []).append(each.name)
-        yield from (names for names in groups.values() if self.may_change(names[:1]))
+        return [names for names in groups.values() if self.may_change(names[:1])]
 
     def may_change(self, masks: Collection[str]) -> bool:
         """Return whether the loss of some candidates may lead to another placement; False is exact."""
