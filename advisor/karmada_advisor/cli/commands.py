@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Final
 from karmada_advisor.cli.collection import no_collection
 
 if TYPE_CHECKING:
+    import argparse
+
     from karmada_scheduler.framework.profile.factory import Registration
+
+NO_ANSWER: Final = 2
 
 COMMANDS: Final[Mapping[str, str]] = {
     "completion": "completion",
@@ -53,6 +57,23 @@ Exit status: 0 all is well; 1 it is not, such as a binding that is not placed; 2
 """
 
 
+def _has_rules(arguments: argparse.Namespace) -> bool:
+    """Use the manifest of ``--scheduler-manifest``, if one is given; return False after saying why it cannot be used."""
+    if not getattr(arguments, "scheduler_manifest", ""):
+        return True
+    from karmada_advisor.cli.output import print_error, print_failure
+    from karmada_advisor.sources.errors import NoAnswerError
+    from karmada_advisor.sources.scheduler_manifest import use_manifest
+
+    try:
+        for note in use_manifest(arguments):
+            print_error(note)
+    except NoAnswerError as error:
+        print_failure(error)
+        return False
+    return True
+
+
 def overview() -> str:
     """Return the help of the program."""
     from karmada_advisor.cli.flags.shared import program
@@ -82,7 +103,9 @@ def run(given: Sequence[str], plugins: Sequence[Registration]) -> int:
     with no_collection():
         command = importlib.import_module(f"karmada_advisor.cli.{module}")
     try:
-        status: int = command.run(arguments, plugins)
+        status: int = NO_ANSWER
+        if _has_rules(arguments):
+            status = command.run(arguments, plugins)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has closed the pipe (`| head`). The interpreter flushes again when it exits.

@@ -15,18 +15,21 @@ from typing import Final
 from karmada_advisor.cli import explain_all
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.explain_watch import watched
-from karmada_advisor.cli.output import NO_ANSWER, CommandAnswer, print_answer, print_error
+from karmada_advisor.cli.output import NO_ANSWER, CommandAnswer, print_answer, print_error, style_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.causes_capacity import may_be_overcommitted
 from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.inputs import ProcessView
 from karmada_advisor.explain.model import BindingHead, Explanation, Provenance, Tense
+from karmada_advisor.explain.overview import ExplanationSummary
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.sources import capture
 from karmada_advisor.sources.anonymous import anonymous
 from karmada_advisor.sources.inputs import explaining
 from karmada_advisor.sources.objects import NoAnswerError, Objects, add_other_bindings, captured, gather
 from karmada_advisor.state.reading import unreadable
+from karmada_advisor.views.kubectl import resource_name
+from karmada_advisor.views.layout import wide
 from karmada_advisor.views.overview_text import overview_text
 from karmada_advisor.views.printable import with_printable_texts
 from karmada_advisor.views.text import explanation_text
@@ -68,9 +71,19 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> Comma
         lambda style: explanation_text(with_printable_texts(explanation), style, quiet=arguments.quiet),
         status,
         others={
+            "name": lambda: f"{resource_name(explanation.binding.kind, explanation.binding.name)}\n",
+            "wide": lambda: explanation_text(with_printable_texts(explanation), wide(style_of(arguments))),
             "markdown": lambda: _markdown(with_printable_texts(explanation), unfolded=arguments.all),
             "html": lambda: _html(with_printable_texts(explanation), unfolded=arguments.all),
         },
+    )
+
+
+def _names(found: ExplanationSummary, *, in_one_namespace: bool) -> str:
+    """Return the names of what waits for a person, as ``explain`` takes them again; without a namespace if all have one."""
+    return "".join(
+        f"{'' if in_one_namespace or not each.namespace else f'{each.namespace}/'}{resource_name(each.kind, each.name)}\n"
+        for each in found.waiting
     )
 
 
@@ -122,6 +135,10 @@ def _of_all(arguments: argparse.Namespace, own: Sequence[Registration]) -> Comma
         found,
         lambda style: overview_text(with_printable_texts(found), style),
         _status(found.is_good, problems),
+        others={
+            "name": lambda: _names(found, in_one_namespace=bool(arguments.namespace)),
+            "wide": lambda: overview_text(with_printable_texts(found), wide(style_of(arguments))),
+        },
     )
 
 

@@ -12,7 +12,9 @@ from karmada_advisor.explain.names import unknown
 from karmada_advisor.explain.overview import ExplanationSummary, causes_of_state, summary_of
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
+from karmada_advisor.sources.control_plane import context_namespace
 from karmada_advisor.sources.inputs import Explaining, explaining
+from karmada_advisor.sources.label_selectors import selector_of
 from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
 from karmada_advisor.state.model import BindingState
 from karmada_advisor.state.reading import state_of
@@ -23,9 +25,9 @@ from karmada_scheduler.framework.profile.factory import Registration
 
 def is_asked(arguments: argparse.Namespace) -> bool:
     """Return whether the flags name many bindings; a namespace alone does, too."""
-    many = bool(arguments.all_namespaces or arguments.policy or arguments.on)
+    many = bool(arguments.all_namespaces or arguments.policy or arguments.on or arguments.selector)
     if many and arguments.name:
-        raise NoAnswerError("give the name of one binding, or -A, --policy or --on, not both")
+        raise NoAnswerError("give the name of one binding, or -A, -l, --policy or --on, not both")
     return many or bool(arguments.namespace and not arguments.name and not arguments.replay)
 
 
@@ -37,8 +39,12 @@ def summary(
     Raises:
         NoAnswerError: Nothing can be read, or a name is unknown.
     """
+    selects = selector_of(arguments.selector)
     objects = gather(arguments, all_bindings=True)
     chosen, scope = _chosen(arguments, objects)
+    if arguments.selector:
+        chosen = [each for each in chosen if selects(each.labels)]
+        scope = " ".join(each for each in (scope, f"with the labels {arguments.selector}") if each)
     with explaining(arguments, objects, own) as using:
         states = [(each, _state(using, each)) for each in chosen]
         provenance = Provenance(
@@ -78,11 +84,13 @@ def _chosen(arguments: argparse.Namespace, objects: Objects) -> tuple[list[Bindi
         return found, f"of the policy {arguments.policy}"
     if arguments.all_namespaces:
         return chosen, ""
+    is_live = not (arguments.clusters or arguments.bindings or arguments.replay)
+    namespace = arguments.namespace or (context_namespace(arguments) if is_live else "")
+    if not namespace:
+        return chosen, ""
     return [
-        each
-        for each in chosen
-        if (each.key.kind, each.key.namespace) == (RESOURCE_BINDING, arguments.namespace)
-    ], f"in the namespace {arguments.namespace}"
+        each for each in chosen if (each.key.kind, each.key.namespace) == (RESOURCE_BINDING, namespace)
+    ], f"in the namespace {namespace}"
 
 
 def _state(using: Explaining, binding: Binding) -> BindingState:

@@ -79,7 +79,12 @@ class ExplanationSummary:
     @property
     def is_good(self) -> bool:
         """Whether the exit status is 0: nothing waits for anybody."""
-        return all(each.state in _NOT_BAD for each in self.groups)
+        return not self.waiting
+
+    @property
+    def waiting(self) -> list[BindingName]:
+        """The bindings that wait for a person, the worst first."""
+        return [name for each in self.groups if each.state not in _NOT_BAD for name in each.bindings]
 
 
 def summary_of(

@@ -14,7 +14,8 @@ _SHORT_NAMES: Final = {
     **{
         name: kind
         for kind in (RESOURCE_BINDING, CLUSTER_RESOURCE_BINDING)
-        for name in (kind.lower(), f"{kind.lower()}s", f"{kind.lower()}s.work.karmada.io")
+        for plural in ("", "s")
+        for name in (f"{kind.lower()}{plural}", f"{kind.lower()}{plural}.work.karmada.io")
     },
 }
 _WORKLOADS: Final = {

@@ -25,6 +25,11 @@ _OF_BINDING: Final = ("/spec/suspension",)
 """Fields of a binding that nobody but a person sets; Karmada writes the others from the policy and the workload."""
 
 
+def resource_name(kind: str, name: str) -> str:
+    """Return an object as ``kubectl -o name`` does: ``resourcebinding.work.karmada.io/web-deployment``."""
+    return f"{kind.lower()}.{_GROUPS[kind]}/{name}"
+
+
 def patch_command(
     kind: str, namespace: str, name: str, patch: Sequence[Mapping[str, Any]], policy: PolicyRef | None
 ) -> str:

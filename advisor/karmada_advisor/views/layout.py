@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 FOLDED: Final = 5
@@ -49,6 +49,12 @@ class Style:
         return lines or [""]
 
 
+def wide(style: Style) -> Style:
+    """Return a style without folded lists and broken lines."""
+    return replace(style, width=_UNBROKEN, unfolded=True)
+
+
+_UNBROKEN: Final = 100_000
 RIGHT: Final = ">"
 _LEAST_CELL: Final = 12
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Never
 
@@ -186,6 +186,17 @@ def _normalise(arguments: Sequence[str], bools: frozenset[str]) -> list[str]:
             separator, value = "=", "true"
         result.append(f"{name}{separator}{value}")
     return result
+
+
+def known(arguments: Iterable[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Return the values of flags, not validated, and the names of unknown ones.
+
+    Raises:
+        OptionsError: A value has a wrong type.
+    """
+    parser = make_parser()
+    found, rest = parser.parse_known_args(_normalise(list(arguments), _bool_flags(parser)))
+    return found, [each.partition("=")[0] for each in rest]
 
 
 COMMANDS: Final = (

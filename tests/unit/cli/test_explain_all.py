@@ -137,3 +137,58 @@ def test_watching_ends_after_its_time() -> None:
     lines, took = watch(iter([waiting] * 9), 5)
 
     assert (len(lines), took) == (1, 5)
+
+
+@pytest.mark.parametrize(
+    ("flags", "total", "status"),
+    [
+        (["-l", "propagationpolicy.karmada.io/permanent-id"], 3, 1),
+        (["-A", "-l", "!propagationpolicy.karmada.io/permanent-id"], 0, 0),
+        (["-n", "shop", "-l", "propagationpolicy.karmada.io/permanent-id"], 1, 0),
+        (["-n", "pay", "-l", "tier=nothing"], 0, 0),
+    ],
+)
+def test_labels_narrow_the_list(
+    files: list[str], capsys: pytest.CaptureFixture[str], flags: list[str], total: int, status: int
+) -> None:
+    assert command.main(["explain", *flags, *files, "-o", "json"]) == status
+    assert json.loads(capsys.readouterr().out)["total"] == total
+
+
+def test_labels_and_a_name_exclude_each_other(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["explain", "web", "-l", "a=b", *files]) == 2
+    assert "or -A, -l, --policy or --on, not both" in capsys.readouterr().err
+
+
+def test_the_names_of_what_is_not_placed_can_be_given_to_explain_again(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main(["explain", "-A", "-o", "name", *files]) == 1
+    names = capsys.readouterr().out.split()
+    assert names == [
+        "pay/resourcebinding.work.karmada.io/billing-deployment",
+        "pay/resourcebinding.work.karmada.io/new-deployment",
+    ]
+    for each in names:
+        assert command.main(["explain", "-q", each, *files]) == 1
+        assert capsys.readouterr().out.startswith(f"pay/{each.rpartition('/')[2]}")
+
+
+def test_within_one_namespace_names_are_those_of_kubectl(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command.main(["explain", "-n", "pay", "-o", "name", *files])
+    assert capsys.readouterr().out.split()[0] == "resourcebinding.work.karmada.io/billing-deployment"
+    command.main(["explain", "shop/checkout-deployment", "-o", "name", *files])
+    assert capsys.readouterr().out == "resourcebinding.work.karmada.io/checkout-deployment\n"
+
+
+def test_wide_answers_break_no_line_and_fold_no_list(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for flags in (["pay/billing-deployment", "--no-remedies"], ["-A"]):
+        command.main(["explain", *flags, *files, "-o", "wide", "--width=40"])
+        wide = capsys.readouterr().out
+        command.main(["explain", *flags, *files, "--all", "--width=4000"])
+        assert wide == capsys.readouterr().out
+        assert max(map(len, wide.splitlines())) > 100

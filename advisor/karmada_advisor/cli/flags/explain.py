@@ -66,7 +66,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="TIME",
         help=f"of that search (default {_REMEDY_SECONDS:g}s); why-not searches on",
     )
-    shared.add_output(parser, "markdown", "html")
+    shared.add_output(parser, "markdown", "html", "name", "wide")
     parser.add_argument(
         "-q", "--quiet", action="store_true", help="only the answer, the steps, and what is wrong"
     )
@@ -89,4 +89,11 @@ def _add_scope(parser: argparse.ArgumentParser) -> None:
         "-A", "--all-namespaces", action="store_true", help="of all namespaces, and those without one"
     )
     shared.add_text(group, "--policy", "[NS/]NAME", "those that this policy claims, of all namespaces")
+    group.add_argument(
+        "-l",
+        "--selector",
+        default="",
+        metavar="SELECTOR",
+        help="those of -n or -A with these labels: app=web,tier in (a,b),!canary",
+    )
     shared.add_text(group, "--on", "CLUSTER", "those that are on this cluster")

@@ -120,6 +120,13 @@ def add_quotas(parser: argparse.ArgumentParser) -> None:
 def add_rules(parser: argparse.ArgumentParser) -> None:
     """Add the flags of the scheduler that determine its decisions, and what ``sources.process_rules.use`` sets."""
     parser.set_defaults(process_configuration=None, process_rules=None)
+    add_text(
+        parser,
+        "--scheduler-manifest",
+        "FILE",
+        "the Deployment of the running scheduler: its gates, plugins and name are used (kubectl --context HOST -n "
+        "karmada-system get deployment karmada-scheduler -o yaml)",
+    )
     parser.add_argument(
         "--plugins",
         action="append",
