@@ -56,7 +56,7 @@ class Controllers:
         self._taint(name, [])
 
     def reconcile_all(self) -> None:
-        """Report all bindings anew."""
+        """Report all bindings again."""
         for kind in BINDING_KINDS:
             for key in self._model.state(kind):
                 self._later(kind, key, _REACTION_SECONDS)

@@ -24,7 +24,7 @@ def text_of(at: float) -> str:
     return (START + timedelta(seconds=at)).isoformat()
 
 
-class Told:
+class GuardPast:
     """A history that a test tells: bindings with four replicas on m1, where they are healthy, and clusters m1 to m4.
 
     m1 and m2 are in the first region.
@@ -131,103 +131,103 @@ class Told:
         self.store(name, at, found, sent=at)
 
 
-def emptied(*, gone: bool) -> Told:
-    told = Told()
-    told.binding("w")
+def emptied(*, gone: bool) -> GuardPast:
+    past = GuardPast()
+    past.binding("w")
     if gone:
-        told.cluster("m1", 30.0, gone=True)
-    told.move("w", 40.0, {})
-    return told
+        past.cluster("m1", 30.0, gone=True)
+    past.move("w", 40.0, {})
+    return past
 
 
-def moves(*times: float, **budget: Any) -> Told:
-    told = Told(**budget)
+def moves(*times: float, **budget: Any) -> GuardPast:
+    past = GuardPast(**budget)
     for number, at in enumerate(times):
-        told.binding(f"w{number}")
-        told.move(f"w{number}", at, {"m3": 4})
-    return told
+        past.binding(f"w{number}")
+        past.move(f"w{number}", at, {"m3": 4})
+    return past
 
 
-def slow_write(*, seconds: float) -> Told:
+def slow_write(*, seconds: float) -> GuardPast:
     """The first move is stored 25 s after it was decided; the window is 20 s."""
-    told = Told(bindings=1)
-    told.binding("a")
-    told.binding("b")
+    past = GuardPast(bindings=1)
+    past.binding("a")
+    past.binding("b")
     if seconds < 25:
-        told.move("b", 100.0 + seconds, {"m3": 4})
-    told.move("a", 100.0, {"m3": 4}, accepted=125.0)
+        past.move("b", 100.0 + seconds, {"m3": 4})
+    past.move("a", 100.0, {"m3": 4}, accepted=125.0)
     if seconds > 25:
-        told.move("b", 100.0 + seconds, {"m3": 4})
-    return told
+        past.move("b", 100.0 + seconds, {"m3": 4})
+    return past
 
 
-def leaving(*, ended: bool) -> Told:
-    told = Told(graceful=True, atOnce=1)
+def leaving(*, ended: bool) -> GuardPast:
+    past = GuardPast(graceful=True, atOnce=1)
     for name in ("a", "b"):
-        told.binding(name)
-    told.move("a", 40.0, {"m3": 4}, tasks=["m1"])
+        past.binding(name)
+    past.move("a", 40.0, {"m3": 4}, tasks=["m1"])
     if ended:
-        told.change("a", 60.0, lambda found: found["spec"].pop("gracefulEvictionTasks"))
-    told.move("b", 70.0, {"m3": 4}, tasks=["m1"])
-    return told
+        past.change("a", 60.0, lambda found: found["spec"].pop("gracefulEvictionTasks"))
+    past.move("b", 70.0, {"m3": 4}, tasks=["m1"])
+    return past
 
 
-def graceful(*tasks: str) -> Told:
-    told = Told(graceful=True)
-    told.binding("w")
-    told.move("w", 40.0, {"m3": 4}, tasks=tasks)
-    return told
+def graceful(*tasks: str) -> GuardPast:
+    past = GuardPast(graceful=True)
+    past.binding("w")
+    past.move("w", 40.0, {"m3": 4}, tasks=tasks)
+    return past
 
 
-def observed(*, ready: bool) -> Told:
-    told = graceful("m1")
+def observed(*, ready: bool) -> GuardPast:
+    past = graceful("m1")
     if ready:
-        told.report("w", 43.0)
-    told.observe("w", 44.0)
-    return told
+        past.report("w", 43.0)
+    past.observe("w", 44.0)
+    return past
 
 
-def last_copy(*, held: float) -> Told:
-    told = Told()
-    told.args["lastHealthyCopy"] = {"enabled": True, "maxWaitSeconds": 20}
-    told.binding("w")
+def last_copy(*, held: float) -> GuardPast:
+    past = GuardPast()
+    past.args["lastHealthyCopy"] = {"enabled": True, "maxWaitSeconds": 20}
+    past.binding("w")
     since = json.dumps({"since": text_of(60.0 - held), "cause": "LastHealthyCopy"})
-    told.change("w", 60.5 - held, lambda found: found["metadata"]["annotations"].update({HELD: since}))
-    told.move("w", 60.0, {"m3": 4})
-    return told
+    past.change("w", 60.5 - held, lambda found: found["metadata"]["annotations"].update({HELD: since}))
+    past.move("w", 60.0, {"m3": 4})
+    return past
 
 
-def returns(*waits: float, closed: tuple[float, float] | None = None) -> Told:
+def returns(*waits: float, closed: tuple[float, float] | None = None) -> GuardPast:
     """The binding leaves the first term, and returns after each wait."""
-    told = Told(FAIL_BACK_ARGS)
-    told.binding("w", terms=True)
+    past = GuardPast(FAIL_BACK_ARGS)
+    past.binding("w", terms=True)
     at = 40.0
     for wait in waits:
-        told.move("w", at, {"m3": 4}, accepted=at)
-        told.report("w", at + 3)
+        past.move("w", at, {"m3": 4}, accepted=at)
+        past.report("w", at + 3)
         if closed is not None:
             for moment, is_closed in zip(closed, (True, False), strict=True):
                 for name in ("m1", "m2"):
-                    told.cluster(name, at + moment, closed=is_closed)
-        told.move("w", at + wait, {"m1": 4}, returns=True)
-        told.report("w", at + wait + 3)
+                    past.cluster(name, at + moment, closed=is_closed)
+        past.move("w", at + wait, {"m1": 4}, returns=True)
+        past.report("w", at + wait + 3)
         at += wait + 50
-    return told
+    return past
 
 
-def two_return(*, healthy: bool) -> Told:
-    told = Told(FAIL_BACK_ARGS)
+def two_return(*, healthy: bool) -> GuardPast:
+    past = GuardPast(FAIL_BACK_ARGS)
     for name in ("a", "b"):
-        told.binding(name, terms=True)
-        told.move(name, 40.0, {"m3": 4})
-        told.report(name, 43.0)
-    told.move("a", 80.0, {"m1": 4}, returns=True)
-    told.report("a", 83.0, health="Healthy" if healthy else "Unknown")
-    told.move("b", 90.0, {"m1": 4}, returns=True)
-    return told
+        past.binding(name, terms=True)
+        past.move(name, 40.0, {"m3": 4})
+        past.report(name, 43.0)
+    past.move("a", 80.0, {"m1": 4}, returns=True)
+    past.report("a", 83.0, health="Healthy" if healthy else "Unknown")
+    past.move("b", 90.0, {"m1": 4}, returns=True)
+    return past
 
 
-CASES: dict[str, tuple[Callable[[], Told], list[str]]] = {
+CASES: dict[str, tuple[Callable[[], GuardPast], list[str]]] = {
     "a placement is emptied": (lambda: emptied(gone=False), ["kept"]),
     "its only cluster is gone": (lambda: emptied(gone=True), []),
     "a second binding within the window": (lambda: moves(40.0, 59.0, bindings=1), ["within budget"]),
@@ -258,28 +258,28 @@ CASES: dict[str, tuple[Callable[[], Told], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("told", CASES)
-def test_a_history_breaks_the_law_that_it_tells_of_and_no_other(told: str) -> None:
-    tell, laws = CASES[told]
+@pytest.mark.parametrize("past", CASES)
+def test_a_history_breaks_the_law_that_it_tells_of_and_no_other(past: str) -> None:
+    tell, laws = CASES[past]
     assert tell().broken == laws
 
 
 def test_a_move_that_needs_no_budget_is_not_judged() -> None:
-    told = Told(bindings=1)
+    past = GuardPast(bindings=1)
     for name, at in (("a", 40.0), ("sick", 41.0), ("evicted", 42.0)):
-        told.binding(name, healthy=name != "sick")
+        past.binding(name, healthy=name != "sick")
         if name == "evicted":
-            told.change(name, at, lambda found: found["spec"].update(clusters=[]))
+            past.change(name, at, lambda found: found["spec"].update(clusters=[]))
         else:
-            told.move(name, at, {"m3": 4})
-    assert told.broken == []
+            past.move(name, at, {"m3": 4})
+    assert past.broken == []
 
 
 def test_a_budget_counts_the_moves_of_its_scope_only() -> None:
     for scope, broken in (("policy", []), ("namespace", ["within budget"])):
-        told = Told(bindings=1)
-        told.args["budgets"][0]["scope"] = scope
+        past = GuardPast(bindings=1)
+        past.args["budgets"][0]["scope"] = scope
         for name, policy in (("a", "p"), ("b", "q")):
-            told.binding(name, policy=policy)
-            told.move(name, 40.0, {"m3": 4})
-        assert told.broken == broken
+            past.binding(name, policy=policy)
+            past.move(name, 40.0, {"m3": 4})
+        assert past.broken == broken
