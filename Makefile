@@ -86,6 +86,10 @@ check-why-not: install ## random why-nots: simulate has to confirm every remedy,
 check-claims: binaries ## random policies on a real control plane: claims and bindings are compared with predicted ones (CASES=500 SEED=1 ARGS=--help)
 	@exec $(BIN)/python -m tools.claims_check --cases $(if $(filter file,$(origin CASES)),500,$(CASES)) --seed $(SEED) $(ARGS)
 
+.PHONY: check-placement-tests
+check-placement-tests: install ## random placement tests, compared with simulate and plan (CASES=500 SEED=1)
+	@exec $(BIN)/python -m tools.placement_tests_check --cases $(if $(filter file,$(origin CASES)),500,$(CASES)) --seed $(SEED) $(ARGS)
+
 .PHONY: check-plan
 check-plan: binaries ## seven kinds of change on a real control plane: planned, made, and compared (ARGS="--bindings 1000")
 	@exec $(BIN)/python -m tools.plan_check $(ARGS)
@@ -183,6 +187,10 @@ bench-adviser: install ## latency and memory of explain, why-not, plan and the p
 .PHONY: bench-survive
 bench-survive: install ## time and memory of survive at 100 to 5,000 clusters (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.survive $(ARGS)
+
+.PHONY: bench-placement-tests
+bench-placement-tests: install ## CPU time and memory of placement tests on generated fleets; fails above its bounds (ARGS=--help)
+	@exec $(BIN)/python -m tools.bench.placement_tests $(ARGS)
 
 .PHONY: bench-start
 bench-start: install ## time and imported modules of --version, --help and answers from files (ARGS=--help)

@@ -1,0 +1,128 @@
+"""Next to karmada-scheduler alone, with the rights of manifests/reader.yaml: the commands answer, nothing is refused or written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.commands import run
+from tests.e2e.audit_log import requests_of
+from tests.e2e.workload import DYNAMIC, Workload, condition, labelled, named
+from tools.controlplane import ControlPlane, Object
+
+ROLE = yaml.safe_load((Path(__file__).parents[2] / "manifests" / "reader.yaml").read_text())
+USER = "reader-of-the-role"
+
+
+@pytest.fixture
+def kubeconfig(controlplane: ControlPlane) -> Path:
+    return controlplane.kubeconfig_with_rules(USER, ROLE["rules"])
+
+
+def has_failed(binding: Object) -> bool:
+    """Return whether the last decision about a binding has failed."""
+    return condition(binding).get("status") == "False"
+
+
+@pytest.fixture
+def workloads(controlplane: ControlPlane, namespace: str) -> list[Workload]:
+    """Workloads of karmada-scheduler: placed, without a cluster that fits, too large, and of a scheduler that is not there."""
+    found = {
+        name: Workload(controlplane, namespace, name) for name in ("placed", "nowhere", "large", "other")
+    }
+    found["placed"].create(labelled("sim", replicaScheduling=DYNAMIC), scheduler=None)
+    found["nowhere"].create(named("sim-zz"), scheduler=None)
+    found["large"].create(labelled("sim", replicaScheduling=DYNAMIC), replicas=100_000, scheduler=None)
+    found["other"].create(named("sim-a1"), scheduler="my-schedler")
+    found["placed"].wait_settled(replicas=4)
+    for name in ("nowhere", "large"):
+        found[name].wait(has_failed, "a failure")
+    controlplane.wait_for(
+        lambda: controlplane.client.find(found["other"].binding_path), "the binding of no scheduler"
+    )
+    return list(found.values())
+
+
+def test_the_role_of_the_reader_suffices_and_nothing_is_written(
+    controlplane: ControlPlane, kubeconfig: Path, namespace: str, workloads: list[Workload], tmp_path: Path
+) -> None:
+    manifest = tmp_path / "scheduler.yaml"
+    manifest.write_text(
+        json.dumps(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": "karmada-scheduler"},
+                "spec": {
+                    "template": {
+                        "spec": {
+                            "containers": [
+                                {
+                                    "name": "karmada-scheduler",
+                                    "image": "karmada-scheduler:v1.18.2",
+                                    "command": ["karmada-scheduler", "--feature-gates=Failover=true"],
+                                }
+                            ]
+                        }
+                    }
+                },
+            }
+        )
+    )
+    at = f"--kubeconfig={kubeconfig}"
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "policy.karmada.io/v1alpha1",
+                "kind": "PropagationPolicy",
+                "metadata": {"name": "new", "namespace": namespace},
+                "spec": {
+                    "resourceSelectors": [
+                        {
+                            "apiVersion": "apps/v1",
+                            "kind": "Deployment",
+                            "labelSelector": {"matchLabels": {"a": "b"}},
+                        }
+                    ],
+                    "placement": named("sim-a1"),
+                },
+            }
+        )
+    )
+    for words, status in (
+        (("explain", "-A"), 1),
+        (("explain", "-n", namespace), 1),
+        (("explain", f"{namespace}/placed-deployment"), 0),
+        (("explain", "deployment", "placed", "-n", namespace, f"--scheduler-manifest={manifest}"), 0),
+        (("explain", f"{namespace}/nowhere-deployment"), 1),
+        (("explain", f"{namespace}/large-deployment"), 1),
+        (("explain", f"{namespace}/other-deployment"), 1),
+        (("why-not", "deployment/placed", "sim-a2", "-n", namespace), None),
+        (("why-not", "deployment/nowhere", "--placed", "-n", namespace), None),
+        (("plan", "--without=sim-a1", "--fail-on=none"), 0),
+        (("plan", "-f", str(policy), "--fail-on=none"), 0),
+        (("rebalance", "--max-moves=10"), 0),
+        (("survive", "--fail-on=none"), 0),
+    ):
+        found = run(*words, at)
+        assert found.status in ({0, 1} if status is None else {status}), (words, found.out, found.err)
+        assert "forbidden" not in (found.out + found.err).lower(), words
+
+    asked = requests_of(controlplane, USER)
+    assert {each["verb"] for each in asked} == {"get", "list"}
+    refused = [each["requestURI"] for each in asked if (each.get("responseStatus") or {}).get("code") == 403]
+    assert refused == []
+
+
+def test_answers_say_by_which_rules_the_second_decision_was_made(
+    kubeconfig: Path, namespace: str, workloads: list[Workload]
+) -> None:
+    found = run("explain", f"{namespace}/placed-deployment", "--width=300", f"--kubeconfig={kubeconfig}")
+    assert "by the rules of karmada-scheduler v1.18.2, default plugins and gates" in found.out
+    assert "recorded" not in found.out
+    other = run("explain", f"{namespace}/other-deployment", "--width=300", f"--kubeconfig={kubeconfig}")
+    assert "my-schedler" in other.out

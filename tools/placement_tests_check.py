@@ -1,0 +1,244 @@
+"""Random fleets, policies and events in placement tests, compared with ``simulate`` and ``plan``: ``make check-placement-tests``
+
+The first decision has to be that of ``simulate --anew`` over the binding that Karmada's detector makes. After each event the
+placement and the class have to be those of a plan over the objects as files would have them. Clusters and placements are
+those of the fuzzer's generator.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import orjson
+
+from karmada_advisor.claims import TemplateWritten, claim, read_template
+from karmada_advisor.placement_tests.case_state import (
+    UIDS,
+    CaseClock,
+    CaseState,
+    Scenario,
+    objects_of,
+    schedulers_named,
+)
+from karmada_advisor.placement_tests.changes import make_changes
+from karmada_advisor.placement_tests.checking import refused
+from karmada_advisor.placement_tests.model import (
+    FilePlace,
+    PlacementTestFile,
+    ScenarioChange,
+    ScenarioControllerManager,
+    ScenarioScheduler,
+)
+from karmada_advisor.plan.change import ChangeError, Draft
+from karmada_advisor.plan.inputs import PlanInputs
+from karmada_advisor.plan.objects import PlanObjects
+from karmada_advisor.plan.parsed import Known, parse
+from karmada_advisor.plan.planner import make_plan
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.dryrun.forecast import Simulation, as_new
+from karmada_scheduler.dryrun.frameworks import Frameworks
+from karmada_scheduler.dryrun.objects import ShownObjects
+from karmada_scheduler.dryrun.workloads import Workloads
+from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.testing import framework
+from tools.check_frame import Progress, add_cases, parser
+from tools.oracle.generator.scenarios import scenarios
+
+Manifest = dict[str, Any]
+
+_NAMESPACE: Final = "shop"
+_STEPS: Final = 3
+_HERE: Final = FilePlace()
+_SHOWN: Final = 20
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the check; return 1 if anything differs."""
+    made = parser("python -m tools.placement_tests_check", __doc__)
+    add_cases(made, 500)
+    options, progress = made.parse_args(arguments), Progress()
+    counts, found = Counter[str](), list[str]()
+    for name, file, rng in cases(options.seed):
+        if counts["cases"] >= options.cases:
+            break
+        counts["cases"] += 1
+        for difference in differences(file, rng, counts):
+            found.append(f"{name}: {difference}")
+        if progress.is_due():
+            print(f"{counts['cases']} cases, {counts['steps']} steps", flush=True)
+    for each in found[:_SHOWN]:
+        print(each)
+    print(
+        f"{counts['cases']} cases, {counts['placed']} of them placed, {counts['steps']} steps "
+        f"({counts['changed']} that change a placement), {len(found)} differences, {progress.seconds:.1f} s"
+    )
+    return 1 if found or not counts["changed"] else 0
+
+
+def cases(seed: int) -> Iterator[tuple[str, PlacementTestFile, random.Random]]:
+    """Yield files with one workload each; those whose policy Karmada refuses are left out."""
+    for document in scenarios(seed, cases=10**9):
+        for index, binding in enumerate(document["bindings"]):
+            rng = random.Random(f"{seed}/{document.get('name', index)}/{index}")
+            policy = _policy(binding["spec"].get("placement") or {})
+            if refused(policy, None) is not None:
+                continue
+            yield f"{document.get('name', '')} {index}", _file(document["clusters"], policy, rng), rng
+
+
+def _policy(placement: Mapping[str, Any]) -> Manifest:
+    return {
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": {"name": "web", "namespace": _NAMESPACE},
+        "spec": {
+            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}],
+            "placement": dict(placement),
+        },
+    }
+
+
+def _file(clusters: Iterable[Manifest], policy: Manifest, rng: random.Random) -> PlacementTestFile:
+    requests = {"cpu": f"{rng.choice((100, 250, 500))}m", "memory": rng.choice(("64Mi", "1Gi"))}
+    template = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": _NAMESPACE, "uid": rng.choice(UIDS)},
+        "spec": {
+            "replicas": rng.choice((0, 1, 2, 3, 5, 8, 20, 300)),
+            "template": {"spec": {"containers": [{"name": "web", "resources": {"requests": requests}}]}},
+        },
+    }
+    unique = {each["metadata"]["name"]: each for each in clusters}
+    return PlacementTestFile(
+        "generated",
+        "generated",
+        tuple(unique.values()),
+        (policy,),
+        (template,),
+        (),
+        {},
+        ScenarioScheduler(),
+        ScenarioControllerManager(),
+        (),
+    )
+
+
+def _rules() -> DryRun:
+    gates = FeatureGates()
+    return DryRun(gates, ShownObjects(Workloads(None)), Frameworks.only(framework(gates=gates)))
+
+
+def differences(file: PlacementTestFile, rng: random.Random, counts: Counter[str]) -> Iterator[str]:
+    """Yield what differs in one case."""
+    objects = objects_of(file)
+    parsed = parse(objects, objects)
+    scenario = Scenario(
+        objects,
+        Known(parsed.clusters_before, parsed.bindings_before),
+        _rules(),
+        CaseClock(),
+        schedulers_named([DEFAULT_SCHEDULER_NAME]),
+        PlanInputs(objects, Draft(objects), _rules(), _rules()).detector,
+    )
+    state = CaseState.begin(scenario, 0, (), lambda draft: draft.after.templates)
+    first = _simulated(objects)
+    placed = _clusters(state)
+    counts["placed"] += bool(placed)
+    if placed != first:
+        yield f"the first decision is {placed}, that of simulate {first}"
+    for number in range(_STEPS):
+        change = _change(state, rng)
+        before = orjson.loads(orjson.dumps(_documents(state)))
+        try:
+            planned = _planned(before, change)
+        except ChangeError:
+            continue
+        had = _clusters(state)
+        state.step((change,))
+        counts["steps"] += 1
+        placed = _clusters(state)
+        counts["changed"] += placed != had
+        expected = planned if planned is not None else (had, "unchanged")
+        [effect] = (
+            [each.effect.value for each in state.last.plans.values()] if state.last is not None else [""]
+        )
+        if (placed, effect) != expected:
+            yield f"step {number} ({change.word} {change.subject}) gives {placed}, {effect}; the plan {expected}"
+
+
+def _simulated(objects: PlanObjects) -> dict[str, int]:
+    """Return what ``simulate --anew`` does with the binding of the only template."""
+    [template] = objects.templates.values()
+    found = claim(
+        [], (objects.policies or {}).values(), [], events=[TemplateWritten(read_template(template))]
+    )
+    [made] = [each.binding_after for each in found.templates.values()]
+    assert made is not None
+    rules = _rules()
+    parsed = parse(objects, objects)
+    snapshot, binding = Snapshot.of(parsed.clusters_before.values()), as_new(Binding.from_manifest(made))
+    rules.objects.show(snapshot, [binding])
+    [result] = Simulation(rules, snapshot).run([binding])
+    return {each.name: each.replicas for each in result.targets}
+
+
+def _documents(state: CaseState) -> list[Mapping[str, Any]]:
+    objects = state.objects
+    return [
+        *objects.clusters.values(),
+        *objects.bindings.values(),
+        *(objects.policies or {}).values(),
+        *objects.templates.values(),
+    ]
+
+
+def _planned(documents: Iterable[Manifest], change: ScenarioChange) -> tuple[dict[str, int], str] | None:
+    """Return where a plan puts the only binding, and its class; None if the plan leaves it as it is."""
+    before = PlanObjects.of(documents)
+    draft = Draft(before)
+    make_changes(draft, [change])
+    rules = _rules()
+    plan = make_plan(PlanInputs(before, draft, rules, rules, with_drift=False))
+    return next(
+        (({each.name: each.replicas for each in found.after}, found.effect.value) for found in plan.bindings),
+        None,
+    )
+
+
+def _clusters(state: CaseState) -> dict[str, int]:
+    [binding] = state.known.bindings.values()
+    return {each.name: each.replicas for each in binding.spec.clusters}
+
+
+def _change(state: CaseState, rng: random.Random) -> ScenarioChange:
+    workload = f"{_NAMESPACE}/web"
+    names = sorted(state.objects.clusters)
+    used = [*_clusters(state)] or names
+    words = (
+        ["scale", "rebalance", "cordon", "without", "taint", "label", "room", "ready"] if names else ["scale"]
+    )
+    word = rng.choice(words)
+    value: Any = {
+        "scale": rng.choice((0, 1, 4, 9, 40)),
+        "taint": rng.choice(("a=b:NoSchedule", "a=b:NoExecute")),
+        "label": f"{rng.choice(('tier', 'kind'))}={rng.choice('ab')}",
+        "room": f"cpu={rng.choice(('+', '-', ''))}{rng.choice((1, 4, 30))}",
+        "ready": rng.random() < 0.5,
+    }.get(word)
+    subject = (
+        workload
+        if word in {"scale", "rebalance"}
+        else rng.choice(used if rng.random() < 0.7 and used else names)
+    )
+    return ScenarioChange(word, subject, value, _HERE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
