@@ -94,6 +94,10 @@ check-placement-tests: install ## random placement tests, compared with simulate
 check-plan: binaries ## seven kinds of change on a real control plane: planned, made, and compared (ARGS="--bindings 1000")
 	@exec $(BIN)/python -m tools.plan_check $(ARGS)
 
+.PHONY: check-survive
+check-survive: binaries ## losses of clusters on a real control plane: asked about, made real, and compared (ARGS="--bindings 1000 --only gone")
+	@exec $(BIN)/python -m tools.survive_check $(ARGS)
+
 .PHONY: check-state
 check-state: binaries ## broken and healthy bindings on a real control plane: headline, cause, remedy, exit status and JSON of what is said about each (ARGS="--only NAME", ARGS=--list)
 	@exec $(BIN)/python -m tools.state_check $(ARGS)

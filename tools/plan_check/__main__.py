@@ -57,6 +57,8 @@ class Check:
 
     Attributes:
         different: The bindings that differ from a plan, so far.
+        plane: The control plane.
+        kubeconfig: Of a user who may only get and list.
     """
 
     def __init__(self, plane: ControlPlane, count: int) -> None:
@@ -67,21 +69,29 @@ class Check:
             count: How many Deployments to create.
         """
         self.different = 0
-        self._plane, self._count = plane, count
-        self._kubeconfig = _reader(plane)
+        self.plane, self._count = plane, count
+        self.kubeconfig = _reader(plane)
 
     def prepare(self) -> None:
         """Create policies and workloads, and wait until they are placed."""
-        self._plane.client.create(namespace(NAMESPACE))
-        for each in policies():
-            self._plane.client.apply(each)
+        self.plane.client.create(namespace(NAMESPACE))
+        for each in self.policies():
+            self.plane.client.apply(each)
         with ThreadPoolExecutor(max_workers=8) as pool:
-            list(pool.map(self._plane.client.apply, map(deployment, range(self._count))))
-        self._settled(at_least=self._count)
+            list(pool.map(self.plane.client.apply, map(self.deployment, range(self._count))))
+        self.settled(at_least=self._count)
+
+    def policies(self) -> list[Manifest]:
+        """Return all policies as they are at first."""
+        return policies()
+
+    def deployment(self, number: int) -> Manifest:
+        """Return a Deployment by its number."""
+        return deployment(number)
 
     def check(self, change: Change) -> None:
         """Plan a change, make it, and compare."""
-        before = self._settled()
+        before = self.settled()
         started = time.monotonic()
         plan = self._plan(change, change.files)
         planned = time.monotonic() - started
@@ -90,8 +100,8 @@ class Check:
             if change.creates
             else plan
         )
-        change.make(self._plane)
-        after = self._settled(at_least=plan["total"])
+        change.make(self.plane)
+        after = self.settled(at_least=plan["total"])
         wanted, found = predicted(plan, before), happened(before, after)
         wanted |= {
             name: each
@@ -112,8 +122,8 @@ class Check:
 
     def writes(self) -> int:
         """Return how many writes of the user who plans the audit log has."""
-        assert self._plane.audit_log is not None
-        entries = map(json.loads, self._plane.audit_log.read_text().splitlines())
+        assert self.plane.audit_log is not None
+        entries = map(json.loads, self.plane.audit_log.read_text().splitlines())
         return sum(
             each["user"]["username"] == _USER and each["verb"] not in {"get", "list", "watch"}
             for each in entries
@@ -127,7 +137,7 @@ class Check:
             out = io.StringIO()
             with contextlib.redirect_stdout(out):
                 status = command(
-                    ["plan", f"--kubeconfig={self._kubeconfig}", *named, *change.flags,
+                    ["plan", f"--kubeconfig={self.kubeconfig}", *named, *change.flags,
                      f"--scheduler-name={SCHEDULER}", "-o", "json", "--fail-on", "none"]
                 )  # fmt: skip
         if status:
@@ -135,12 +145,12 @@ class Check:
         found: dict[str, Any] = json.loads(out.getvalue())
         return found
 
-    def _settled(self, *, at_least: int = 0) -> dict[str, Manifest]:
+    def settled(self, *, at_least: int = 0) -> dict[str, Manifest]:
         """Return the bindings by name, once all are scheduled and nothing of that has changed for some seconds."""
         deadline, last, since = time.monotonic() + _TIMEOUT_SECONDS, "", time.monotonic()
         while True:
-            self._plane.check()
-            found = {each["metadata"]["name"]: each for each in self._plane.client.list(_BINDINGS)}
+            self.plane.check()
+            found = {each["metadata"]["name"]: each for each in self.plane.client.list(_BINDINGS)}
             state = json.dumps([[name, each["spec"], each["status"].get("conditions")] for name, each in found.items()]
                                if all("status" in each for each in found.values()) else time.monotonic())  # fmt: skip
             is_done = len(found) >= at_least and all(map(_is_settled, found.values()))

@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from karmada_advisor.plan.decide import PlanSide, without_clusters
 from karmada_advisor.plan.effects import same
@@ -36,11 +36,26 @@ _SECONDS: Final = (None, None, 30)
 def world(seed: int) -> RandomFleet:
     """Return the clusters and the bindings of a fleet."""
     dice = random.Random(seed)
-    clusters = [_cluster(number, dice).build() for number in range(dice.randrange(3, 11))]
+    made = cluster_manifests(dice)
+    clusters = [Cluster.from_manifest(each) for each in made]
     side = PlanSide(rules(), Snapshot.of(clusters), ())
-    made = [_binding(number, clusters, dice).build() for number in range(12)]
-    placed = [_placed(each, side, dice) for each in made]
-    return [_relabelled(each, dice) for each in clusters], placed
+    bindings = [_binding(number, clusters, dice).build() for number in range(12)]
+    placed = [_placed(each, side, dice) for each in bindings]
+    return [Cluster.from_manifest(each) for each in relabelled(made, seed)], placed
+
+
+def cluster_manifests(dice: random.Random) -> list[dict[str, Any]]:
+    """Return the clusters as they are when the bindings are placed."""
+    return [_cluster(number, dice).manifest() for number in range(dice.randrange(3, 11))]
+
+
+def relabelled(made: Sequence[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
+    """Return clusters of which some have lost the label that placed bindings ask for."""
+    dice = random.Random(f"labels/{seed}")
+    return [
+        {**each, "metadata": {**each["metadata"], "labels": {"tier": "c"}}} if dice.random() < 0.2 else each
+        for each in made
+    ]
 
 
 def _cluster(number: int, dice: random.Random) -> ClusterBuilder:
@@ -52,11 +67,6 @@ def _cluster(number: int, dice: random.Random) -> ClusterBuilder:
     if dice.random() < 0.1:
         made.taint("dedicated=batch:NoSchedule")
     return made
-
-
-def _relabelled(each: Cluster, dice: random.Random) -> Cluster:
-    """Return a cluster that may have lost the label that placed bindings ask for."""
-    return replace(each, labels={"tier": "c"}) if dice.random() < 0.2 else each
 
 
 def _binding(number: int, clusters: Sequence[Cluster], dice: random.Random) -> BindingBuilder:

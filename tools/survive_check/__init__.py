@@ -1,0 +1,1 @@
+"""Whether forecasts of losses come true on a real control plane."""

@@ -1,0 +1,212 @@
+"""Whether forecasts of losses come true on a real control plane: ``python -m tools.survive_check --bindings N``.
+
+A user who may only get and list asks ``survive`` about one cluster. Then the loss is made real, and every binding is compared
+once nothing moves any more, those that the forecast does not list included. Losses are: a NoExecute taint, which
+karmada-controller-manager evicts from; a NoSchedule taint, as a cluster that is not ready has it; and the deletion of the
+Cluster. Ends with status 1 if a binding differs, or if the audit log has a write of the user who asks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from karmada_advisor.survive.loss import UNREACHABLE
+from karmada_scheduler.command import main as command
+from tools import manifests
+from tools.check_frame import on_control_plane, parser
+from tools.controlplane import ControlPlane
+from tools.controlplane.karmada import CLUSTERS
+from tools.controlplane.ours import start_scheduler
+from tools.manifests import AGGREGATED, CORDON, DUPLICATED, DYNAMIC, spread, static
+from tools.plan_check.__main__ import Check
+from tools.plan_check.compare import targets_of
+from tools.plan_check.objects import NAMESPACE, SCHEDULER, members
+
+Manifest = dict[str, Any]
+Placement = dict[str, int]
+
+_GROUPS: Final = 24
+_LEASE: Final = (
+    "--leader-elect-lease-duration=120s",
+    "--leader-elect-renew-deadline=100s",
+    "--leader-elect-retry-period=5s",
+)
+"""A busy machine may not renew a Lease in time, and the check is about something else."""
+_REGIONS: Final = 6
+
+
+class RealLoss(NamedTuple):
+    """A loss that is made real.
+
+    Attributes:
+        loss: The world of the forecast.
+        cluster: What is lost.
+        taint: The taint that makes it real; None if the Cluster is deleted.
+    """
+
+    loss: str
+    cluster: str
+    taint: Manifest | None
+
+
+_NO_EXECUTE: Final = {"key": UNREACHABLE, "effect": "NoExecute"}
+LOSSES: Final = (
+    *(RealLoss("itself", name, CORDON) for name in ("m02", "m05", "m09")),
+    *(RealLoss("gone", name, _NO_EXECUTE) for name in ("m00", "m03", "m07", "m11", "m16", "m23")),
+    *(RealLoss("deleted", name, None) for name in ("m04", "m06", "m21")),
+)
+
+
+def placement(number: int) -> Manifest:
+    """Return one of twelve kinds of placement."""
+    names = [f"m{(number * 5 + each * 7) % 24:02}" for each in range(5)]
+    regions = [f"r{(number + each) % _REGIONS}" for each in range(3)]
+    in_regions = {
+        "fieldSelector": {"matchExpressions": [{"key": "region", "operator": "In", "values": regions}]}
+    }
+    tier = {"labelSelector": {"matchLabels": {"tier": "gold"}}}
+    eternal = [{"operator": "Exists"}]
+    weights: dict[tuple[str, ...], int] = {(name,): weight for weight, name in enumerate(names[:3], 1)}
+    one_region = [spread("region", 1, 1), spread("cluster", 1, 2)]
+    kinds: Sequence[Manifest] = (
+        {"clusterAffinity": in_regions, "replicaScheduling": DYNAMIC},
+        {"clusterAffinity": in_regions, "replicaScheduling": AGGREGATED},
+        {
+            "clusterAffinity": tier,
+            "replicaScheduling": DYNAMIC,
+            "spreadConstraints": [spread("cluster", 2, 3)],
+        },
+        {
+            "replicaScheduling": DYNAMIC,
+            "spreadConstraints": [spread("region", 2, 2), spread("cluster", 2, 4)],
+        },
+        {"clusterAffinity": {"clusterNames": names[:3]}, "replicaScheduling": static(weights)},
+        {"clusterAffinity": {"clusterNames": names[:4]}, "replicaScheduling": DUPLICATED},
+        {"replicaScheduling": DUPLICATED, "spreadConstraints": one_region},
+        {"clusterAffinity": tier, "replicaScheduling": DUPLICATED, "spreadConstraints": one_region},
+        {
+            "clusterAffinities": [
+                {"affinityName": "primary", "clusterNames": names[:1]},
+                {"affinityName": "backup", "clusterNames": names[1:3]},
+            ],
+            "replicaScheduling": DYNAMIC,
+        },
+        {"clusterAffinity": {"clusterNames": names[:1]}, "replicaScheduling": DYNAMIC},
+        {
+            "clusterAffinity": {"clusterNames": names[:2]},
+            "replicaScheduling": DYNAMIC,
+            "spreadConstraints": [spread("cluster", 2, 2)],
+        },
+        {"clusterAffinity": in_regions, "replicaScheduling": DYNAMIC, "clusterTolerations": eternal},
+    )
+    return kinds[number % len(kinds)]
+
+
+class SurviveCheck(Check):
+    """A control plane with workloads, on which losses are made real one after the other."""
+
+    def policies(self) -> list[Manifest]:
+        """Return a policy for each group of Deployments."""
+        return [
+            manifests.policy(
+                NAMESPACE,
+                f"group-{number}",
+                placement(number),
+                scheduler=SCHEDULER,
+                selector={"labelSelector": {"matchLabels": {"group": str(number)}}},
+            )
+            for number in range(_GROUPS)
+        ]
+
+    def deployment(self, number: int) -> Manifest:
+        """Return a Deployment of 1 to 13 replicas."""
+        labels = {"group": str(number % _GROUPS)}
+        cpu = f"{(number % 4 + 1) * 100}m"
+        return manifests.deployment(NAMESPACE, f"web-{number}", number % 13 + 1, cpu=cpu, labels=labels)
+
+    def check_loss(self, real: RealLoss) -> None:
+        """Ask about a loss, make it real, and compare every binding."""
+        before = self.settled()
+        classes, wanted = self._forecast(real, before)
+        path = f"{CLUSTERS}/{real.cluster}"
+        if real.taint is None:
+            self.plane.client.delete(path)
+        else:
+            self.plane.client.patch(path, {"spec": {"taints": [real.taint]}})
+        after = self.settled()
+        lost = "" if real.loss == "itself" else real.cluster
+        found = {name: _without(targets_of(each), lost) for name, each in after.items()}
+        # What is not evicted is still there, and lost all the same.
+        wrong = sorted(name for name in found if found[name] != _without(wanted[name], lost))
+        self.different += len(wrong)
+        counted = ", ".join(f"{count} {name}" for name, count in classes.most_common())
+        print(
+            f"{real.cluster} {real.loss}: {counted}; {len(found)} bindings, {len(wrong)} different",
+            flush=True,
+        )
+        for name in wrong[:10]:
+            print(f"  {name}: expected {_without(wanted[name], lost)}, is on {found[name]}", flush=True)
+        if real.taint is not None:
+            self.plane.client.patch(path, {"spec": {"taints": None}})
+
+    def _forecast(
+        self, real: RealLoss, before: Mapping[str, Manifest]
+    ) -> tuple[Counter[str], dict[str, Placement]]:
+        """Return the number of bindings by class, and where the forecast puts each."""
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            status = command(
+                ["survive", real.cluster, "--domain=cluster", f"--loss={real.loss}", "--all", "-o=json",
+                 f"--kubeconfig={self.kubeconfig}", f"--scheduler-name={SCHEDULER}", "--fail-on=none"]
+            )  # fmt: skip
+        if status:
+            raise SystemExit(f"survive ended with status {status}")
+        report: dict[str, Any] = json.loads(out.getvalue())
+        wanted = {name: targets_of(each) for name, each in before.items()}
+        for each in report["bindings"]:
+            [loss] = each["losses"]
+            if loss["effect"] != "not-evicted":
+                wanted[each["name"]] = {target["name"]: target["replicas"] for target in loss["after"]}
+        [domain] = report["domains"]
+        return Counter({name: count for name, count in domain["chosen"]["counts"].items() if count}), wanted
+
+
+def _without(placement: Placement, name: str) -> Placement:
+    return {cluster: count for cluster, count in placement.items() if cluster != name}
+
+
+def main() -> int:
+    """Run the command; returns the exit status."""
+    made = parser("make check-survive", __doc__, folder="survive-check")
+    made.add_argument(
+        "--bindings", type=int, default=1000, help="Deployments to create (default: %(default)s)"
+    )
+    made.add_argument("--only", default="", help="losses of these worlds, such as itself,gone")
+    options = made.parse_args()
+    losses = [each for each in LOSSES if not options.only or each.loss in options.only.split(",")]
+
+    def check(folder: Path) -> bool:
+        with ControlPlane(folder, feature_gates={"Failover": True}, audit_log=True) as plane:
+            plane.add(*members())
+            start_scheduler(plane, *_LEASE, name=SCHEDULER)
+            made = SurviveCheck(plane, options.bindings)
+            made.prepare()
+            print(f"{options.bindings} bindings are placed", flush=True)
+            for each in losses:
+                made.check_loss(each)
+            writes = made.writes()
+        print(f"{made.different} different, {writes} writes of the user who asks")
+        return not (made.different or writes)
+
+    return on_control_plane(options.folder, check)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
