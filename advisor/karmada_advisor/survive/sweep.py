@@ -64,12 +64,12 @@ class Sweeps:
 
     @property
     def _is_local(self) -> bool:
-        """Whether only the selected regions matter.
+        """Whether only the selected regions matter: the minimum of regions has enough clusters.
 
-        Then a selected set is enough as soon as it has enough regions, and the maximum of regions stays below their number.
+        Then every set of that many regions suffices, and larger ones are not tried. So another set is selected only if
+        one of the selected regions gets worse, as none gets better by a loss.
         """
-        is_enough = self._cluster.min_groups <= max(self._region.min_groups, 1)
-        return is_enough and self._region.max_groups < len(self._regions) - 1
+        return self._cluster.min_groups <= max(self._region.min_groups, 1)
 
     @cached_property
     def cases(self) -> Sequence[Sequence[str]]:

@@ -28,7 +28,7 @@ from tests.unit.plan.asking import rules
 
 RandomFleet = tuple[list[Cluster], list[Binding]]
 
-_REGIONS: Final = ("north", "south", "east")
+_REGIONS: Final = ("north", "south", "east", "west")
 NOW: Final = datetime(2026, 11, 26, tzinfo=UTC)
 _SECONDS: Final = (None, None, 30)
 
