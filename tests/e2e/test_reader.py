@@ -126,3 +126,26 @@ def test_answers_say_by_which_rules_the_second_decision_was_made(
     assert "recorded" not in found.out
     other = run("explain", f"{namespace}/other-deployment", "--width=300", f"--kubeconfig={kubeconfig}")
     assert "my-schedler" in other.out
+
+
+def test_a_control_plane_becomes_placement_tests_which_pass(
+    kubeconfig: Path, namespace: str, workloads: list[Workload], tmp_path: Path
+) -> None:
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    for each in workloads:
+        stored = each.plane.client.get(each.policy_path)
+        kept = {name: stored[name] for name in ("apiVersion", "kind", "spec")}
+        metadata = {"name": each.name, "namespace": namespace}
+        (policies / f"{each.name}.yaml").write_text(yaml.safe_dump({**kept, "metadata": metadata}))
+    flags = (f"--policies={policies}", "-n", namespace, f"--kubeconfig={kubeconfig}")
+    for name in ("one", "two"):
+        found = run("test", "--init", str(tmp_path / name), *flags)
+        assert found.status == 0, (found.out, found.err)
+        assert "4 workloads, 4 cases" in found.out
+    ran = run("test", str(tmp_path / "one"), "-v")
+    assert ran.status == 0, ran.out
+    assert (tmp_path / "one/placements_test.yaml").read_text() == (
+        tmp_path / "two/placements_test.yaml"
+    ).read_text()
+    assert "OtherScheduler" in (tmp_path / "one/placements_test.yaml").read_text()

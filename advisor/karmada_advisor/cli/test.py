@@ -57,6 +57,10 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     if arguments.schema:
         sys.stdout.write(as_json(SCHEMA))
         return PASSED
+    if arguments.init:
+        from karmada_advisor.cli.init_tests import run_init
+
+        return run_init(arguments, own)
     return print_answer(arguments, lambda: _answer(arguments, own))
 
 

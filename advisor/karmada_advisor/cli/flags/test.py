@@ -46,4 +46,11 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--schema", action="store_true", help="print the JSON schema of test files")
     shared.add_output(parser)
+    group = parser.add_argument_group("a first file of tests from a control plane, or from files")
+    shared.add_text(
+        group, "--init", "DIR", "write the fleet, the workloads and tests of first decisions into DIR"
+    )
+    group.add_argument("-n", "--namespace", default="", help="the workloads of this namespace (default: all)")
+    shared.add_text(group, "--selector", "SELECTOR", "the workloads whose bindings have these labels")
+    shared.add_objects(parser)
     return parser

@@ -1,0 +1,111 @@
+"""``test --init``: a first file of placement tests from a control plane."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any, Final
+
+from karmada_advisor.cli import test
+from karmada_advisor.cli.output import NO_ANSWER, print_error, print_failure
+from karmada_advisor.explain.amounts import counted
+from karmada_advisor.plan.change import ChangeError
+from karmada_advisor.plan.objects import UnversionedTemplateKey, part, template_key
+from karmada_advisor.sources.control_plane import control_plane
+from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.sources.files import read
+from karmada_advisor.sources.label_selectors import selector_of
+from karmada_advisor.sources.objects import Objects, gather
+from karmada_advisor.sources.placement_test_init import WrittenTests, write_tests
+from karmada_advisor.views.fields import as_yaml
+from karmada_advisor.views.printable import printable
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.framework.profile.factory import Registration
+
+_SHOWN: Final = 3
+
+
+def run_init(arguments: argparse.Namespace, own: Sequence[Registration]) -> int:
+    """Write tests, run them, and print what they are; return the exit status of their run."""
+    try:
+        with redirect_stdout(sys.stderr):
+            written = _written(arguments)
+            given = argparse.Namespace(**{**vars(arguments), "paths": [str(written.folder)], "run": []})
+            report = test.report_of(given, own)
+    except (NoAnswerError, ChangeError) as error:
+        print_failure(error)
+        return NO_ANSWER
+    status = test.status_of(report, every_policy=False)
+    end = "All pass." if status == test.PASSED else f"{report.failed} fail; run test {written.folder}."
+    sys.stdout.write(_text(written, end))
+    return status
+
+
+def _text(written: WrittenTests, end: str) -> str:
+    parts = [counted(written.clusters, "cluster"), counted(written.workloads, "workload")]
+    lines = [f"wrote {', '.join(parts)}, {counted(written.cases, 'case')} to {written.folder}. {end}"]
+    if written.unclaimed:
+        lines.append(f"{counted(written.unclaimed, 'workload')} without a policy of the files, in no case.")
+    if written.elsewhere:
+        names = ", ".join(written.elsewhere[:_SHOWN])
+        more = f" and {len(written.elsewhere) - _SHOWN} more" if len(written.elsewhere) > _SHOWN else ""
+        lines.append(
+            f"{counted(len(written.elsewhere), 'workload')} placed otherwise now, as a first decision has no history: "
+            f"{names}{more}. `plan` compares with the placements of today."
+        )
+    return "".join(f"{printable(each)}\n" for each in lines)
+
+
+def _written(arguments: argparse.Namespace) -> WrittenTests:
+    policies = arguments.policies or []
+    if not policies:
+        raise NoAnswerError("--init: name the files of policies (--policies)")
+    missing = [each for each in policies if not Path(each).exists()]
+    if missing:
+        raise NoAnswerError(f"--policies: {missing[0]} does not exist ({Path(missing[0]).absolute()})")
+    selects = selector_of(arguments.selector)
+    # The policies are those of the files; those of the control plane are not needed.
+    asked = argparse.Namespace(
+        **{**vars(arguments), "policies": None, "namespace": "", "quotas": None, "process": ""}
+    )
+    objects = gather(asked, all_bindings=True)
+    for problem in (*objects.problems, *objects.warnings):
+        print_error(problem)
+    chosen = [
+        each
+        for each in objects.bindings
+        if each.spec.placement is not None
+        and (not arguments.namespace or each.key.namespace == arguments.namespace)
+        and selects(each.labels)
+    ]
+    return write_tests(
+        Path(arguments.init),
+        [objects.manifests[each.name] for each in objects.clusters],
+        [objects.manifests[each.key] for each in chosen],
+        policies,
+        _labels(arguments, objects, chosen),
+        as_yaml=as_yaml,
+    )
+
+
+def _labels(
+    arguments: argparse.Namespace, objects: Objects, bindings: Sequence[Binding]
+) -> Mapping[UnversionedTemplateKey, Mapping[str, str]]:
+    """Return the labels of workloads, as far as they can be read."""
+    found: list[Mapping[str, Any]] = []
+    if arguments.workloads:
+        found = read(arguments.workloads, lambda manifest: manifest).objects
+    elif objects.is_live:
+        from karmada_advisor.sources import live
+        from karmada_scheduler.client.metadata import KindName
+
+        resources = {(each.spec.resource.api_version, each.spec.resource.kind) for each in bindings}
+        kinds = [KindName(*each) for each in sorted(resources)]
+        templates = live.read_templates(control_plane(arguments), kinds, timeout=arguments.request_timeout)
+        for problem in templates.problems:
+            print_error(problem)
+        found = list(templates.objects)
+    return {template_key(each): dict(part(each, "metadata", "labels")) for each in found}
