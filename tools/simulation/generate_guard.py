@@ -116,6 +116,7 @@ class _Guarded:
             for name in draw.sample(names, 2):
                 self._step(at + draw.uniform(0, 30), "scale", name=name, replicas=draw.randrange(1, 7))
             at += draw.uniform(13, 17) if aim == "quick bursts" and turn % 4 else draw.uniform(34, 60)
+        self._burst(self._end - 35, draw.choice(_REGIONS))
         if draw.random() < 0.15:
             self._step(draw.uniform(_BEGIN, self._end), "delete_cluster", name=draw.choice(("m0", "m1")))
         if draw.random() < 0.3:

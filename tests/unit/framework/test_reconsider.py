@@ -326,18 +326,26 @@ async def test_changes_before_the_start_are_not_kept() -> None:
     assert list(harness.reconsiderations._changed_clusters) == ["m1"]
 
 
-async def test_a_proposal_lets_other_bindings_go_first() -> None:
+async def test_a_proposal_waits_until_the_queue_is_idle() -> None:
     harness = Reconsidered(proposing())
     while (popped := harness.queue.pop()) is not None:
         harness.queue.done(popped[0])
-    other = harness.put("other", placement=placement())
-    harness.sleep(30)
+    idle, waits = asyncio.Event(), list[float]()
+
+    async def wait_idle(*, timeout: float) -> None:
+        waits.append(timeout)
+        await idle.wait()
+
+    harness.queue.wait_idle = wait_idle
+    key = next(iter(harness.bindings)).key
     looking = asyncio.create_task(harness.reconsiderations.look())
-    await asyncio.sleep(0.01)
-    assert harness.queue.pop()[0] == other
-    harness.queue.done(other)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not harness.queue.holds(key)
+    idle.set()
     await looking
-    assert harness.queue.pop()[0] == next(iter(harness.bindings)).key
+    assert harness.queue.holds(key)
+    assert waits == [1.0]
 
 
 async def test_many_bindings_are_looked_at_in_parts() -> None:

@@ -64,6 +64,28 @@ async def test_an_attempt_that_waits_at_permit_has_no_slot_until_it_gets_one_aga
     (await other).end()
 
 
+async def test_an_undecided_attempt_that_is_cancelled_when_a_slot_is_free_again_keeps_nobody_waiting() -> (
+    None
+):
+    all_attempts = attempts()
+    undecided = await all_attempts.begin(key("a"))
+    answered = asyncio.Event()
+
+    async def decide() -> None:
+        async with undecided.undecided_without_slot():
+            await answered.wait()
+
+    deciding = asyncio.create_task(decide())
+    other = await all_attempts.begin(key("b"))
+    answered.set()
+    assert await is_pending(deciding)
+    waiting = asyncio.create_task(all_attempts.wait_for_results())
+    assert await is_pending(waiting)
+    other.end()
+    deciding.cancel()
+    assert not await is_pending(waiting)
+
+
 async def test_a_cancelled_wait_at_permit_releases_no_slot_twice() -> None:
     all_attempts = attempts()
     waiting = await all_attempts.begin(key("a"))

@@ -302,6 +302,19 @@ async def test_a_failed_binding_is_retried_after_its_delay() -> None:
     assert loop.queue.num_requeues(key) == 0
 
 
+async def test_a_binding_that_is_only_to_be_checked_later_has_no_backoff_from_earlier_failures() -> None:
+    loop = LoopHarness()
+    later = AttemptOutcome(Action.CHECK_LATER, delay=5.0)
+    loop.cycle.results = [AttemptOutcome(Action.RETRY, SchedulingError("no")), later]
+    key = loop.put()
+    await loop.run()
+    assert loop.queue.num_requeues(key) == 1
+    loop.now += 1
+    await loop.run()
+    assert loop.queue.num_requeues(key) == 0
+    assert loop.queue.seconds_to_next() == 5.0
+
+
 async def test_a_binding_that_no_cluster_fits_counts_as_scheduled_as_upstream() -> None:
     loop = LoopHarness()
     loop.clusters.discard("m1")
