@@ -243,6 +243,26 @@ async def test_the_first_answer_about_a_waiting_binding_counts() -> None:
                 await task
 
 
+async def test_a_decision_begins_again_for_a_plugin_that_waits_only_at_the_first_time() -> None:
+    calls: list[str] = []
+
+    async def answer() -> Result:
+        await asyncio.sleep(0)
+        return SUCCESS
+
+    def pre_score(context: Any) -> Any:
+        calls.append(context.cycle.binding.key.name)
+        return answer()
+
+    harness = SchedulerHarness(plugin("Waits", pre_score=pre_score))
+    harness.put("first")
+    await harness.run()
+    harness.put("second")
+    await harness.run()
+    assert harness.placed("second") == ["m1", "m2"]
+    assert calls.count("first") == calls.count("second") + 1
+
+
 async def test_a_binding_that_does_not_wait_cannot_be_abandoned() -> None:
     key = Binding.from_manifest(manifests.binding()).key
     WaitingBindings().abandon_outdated(key, None, is_still_assigned=lambda _: True)

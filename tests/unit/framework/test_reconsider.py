@@ -286,6 +286,39 @@ async def test_a_binding_about_which_nothing_is_proposed_any_more_does_not_wait(
     assert harness.reconsiderations.refusal(next(iter(harness.bindings)).key) is None
 
 
+@pytest.mark.parametrize(
+    ("answer", "place"), [(SUCCESS, ["m1"]), (Result.unschedulable("not yet"), ["m2"])]
+)
+async def test_a_proposal_whose_decision_waits_is_written_if_its_plugin_accepts_it(
+    answer: Result, place: list[str]
+) -> None:
+    async def pre_score(_: object) -> Result:
+        await asyncio.sleep(0)
+        return SUCCESS
+
+    harness = Reconsidered(proposing(answer=answer), plugin("Waits", pre_score=pre_score))
+    await harness.look()
+    assert harness.placed() == place
+
+
+async def test_a_binding_that_had_a_proposal_before_is_not_asked_about_when_a_cluster_changes() -> None:
+    proposals, asked = [BACK, BACK], list[str]()
+
+    def propose(about: Any) -> Proposal | None:
+        asked.append(about.key.name)
+        return proposals.pop() if proposals else None
+
+    no = Result.unschedulable("not yet")
+    harness = Reconsidered(plugin("R", propose=propose, reconsider=answering(no)))
+    await harness.look()
+    await harness.look()
+    asked.clear()
+    harness.cluster("m1", version=7, generation=7)
+    harness.sleep(1)
+    await harness.reconsiderations.look()
+    assert asked == []
+
+
 async def test_a_binding_that_another_scheduler_gets_is_not_looked_at_when_a_cluster_changes() -> None:
     harness = Reconsidered(proposing(answer=Result.unschedulable("not yet")))
     await harness.look()
