@@ -481,6 +481,14 @@ def test_a_cluster_of_a_binding_that_becomes_due_is_unknown_if_no_list_had_it(
     assert (harness.requests, list(harness.clusters.unreadable)) == ([0.0], ["m1"])
 
 
+@pytest.mark.parametrize(("kind", "is_incomplete"), [("Cluster", True), ("PropagationPolicy", False)])
+def test_the_clusters_are_incomplete_if_one_has_no_name(
+    harness: HandlersHarness, kind: str, *, is_incomplete: bool
+) -> None:
+    harness.handlers.on_event(kind, "ADDED", {"kind": kind, "metadata": {"resourceVersion": "1"}, "spec": {}})
+    assert harness.clusters.is_incomplete == is_incomplete
+
+
 def unreadable(name: str = "m1", *, version: int = 1, **metadata: Any) -> dict[str, Any]:
     manifest = manifests.cluster(name, version=version, **metadata)
     manifest["spec"]["taints"] = "none"
