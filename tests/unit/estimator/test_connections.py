@@ -34,7 +34,7 @@ class CountingObserver:
     """Counts attempts to connect."""
 
     def __init__(self) -> None:
-        self.additions = self.retries = self.ends = 0
+        self.additions = self.retries = self.begins = self.ends = 0
 
     def added(self) -> None:
         self.additions += 1
@@ -44,6 +44,7 @@ class CountingObserver:
 
     def taken(self, waited: float, /) -> None:
         assert waited >= 0
+        self.begins += 1
 
     def finished(self, worked: float, /) -> None:
         self.ends += 1
@@ -229,8 +230,22 @@ async def test_the_connection_of_a_removed_cluster_is_closed(make_harness: MakeH
     harness = make_harness()
     async with serving() as server:
         await harness.connect(server.port)
+        channel = harness.connections._connections["m1"].channel
+        assert channel is not None
         harness.connections.on_cluster(M1, None)
         assert harness.connections.state("m1") is ConnectionState.ABSENT
+        with pytest.raises(EstimatorCallError, match="does not exist in estimator cache"):
+            await harness.call()
+        await harness.until(lambda: not harness.connections._closing)
+        assert not channel.is_ready
+
+
+async def test_after_the_end_there_are_no_connections(make_harness: MakeHarness) -> None:
+    harness = make_harness()
+    async with serving() as server:
+        await harness.connect(server.port)
+        await harness.connections.close()
+        assert not any(harness.connections.count_by_state().values())
         with pytest.raises(EstimatorCallError, match="does not exist in estimator cache"):
             await harness.call()
 
@@ -335,9 +350,12 @@ async def test_reconnect_replaces_the_connection(make_harness: MakeHarness) -> N
     harness = make_harness()
     async with serving() as server:
         await harness.connect(server.port)
+        before = harness.connections._connections["m1"].channel
         harness.connections.reconnect("m1")
         await harness.until(lambda: harness.observer.ends == 2)
+        assert harness.observer.begins >= 2
         assert await harness.call() == 7
+        assert harness.connections._connections["m1"].channel is not before
 
 
 async def test_a_server_without_http2_is_not_connected(make_harness: MakeHarness) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from karmada_scheduler.api.binding import Component, ReplicaRequirements
 from karmada_scheduler.api.quantity import Quantity
+from karmada_scheduler.estimator import nodes
 from karmada_scheduler.estimator.nodes import NodeGroup, count_sets, fit_alone, place_set
 from karmada_scheduler.estimator.resources import is_counted
 from karmada_scheduler.framework.diagnosis import OverBudgetError
@@ -102,6 +103,21 @@ def test_sets_on_many_nodes_are_counted_like_on_single_nodes() -> None:
             runs,
             components,
         )
+
+
+def test_sets_are_counted_alike_if_few_states_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [NodeGroup({"memory": 10}, 110, 50), NodeGroup({"memory": 7}, 110, 30)]
+    components = [_component("c", 3, memory=3), _component("d", 2, memory=2)]
+    expected = one_by_one(runs, components, 1000)
+    for most in (1, 2):
+        monkeypatch.setattr(nodes, "_MAX_STATES", most)
+        assert count_sets(runs, components, most=1000) == expected
+
+
+def test_one_component_with_a_negative_request_is_enough_to_count_sets_one_by_one() -> None:
+    runs = [NodeGroup({"memory": 10}, 110, 3)]
+    components = [_component("c", 1, memory=6), _component("d", 1, memory=-2)]
+    assert count_sets(runs, components, most=50) == one_by_one(runs, components, 50)
 
 
 def test_an_assumed_set_takes_capacity_of_the_nodes_in_order() -> None:

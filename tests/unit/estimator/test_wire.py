@@ -7,6 +7,7 @@ import pytest
 
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
+from karmada_scheduler.estimator import wire
 from karmada_scheduler.estimator.pb import estimator_pb2 as pb
 from karmada_scheduler.estimator.wire import replicas_request, sets_request, written
 
@@ -112,6 +113,15 @@ def test_assumed_workloads_are_encoded_in_order(count: int) -> None:
         assert [(each.namespace, each.components[0].name) for each in request.assumed_workloads] == [
             (f"ns{n}", f"c{n}") for n in range(count)
         ]
+
+
+def test_encoded_workloads_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "_ENCODED", 2)
+    monkeypatch.setattr(wire, "_encoded", {})
+    assumed = [AssumedWorkload(f"ns{n}", (Component("c", n, REQUESTS),)) for n in range(5)]
+    for number, each in enumerate(assumed):
+        replicas_request(REQUESTS).encode("m1", [each])
+        assert len(wire._encoded) == 1 + number % 2
 
 
 def test_requests_are_encoded_as_upstream_does() -> None:
