@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import Any, Final
 from unittest.mock import patch
 
-from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.binding_cycle.spec_writer import SpecWriter
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.framework import SUCCESS, BindContext, GuardContext, ReconsiderContext
 from karmada_scheduler.informer.reflector import Reflector
@@ -156,28 +154,6 @@ def _first_event_of_a_connection_is_lost() -> Patches:
     yield Reflector, "_connection", connection
 
 
-def _request_without_an_answer_is_kept() -> Patches:
-    original = Reflector._check
-
-    def check(self: Reflector) -> None:
-        if self._is_accepted:
-            original(self)
-
-    yield Reflector, "_check", check
-
-
-def _decision_is_written_over_a_newer_spec() -> Patches:
-    def rebased(self: SpecWriter, binding: Binding) -> Binding:
-        newest = self._writer.cached(binding.key)
-        return binding if newest is None or newest.uid != binding.uid else newest
-
-    yield SpecWriter, "_rebased", rebased
-
-
-def _stored_moves_count_on() -> Patches:
-    yield MovesUnderWay, "end_stored", lambda *_: None
-
-
 def _earlier_moves_are_forgotten() -> Patches:
     original = PlacementGuard._record
 
@@ -242,18 +218,6 @@ GUARD_BUGS: Final = tuple(
             ("converged", "cached"),
             _first_event_of_a_connection_is_lost,
             ("calm", "churn"),
-        ),
-        (
-            "a watch without an answer is kept",
-            ("converged", "cached"),
-            _request_without_an_answer_is_kept,
-            ("calm", "churn"),
-        ),
-        (
-            "a decision is written over a newer spec",
-            ("no harm", "converged"),
-            _decision_is_written_over_a_newer_spec,
-            ("storm", "churn"),
         ),
     )
 )

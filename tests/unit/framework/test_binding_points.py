@@ -199,7 +199,9 @@ async def test_a_plugin_that_has_allowed_a_binding_no_longer_times_out() -> None
 
 
 @pytest.mark.parametrize("is_gone", [True, False])
-async def test_a_decision_with_a_cluster_that_goes_while_permit_runs_is_given_up(is_gone: bool) -> None:
+async def test_a_decision_with_a_cluster_that_goes_while_permit_runs_is_given_up(
+    is_gone: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     def permit(_: object) -> Result:
         if is_gone:
             harness.clusters.discard("m1")
@@ -220,6 +222,11 @@ async def test_a_decision_with_a_cluster_that_goes_while_permit_runs_is_given_up
     }
     assert waits["abandoned"]
     assert not waits["allowed"]
+    waiting = harness.metrics.registry.get_sample_value(
+        "karmada_scheduler_permit_waiting_bindings", {"plugin": "P"}
+    )
+    assert waiting == 0
+    assert "Cannot write the decision" not in caplog.text
 
 
 async def test_the_first_answer_about_a_waiting_binding_counts() -> None:
