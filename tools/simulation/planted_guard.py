@@ -111,10 +111,6 @@ def _any_number_returns_at_once() -> Patches:
     yield FailBack, "_count_under_way", lambda *_: 0
 
 
-def _returns_are_not_counted() -> Patches:
-    yield FailBack, "_next_number", lambda *_: 1
-
-
 def _nothing_is_reconsidered_at_intervals() -> Patches:
     async def look(_: Reconsiderations) -> None:
         return
@@ -208,7 +204,6 @@ GUARD_BUGS: Final = tuple(
         ("the wait goes on after a miss", ("no early return",), _wait_goes_on_after_a_miss, ("fail_back",)),
         ("a return has no wait", ("no early return",), _returns_without_a_wait, ("fail_back",)),
         ("the wait is not doubled", ("no flapping",), _wait_is_not_doubled, ("fail_back",)),
-        ("returns are not counted", ("no flapping",), _returns_are_not_counted, ("fail_back",)),
         ("any number returns at once", ("returns at once",), _any_number_returns_at_once, ("fail_back",)),
         ("nothing is reconsidered", ("converged",), _nothing_is_reconsidered_at_intervals, ("fail_back",)),
         ("taints wake nobody", ("converged", "no lost key"), _taints_wake_nobody, ("calm", "storm", "churn")),
