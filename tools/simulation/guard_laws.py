@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -201,12 +202,13 @@ class GuardLaws:
         assert write.after is not None
         assert write.sent is not None
         leaving = old.keys() - new.keys()
-        moved, is_move = _moved(write.before, old, new)
+        moved, is_move = _moved(write.before, old, new, self._deleted)
         if not is_move:
             return
         decided = _decided(write, LAST_MOVE, lambda found: found["moves"][-1]["at"])
         is_judged = (
-            history.any_healthy_since <= decided - self._late_seconds and not old.keys() & self._deleted
+            history.any_healthy_since <= decided - self._late_seconds
+            and not (old.keys() | history.healthy) & self._deleted
         )
         move = _Move(
             write.id,
@@ -302,6 +304,7 @@ class GuardLaws:
         if was_first or not is_first:
             if not is_first:
                 history.left = write.at if not history.left else history.left
+                history.is_returning = False
             return
         if not history.left:
             return  # it was never scheduled, or it never left
@@ -369,15 +372,17 @@ def _terms(found: Object) -> list[str]:
     return [each["affinityName"] for each in affinities]
 
 
-def _moved(before: Object, old: Mapping[str, int], new: Mapping[str, int]) -> tuple[int, bool]:
-    """Return how many replicas a write takes off clusters, and whether that is a move."""
-    leaving = old.keys() - new.keys()
+def _moved(
+    before: Object, old: Mapping[str, int], new: Mapping[str, int], deleted: AbstractSet[str]
+) -> tuple[int, bool]:
+    """Return how many replicas a write takes off clusters that were never deleted, and whether that is a move."""
+    leaving = old.keys() - new.keys() - deleted
     scheduling = before["spec"]["placement"].get("replicaScheduling") or {}
     if not before["spec"].get("replicas"):
         return 0, bool(leaving)
     if scheduling.get("replicaSchedulingType") == "Duplicated":
         return sum(old[name] for name in leaving), bool(leaving)
-    less = sum(max(0, count - new.get(name, 0)) for name, count in old.items())
+    less = sum(max(0, count - new.get(name, 0)) for name, count in old.items() if name not in deleted)
     moved = max(0, less - max(0, sum(old.values()) - sum(new.values())))
     return moved, moved > 0
 

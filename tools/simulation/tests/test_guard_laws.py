@@ -264,6 +264,18 @@ def test_a_history_breaks_the_law_that_it_tells_of_and_no_other(past: str) -> No
     assert tell().broken == laws
 
 
+def test_a_cluster_that_is_gone_is_left_without_a_move() -> None:
+    told = GuardPast(bindings=1)
+    for name in ("a", "b"):
+        told.binding(name)
+    told.cluster("m1", 30.0, gone=True)
+    told.move("a", 40.0, {"m3": 4})
+    told.move("b", 41.0, {"m3": 4})
+    told.report("b", 44.0)
+    told.move("b", 55.0, {"m4": 4})
+    assert told.broken == []
+
+
 def test_a_move_that_needs_no_budget_is_not_judged() -> None:
     past = GuardPast(bindings=1)
     for name, at in (("a", 40.0), ("sick", 41.0), ("evicted", 42.0)):
