@@ -16,46 +16,29 @@ budget: what it left was healthy for longer than any watch is late, and no clust
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from karmada_scheduler.api.own_annotations import FAIL_BACK, HELD, LAST_MOVE
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
-from tools.simulation.environment import START
+from tools.simulation.guard_history import (
+    Id,
+    Object,
+    Written,
+    decided_at,
+    healthy_in,
+    moved_by,
+    ready_in,
+    seconds_of,
+    targets_in,
+    terms_in,
+)
 
-Object = Mapping[str, Any]
-Id = tuple[str, str, str]
-"""Kind, namespace and name."""
-
-LATE_SECONDS: Final = 31.0
-"""How late a watch is at most."""
 UNSEEN_SECONDS: Final = 8.0
 """How long a change of a cluster may be unknown in plans without late watches."""
 SCAN_SECONDS: Final = 60.0
 """How old the totals of replicas may be that percentages refer to."""
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A write of a binding.
-
-    Attributes:
-        at: When it was accepted, in seconds of virtual time.
-        id: The binding.
-        before, after: Its manifest; None if there is none.
-        sent: When a scheduler sent it; None if somebody else wrote it.
-        identity: The scheduler.
-    """
-
-    at: float
-    id: Id
-    before: Object | None
-    after: Object | None
-    sent: float | None = None
-    identity: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +126,7 @@ class GuardLaws:
         """Judge a write of a binding."""
         history = self._histories.setdefault(write.id, _History())
         if write.sent is not None and write.before is not None and write.after is not None:
-            old, new = _targets(write.before), _targets(write.after)
+            old, new = targets_in(write.before), targets_in(write.after)
             self._check_ready(write, history)
             if old != new:
                 self._check_kept(write, old, new)
@@ -157,8 +140,8 @@ class GuardLaws:
             self._histories.pop(write.id, None)
         else:
             self._bindings[write.id] = write.after
-            healthy = _healthy(write.after)
-            targets, ready = _targets(write.after), _ready(write.after)
+            healthy = healthy_in(write.after)
+            targets, ready = targets_in(write.after), ready_in(write.after)
             history.ready = {
                 name: max(ready.get(name, 0), history.ready.get(name, 0))
                 for name in targets.keys() & (ready.keys() | history.ready.keys())
@@ -185,7 +168,7 @@ class GuardLaws:
             return
         if observed != write.after["metadata"]["generation"] or not self._own_tasks(write.after):
             return
-        for name, count in _targets(write.after).items():
+        for name, count in targets_in(write.after).items():
             if history.ready.get(name, -1) < count:
                 self._add("ready first", f"{write.id} is observed before {name} has been ready")
 
@@ -202,10 +185,10 @@ class GuardLaws:
         assert write.after is not None
         assert write.sent is not None
         leaving = old.keys() - new.keys()
-        moved, is_move = _moved(write.before, old, new, self._deleted)
+        moved, is_move = moved_by(write.before, old, new, self._deleted)
         if not is_move:
             return
-        decided = _decided(write, LAST_MOVE, lambda found: found["moves"][-1]["at"])
+        decided = decided_at(write, LAST_MOVE, lambda found: found["moves"][-1]["at"])
         is_judged = (
             history.any_healthy_since <= decided - self._late_seconds
             and not (old.keys() | history.healthy) & self._deleted
@@ -241,7 +224,7 @@ class GuardLaws:
         leaves_last = bool(history.healthy & leaving) and not history.healthy & new.keys()
         if is_steady and last.get("enabled", True) and leaves_last:
             held = json.loads((write.before["metadata"].get("annotations") or {}).get(HELD, "null"))
-            since = decided if held is None else _seconds(held["since"])
+            since = decided if held is None else seconds_of(held["since"])
             if decided - since < last.get("maxWaitSeconds", 600) - 0.01:
                 self._add("last copy", f"{write.id} leaves {sorted(leaving)} after {decided - since:.1f} s")
 
@@ -296,7 +279,7 @@ class GuardLaws:
         self, write: Written, old: Mapping[str, int], new: Mapping[str, int], history: _History
     ) -> None:
         assert write.before is not None
-        terms = _terms(write.before)
+        terms = terms_in(write.before)
         if self._fail_back is None or not terms or not new:
             return
         first = {name for name in self._clusters if self._region(name) == terms[0]}
@@ -308,7 +291,7 @@ class GuardLaws:
             return
         if not history.left:
             return  # it was never scheduled, or it never left
-        decided = _decided(write, FAIL_BACK, lambda found: found["at"])
+        decided = decided_at(write, FAIL_BACK, lambda found: found["at"])
         first_wait = self._fail_back["stabilizationSeconds"]
         wait = min(first_wait << len(history.returns), self._fail_back["maxSeconds"])
         rest = decided - history.left
@@ -333,7 +316,7 @@ class GuardLaws:
         history.left, history.is_returning = 0.0, True
 
     def _is_returning(self, found: Object) -> bool:
-        return bool(self._own_tasks(found)) or not _targets(found).keys() <= _healthy(found)
+        return bool(self._own_tasks(found)) or not targets_in(found).keys() <= healthy_in(found)
 
     def _region(self, name: str) -> str:
         return str(self._clusters[name]["metadata"]["labels"]["region"])
@@ -347,59 +330,3 @@ class GuardLaws:
         policy = labels.get(POLICY_ID_LABEL) or labels.get(CLUSTER_POLICY_ID_LABEL)
         scopes = {("profile", ""), ("namespace", one[1])}
         return frozenset(scopes | ({("policy", policy)} if policy else set()))
-
-
-def _targets(found: Object) -> dict[str, int]:
-    return {each["name"]: each.get("replicas", 0) for each in found["spec"].get("clusters") or ()}
-
-
-def _healthy(found: Object) -> frozenset[str]:
-    items: Iterable[Object] = (found.get("status") or {}).get("aggregatedStatus") or ()
-    return frozenset(each["clusterName"] for each in items if each.get("health") == "Healthy")
-
-
-def _ready(found: Object) -> dict[str, int]:
-    items: Iterable[Object] = (found.get("status") or {}).get("aggregatedStatus") or ()
-    return {
-        each["clusterName"]: (each.get("status") or {}).get("readyReplicas", 0)
-        for each in items
-        if each.get("health") == "Healthy"
-    }
-
-
-def _terms(found: Object) -> list[str]:
-    affinities = found["spec"]["placement"].get("clusterAffinities") or ()
-    return [each["affinityName"] for each in affinities]
-
-
-def _moved(
-    before: Object, old: Mapping[str, int], new: Mapping[str, int], deleted: AbstractSet[str]
-) -> tuple[int, bool]:
-    """Return how many replicas a write takes off clusters that were never deleted, and whether that is a move."""
-    leaving = old.keys() - new.keys() - deleted
-    scheduling = before["spec"]["placement"].get("replicaScheduling") or {}
-    if not before["spec"].get("replicas"):
-        return 0, bool(leaving)
-    if scheduling.get("replicaSchedulingType") == "Duplicated":
-        return sum(old[name] for name in leaving), bool(leaving)
-    less = sum(max(0, count - new.get(name, 0)) for name, count in old.items() if name not in deleted)
-    moved = max(0, less - max(0, sum(old.values()) - sum(new.values())))
-    return moved, moved > 0
-
-
-def _decided(write: Written, annotation: str, time_in: Callable[[Any], str]) -> float:
-    """Return when a move was decided: as it says itself, if it was written with it and can be true."""
-    assert write.before is not None
-    assert write.after is not None
-    assert write.sent is not None
-    texts = [
-        (each["metadata"].get("annotations") or {}).get(annotation) for each in (write.before, write.after)
-    ]
-    if texts[1] is None or texts[0] == texts[1]:
-        return write.sent
-    decided = _seconds(time_in(json.loads(texts[1])))
-    return decided if write.sent - 2 * LATE_SECONDS <= decided <= write.sent + 0.001 else write.sent
-
-
-def _seconds(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp() - START.timestamp()

@@ -48,7 +48,8 @@ from tools.simulation.extenders import EXTENDER_FAULTS
 from tools.simulation.flat import growing, sizes_of
 from tools.simulation.former_leaders import FormerLeaders
 from tools.simulation.generate_rounds import BLOCKS
-from tools.simulation.guard_laws import LATE_SECONDS, UNSEEN_SECONDS, GuardLaws, Written
+from tools.simulation.guard_history import LATE_SECONDS, Written
+from tools.simulation.guard_laws import UNSEEN_SECONDS, GuardLaws
 from tools.simulation.lost_keys import Missed, missed_keys
 from tools.simulation.network import Sent
 from tools.simulation.rules import (

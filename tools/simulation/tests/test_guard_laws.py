@@ -12,7 +12,8 @@ import pytest
 from karmada_scheduler.api.own_annotations import FAIL_BACK, HELD, LAST_MOVE
 from tools.simulation.bindings import id_of_policy
 from tools.simulation.environment import START
-from tools.simulation.guard_laws import UNSEEN_SECONDS, GuardLaws, Written
+from tools.simulation.guard_history import Written
+from tools.simulation.guard_laws import UNSEEN_SECONDS, GuardLaws
 
 Object = dict[str, Any]
 
