@@ -15,6 +15,7 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.matching import Taint
+from karmada_scheduler.api.placement import Placement
 
 NO_EXECUTE = "NoExecute"
 
@@ -42,9 +43,17 @@ def evicted(binding: Binding, taints: Taints) -> Binding:
     leaving = {
         target.name
         for target in binding.spec.clusters
-        if target.name in taints and not tolerates(binding, taints[target.name], forever=True)
+        if target.name in taints and is_evictable(binding, taints[target.name])
     }
     return without_clusters(binding, leaving) if leaving else binding
+
+
+def is_evictable(binding: Binding, taints: Sequence[Taint]) -> bool:
+    """Return whether the taint manager takes a binding from a cluster with these NoExecute taints.
+
+    Without an applied placement that can be read it fails, for ever, and evicts nothing.
+    """
+    return _applied(binding) is not None and not tolerates(binding, taints, forever=True)
 
 
 def tolerates(binding: Binding, taints: Sequence[Taint], *, forever: bool = False) -> bool:
@@ -55,13 +64,18 @@ def tolerates(binding: Binding, taints: Sequence[Taint], *, forever: bool = Fals
         taints: Of one cluster.
         forever: Whether tolerations for a time do not count.
     """
-    try:
-        placement = binding.applied_placement
-    except ManifestError:
-        placement = None
+    placement = _applied(binding)
     if placement is None:
         return False
     tolerations = [
         each for each in placement.cluster_tolerations if not forever or each.toleration_seconds is None
     ]
     return all(any(each.tolerates(taint) for each in tolerations) for taint in taints)
+
+
+def _applied(binding: Binding) -> Placement | None:
+    """Return the applied placement, None if there is none or it cannot be read."""
+    try:
+        return binding.applied_placement
+    except ManifestError:
+        return None

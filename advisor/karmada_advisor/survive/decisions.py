@@ -10,9 +10,10 @@ from typing import Final, NamedTuple
 
 from karmada_advisor.plan.decide import PlanSide, without_clusters
 from karmada_advisor.plan.effects import Hold, same
+from karmada_advisor.plan.eviction import is_evictable
 from karmada_advisor.plan.model import PlanHeldBy
 from karmada_advisor.survive.classify import Evicted, FailedBy, Targets
-from karmada_advisor.survive.loss import Loss, admits, is_evictable, masked, on
+from karmada_advisor.survive.loss import LOST, Loss, admits, masked, on
 from karmada_advisor.survive.sweep import Sweeps
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.core.classify import ScheduleType
@@ -281,7 +282,7 @@ class LossDecisions:
 
     @cached_property
     def _is_evictable(self) -> bool:
-        return is_evictable(self.binding)
+        return is_evictable(self.binding, (LOST,))
 
     @cached_property
     def _takes_every_cluster(self) -> bool:

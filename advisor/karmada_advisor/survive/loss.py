@@ -18,7 +18,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Final
 
-from karmada_advisor.plan.eviction import NO_EXECUTE, tolerates
+from karmada_advisor.plan.eviction import NO_EXECUTE
 from karmada_scheduler.api.binding import Binding, GracefulEvictionTask
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
@@ -26,6 +26,8 @@ from karmada_scheduler.api.matching import Taint
 
 NOT_READY: Final = "cluster.karmada.io/not-ready"
 UNREACHABLE: Final = "cluster.karmada.io/unreachable"
+LOST: Final = Taint(UNREACHABLE, "", NO_EXECUTE)
+"""The taint from which bindings are evicted."""
 _PULL: Final = "Pull"
 
 
@@ -43,20 +45,7 @@ class Loss(Enum):
 def lost_taints(cluster: Cluster, loss: Loss) -> tuple[Taint, ...]:
     """Return the taints that a cluster gets when it is lost."""
     condition = Taint(UNREACHABLE if cluster.sync_mode == _PULL else NOT_READY, "", "NoSchedule")
-    return (condition,) if loss is Loss.ITSELF else (condition, Taint(UNREACHABLE, "", NO_EXECUTE))
-
-
-def is_evictable(binding: Binding) -> bool:
-    """Return whether the taint manager takes a binding from a cluster with the NoExecute taint of a loss.
-
-    A binding without an applied placement that can be read is never evicted: the taint manager fails, for ever.
-    """
-    try:
-        if binding.applied_placement is None:
-            return False
-    except ManifestError:
-        return False
-    return not tolerates(binding, (Taint(UNREACHABLE, "", NO_EXECUTE),), forever=True)
+    return (condition,) if loss is Loss.ITSELF else (condition, LOST)
 
 
 def eviction_delay(binding: Binding) -> int:
@@ -65,8 +54,7 @@ def eviction_delay(binding: Binding) -> int:
         placement = binding.applied_placement
     except ManifestError:
         placement = None
-    taint = Taint(UNREACHABLE, "", NO_EXECUTE)
-    used = [each for each in placement.cluster_tolerations if each.tolerates(taint)] if placement else []
+    used = [each for each in placement.cluster_tolerations if each.tolerates(LOST)] if placement else []
     return max(
         0, min((each.toleration_seconds for each in used if each.toleration_seconds is not None), default=0)
     )

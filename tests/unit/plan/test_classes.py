@@ -241,6 +241,17 @@ def test_a_new_taint_moves_nothing_unless_karmada_evicts() -> None:
     assert placement(only(evicting).after) == {"m2": 4}
 
 
+def test_a_binding_without_an_applied_placement_is_never_evicted() -> None:
+    made = settled(web(), m1=4)
+    del made.manifest()["metadata"]["annotations"]["policy.karmada.io/applied-placement"]
+
+    def change(draft: Any) -> None:
+        draft.taint("m1", "broken=yes:NoExecute")
+
+    plan = plan_of([cluster("m1"), cluster("m2")], [made.suspended()], change, evicts=True)
+    assert effects(plan) == {}
+
+
 def test_a_gate_that_changes_restarts_the_scheduler_which_looks_at_every_binding() -> None:
     plan = plan_of(
         [cluster("m1"), cluster("m2")],

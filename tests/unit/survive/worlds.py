@@ -14,9 +14,10 @@ from typing import Any, Final
 
 from karmada_advisor.plan.decide import PlanSide, without_clusters
 from karmada_advisor.plan.effects import same
+from karmada_advisor.plan.eviction import is_evictable
 from karmada_advisor.survive.classify import Classified, Evicted, FailedBy, classified
 from karmada_advisor.survive.decisions import failed_by
-from karmada_advisor.survive.loss import Loss, is_evictable, lost_taints
+from karmada_advisor.survive.loss import LOST, Loss, lost_taints
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.classify import ScheduleType
@@ -151,7 +152,7 @@ def reference(
     """Return the class of a binding, that of ``settled``, after a loss."""
     before = each.spec.clusters
     present = frozenset(target.name for target in before if target.name in lost)
-    leaves = bool(present) and (loss is Loss.DELETED or (loss is Loss.GONE and is_evictable(each)))
+    leaves = bool(present) and (loss is Loss.DELETED or (loss is Loss.GONE and is_evictable(each, (LOST,))))
     left = without_clusters(each, present) if leaves and loss is not Loss.DELETED else each
     stays = without_clusters(each, present).spec.clusters if leaves else before
     type_ = side.rules.type_of(left, snapshot)
