@@ -89,11 +89,10 @@ def print_answer(
 
 
 def style_of(arguments: argparse.Namespace) -> Style:
-    """Return how to lay the text out: in colours only on a terminal, unless a flag says otherwise."""
+    """Return how to lay the text out: in colours only on a terminal, unless a flag or FORCE_COLOR says otherwise."""
     terminal = sys.stdout.isatty()
-    colour = arguments.color == "always" or (
-        arguments.color == "auto" and terminal and not os.environ.get("NO_COLOR")
-    )
+    wanted = (terminal and not os.environ.get("NO_COLOR")) or bool(os.environ.get("FORCE_COLOR"))
+    colour = arguments.color == "always" or (arguments.color == "auto" and wanted)
     width = arguments.width
     if width is None:
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns if terminal else DEFAULT_WIDTH

@@ -193,3 +193,28 @@ workloads:
         "workloads: [workloads.yaml]\n", inline
     )
     assert ran(tmp_path, text, files={"workloads.yaml": WORKLOADS}).status == 0
+
+
+@pytest.mark.parametrize(
+    ("variables", "flags", "coloured"),
+    [
+        ({}, (), False),
+        ({"FORCE_COLOR": "1"}, (), True),
+        ({"FORCE_COLOR": "1"}, ("--color=never",), False),
+        ({"NO_COLOR": "1"}, ("--color=always",), True),
+        ({"NO_COLOR": "1"}, (), False),
+        ({"FORCE_COLOR": ""}, (), False),
+    ],
+)
+def test_colours_are_those_of_a_terminal_unless_somebody_asks_for_others(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    flags: tuple[str, ...],
+    coloured: bool,
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert ("\x1b[" in run_all(tmp_path, *flags).out) == coloured

@@ -195,7 +195,7 @@ def add_output(parser: argparse.ArgumentParser, *documents: str) -> None:
         "--color",
         choices=("always", "auto", "never"),
         default="auto",
-        help="colours; they only repeat what words say (default auto, and never with NO_COLOR)",
+        help="colours; they only repeat what words say (default auto: on a terminal without NO_COLOR, and with FORCE_COLOR)",
     )
     parser.add_argument("--all", action="store_true", help="do not fold long lists")
 

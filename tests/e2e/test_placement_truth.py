@@ -1,0 +1,179 @@
+"""Placement tests say what a real control plane does: the steps are made there, and then expected in a file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.commands import run
+from tests.e2e.workload import DUPLICATED, Workload, is_settled, named, placed
+from tools.controlplane import ControlPlane, Object
+
+CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
+CORDON: Object = {"key": "cluster.karmada.io/unschedulable", "effect": "NoSchedule"}
+DIVIDED: Object = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}
+THREE = ("sim-a1", "sim-a2", "sim-b1")
+
+
+@pytest.fixture
+def cordoned(controlplane: ControlPlane) -> Iterator[str]:
+    """The name of a cluster that a test may cordon; it is uncordoned at the end."""
+    yield "sim-a1"
+    controlplane.client.patch(f"{CLUSTERS}/sim-a1", {"spec": {"taints": None}})
+
+
+def rebalance(workload: Workload) -> None:
+    """Create a WorkloadRebalancer that is newer than the last scheduling, and wait until it has acted."""
+    before = workload.binding()["status"]["lastScheduledTime"]
+    workload.plane.wait_for(
+        lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > before, "a later second"
+    )
+    template = {"apiVersion": "apps/v1", "kind": "Deployment"}
+    workload.plane.client.create(
+        {
+            "apiVersion": "apps.karmada.io/v1alpha1",
+            "kind": "WorkloadRebalancer",
+            "metadata": {"name": f"{workload.namespace}-{workload.name}"},
+            "spec": {"workloads": [{**template, "namespace": workload.namespace, "name": workload.name}]},
+        }
+    )
+    workload.wait(
+        lambda found: is_settled(found) and found["status"]["lastScheduledTime"] > before, "rescheduled"
+    )
+
+
+def expected(workload: Workload) -> Object:
+    """Return what a test expects if the workload is where it is now."""
+    return {f"{workload.namespace}/{workload.name}": {"clusters": workload.placed()}}
+
+
+def written(folder: Path, workloads: list[Workload], fleet: list[Any], cases: list[Object]) -> Path:
+    """Write the policies and workloads as they were created, and the cases."""
+    folder.mkdir()
+    (folder / "fleet.yaml").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": fleet}))
+    (folder / "policies.yaml").write_text(
+        yaml.safe_dump_all(created[0] for created in map(_created, workloads))
+    )
+    (folder / "workloads.yaml").write_text(
+        yaml.safe_dump_all(created[1] for created in map(_created, workloads))
+    )
+    path = folder / "truth_test.yaml"
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "test.pyscheduler.karmada.io/v1alpha1",
+                "kind": "PlacementTest",
+                "fleet": {"files": ["fleet.yaml"]},
+                "policies": ["policies.yaml"],
+                "workloads": ["workloads.yaml"],
+                "cases": cases,
+            },
+            sort_keys=False,
+        )
+    )
+    return path
+
+
+_first: dict[tuple[str, str], tuple[Object, Object]] = {}
+
+
+def _created(workload: Workload) -> tuple[Object, Object]:
+    return _first[workload.namespace, workload.name]
+
+
+def create(workload: Workload, placement: Object, replicas: int) -> None:
+    """Create a workload of karmada-scheduler, wait until it is placed, and remember its objects."""
+    workload.create(placement, replicas=replicas, scheduler=None)
+    workload.wait_settled(replicas=replicas)
+    client = workload.plane.client
+    policy, template = client.get(workload.policy_path), client.get(workload.deployment_path)
+    for each in (policy, template):
+        each.pop("status", None)
+        kept = ("name", "namespace", "uid") if each is template else ("name", "namespace")
+        each["metadata"] = {name: each["metadata"][name] for name in kept}
+    _first[workload.namespace, workload.name] = policy, template
+
+
+def test_what_happens_on_a_control_plane_is_what_its_placement_tests_expect(
+    controlplane: ControlPlane, namespace: str, cordoned: str, tmp_path: Path
+) -> None:
+    client = controlplane.client
+    fleet = client.get(CLUSTERS)["items"]
+    fleet = [{"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", **each} for each in fleet]
+    names = ("divided", "copies", "down", "moved", "late")
+    divided, copies, down, moved, late = (Workload(controlplane, namespace, name) for name in names)
+    cases: list[Object] = []
+
+    create(divided, named(*THREE, replicaScheduling=DIVIDED), 7)
+    first = expected(divided)
+    divided.scale(11)
+    divided.wait_settled(replicas=11)
+    cases.append(
+        {
+            "name": "it grows",
+            "expect": first,
+            "then": [{"scale": {f"{namespace}/divided": 11}, "expect": expected(divided)}],
+        }
+    )
+
+    create(copies, named(*THREE, replicaScheduling=DUPLICATED), 2)
+    first = expected(copies)
+    copies.apply_policy(named("sim-a2", "sim-c1", replicaScheduling=DUPLICATED), scheduler=None)
+    copies.wait_placed({"sim-a2": 2, "sim-c1": 2})
+    patch = {"spec": {"placement": {"clusterAffinity": {"clusterNames": ["sim-a2", "sim-c1"]}}}}
+    edit = {f"PropagationPolicy/{namespace}/copies": patch}
+    cases.append(
+        {
+            "name": "its policy is edited",
+            "expect": first,
+            "then": [{"edit": edit, "expect": expected(copies)}],
+        }
+    )
+
+    create(down, named(*THREE, replicaScheduling=DIVIDED), 9)
+    first = expected(down)
+    down.scale(4)
+    down.wait_settled(replicas=4)
+    cases.append(
+        {
+            "name": "it shrinks",
+            "expect": first,
+            "then": [{"scale": {f"{namespace}/down": 4}, "expect": expected(down)}],
+        }
+    )
+
+    create(moved, named(*THREE, replicaScheduling=DIVIDED), 6)
+    first = expected(moved)
+    client.patch(f"{CLUSTERS}/{cordoned}", {"spec": {"taints": [CORDON]}})
+    moved.scale(9)
+    moved.wait_settled(replicas=9)
+    scaled = expected(moved)
+    rebalance(moved)
+    cases.append(
+        {
+            "name": "one of its clusters is cordoned",
+            "expect": first,
+            "then": [
+                {"cordon": cordoned, "expect": first},
+                {"scale": {f"{namespace}/moved": 9}, "expect": scaled},
+                {"rebalance": [f"{namespace}/moved"], "expect": expected(moved)},
+            ],
+        }
+    )
+
+    create(late, named(*THREE, replicaScheduling=DIVIDED), 4)
+    assert cordoned not in late.placed()
+    cases.append(
+        {"name": "it is new on a cordoned fleet", "given": {"cordon": cordoned}, "expect": expected(late)}
+    )
+
+    path = written(tmp_path / "tests", [divided, copies, down, moved, late], fleet, cases)
+    found = run("test", str(path), "-v")
+    assert found.status == 0, found.out
+    assert found.out.count("  passed  ") == 5
+    assert placed(moved.binding()), "the last case had replicas to move"
