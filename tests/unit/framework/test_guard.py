@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.binding_cycle import status_writer
+from karmada_scheduler.core.guard import MAX_SHOWN, targets_text
 from karmada_scheduler.framework import SUCCESS, BindContext, EvictionTask, GuardAnswer, GuardContext, Result
 from karmada_scheduler.testing import binding, cluster, schedule
 from tests.unit.framework.plugins import answering, plugin, raising
@@ -38,6 +39,12 @@ def spec_patches(harness: SchedulerHarness) -> list[dict[str, Any]]:
 
 def guarding(answer: Any, **more: Any) -> Any:
     return plugin("G", guard=answering(answer), **more)
+
+
+def test_a_text_names_the_first_targets_and_counts_the_others() -> None:
+    targets = tuple(TargetCluster(f"m{number}", 1) for number in range(MAX_SHOWN + 1))
+    assert targets_text(targets[:MAX_SHOWN]).endswith(f"m{MAX_SHOWN - 1}:1")
+    assert targets_text(targets).endswith(f"m{MAX_SHOWN - 1}:1 and 1 more")
 
 
 # --- which decisions it sees ---

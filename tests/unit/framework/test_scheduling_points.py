@@ -703,6 +703,8 @@ def test_one_profile_that_needs_bindings_in_flight_or_workloads_is_enough() -> N
     profiles = Profiles({"a": with_in_tree(), "b": takes})
     assert profiles.needs_in_flight
     assert not profiles.need_workloads
+    assert not profiles.needs_workload(binding("web").scheduler("a").build())
+    assert not profiles.needs_workload(binding("web").scheduler("another").build())
     profiles.replace({"a": with_in_tree(), "b": with_in_tree()})
     assert not profiles.needs_in_flight
 
