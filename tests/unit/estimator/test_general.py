@@ -433,3 +433,11 @@ def test_assumed_workloads_belong_to_their_cluster() -> None:
     estimator = GeneralEstimator(DEDUCTING)
     assert estimator.max_available_component_sets(clusters, [component(1, cpu=4)], "ns", assumed) == [1, 2]
     assert estimator.max_available_replicas(clusters, requiring(cpu=4), assumed) == [1, 2]
+
+
+def test_the_capacity_of_a_cluster_is_computed_once_for_each_version() -> None:
+    estimator = GeneralEstimator(gates())
+    first, second = (cluster("m1").capacity(cpu=4).build() for _ in range(2))
+    capacity = estimator._cached_capacity(first)
+    assert estimator._cached_capacity(first) is capacity
+    assert estimator._cached_capacity(second) is not capacity

@@ -9,9 +9,17 @@ import pytest
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.core.guard import MAX_SHOWN, targets_text
-from karmada_scheduler.framework import SUCCESS, BindContext, EvictionTask, GuardAnswer, GuardContext, Result
+from karmada_scheduler.framework import (
+    SUCCESS,
+    BindContext,
+    EvictionTask,
+    GuardAnswer,
+    GuardContext,
+    PluginError,
+    Result,
+)
 from karmada_scheduler.testing import binding, cluster, schedule
-from tests.unit.framework.plugins import answering, plugin, raising
+from tests.unit.framework.plugins import answering, plugin, raising, with_in_tree
 from tests.unit.framework.scheduler_harness import SchedulerHarness
 
 NO = Result.unschedulable("not now", retry_after=30)
@@ -345,6 +353,15 @@ def moved(*, ready: int, observed: int = 1) -> dict[str, Any]:
 def ready_replicas(web: Binding) -> Result:
     items = web.status.aggregated_items
     return SUCCESS if items[0]["status"]["readyReplicas"] == 2 else Result.unschedulable("not ready")
+
+
+def test_a_refusal_to_observe_is_returned_and_an_error_is_the_plugins() -> None:
+    web = binding("web").build()
+    refuses = with_in_tree(guarding(SUCCESS, guard_observation=answering(NO)))
+    assert refuses.guard.may_observe(web).message == "not now"
+    fails = with_in_tree(guarding(SUCCESS, guard_observation=answering(Result.error("broken"))))
+    with pytest.raises(PluginError):
+        fails.guard.may_observe(web)
 
 
 async def test_a_generation_that_may_not_be_observed_yet_is_not_written_again_and_again() -> None:
