@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import yaml
 
 from karmada_advisor.explain.model import API_VERSION, Cause, Explanation, Refusal
@@ -86,7 +87,10 @@ def camel(name: str) -> str:
 
 def as_json(fields: Mapping[str, Any] | Sequence[Any]) -> str:
     """Return JSON with a final newline."""
-    return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
+    try:
+        return orjson.dumps(fields, option=orjson.OPT_INDENT_2).decode() + "\n"
+    except TypeError:  # numbers beyond 64 bits, or text that UTF-8 does not have
+        return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
 
 
 def as_yaml(fields: Mapping[str, Any] | Sequence[Any]) -> str:
