@@ -266,15 +266,15 @@ def test_a_history_breaks_the_law_that_it_tells_of_and_no_other(past: str) -> No
 
 
 def test_a_cluster_that_is_gone_is_left_without_a_move() -> None:
-    told = GuardPast(bindings=1)
+    past = GuardPast(bindings=1)
     for name in ("a", "b"):
-        told.binding(name)
-    told.cluster("m1", 30.0, gone=True)
-    told.move("a", 40.0, {"m3": 4})
-    told.move("b", 41.0, {"m3": 4})
-    told.report("b", 44.0)
-    told.move("b", 55.0, {"m4": 4})
-    assert told.broken == []
+        past.binding(name)
+    past.cluster("m1", 30.0, gone=True)
+    past.move("a", 40.0, {"m3": 4})
+    past.move("b", 41.0, {"m3": 4})
+    past.report("b", 44.0)
+    past.move("b", 55.0, {"m4": 4})
+    assert past.broken == []
 
 
 def test_a_move_that_needs_no_budget_is_not_judged() -> None:
