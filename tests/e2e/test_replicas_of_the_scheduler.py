@@ -85,7 +85,8 @@ def test_ours_and_karmada_scheduler_on_one_lease_exclude_each_other(
 def test_an_api_server_that_restarts_in_the_middle_costs_no_binding(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
-    scheduler = start_scheduler()
+    # A busy machine may need longer for the restart than the lease is renewed for by default.
+    scheduler = start_scheduler("--leader-elect-lease-duration=90s", "--leader-elect-renew-deadline=60s")
     web.create(named("sim-a1"), replicas=1)
     web.wait_placed({"sim-a1": 1})
     controlplane.restart_apiserver()
