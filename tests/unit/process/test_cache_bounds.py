@@ -41,6 +41,7 @@ OTHERS: Final[dict[str, int]] = {
     # code
     "config.structure:_converter": MEBI,
     "process.memory:_malloc_trim": ENTRY,
+    "placement_tests.cel:expressions": MEBI,
     # the objects of a page or of an explanation, of which there are one or two states
     "web.fleet:clusters_of": 2 * CLUSTERS * 1024,
     "explain.filter_evidence:_serving": CLUSTERS * (NAME + POINTER),
