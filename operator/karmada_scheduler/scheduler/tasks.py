@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 class AttemptTasks:
     """Runs attempts to their end, and returns their keys to the queue."""
 
-    def __init__(self, requeuer: FailureHandler, metrics: Metrics) -> None:
-        self._requeuer = requeuer
+    def __init__(self, failures: FailureHandler, metrics: Metrics) -> None:
+        self._failures = failures
         self._metrics = metrics
         self._tasks: set[asyncio.Task[AttemptOutcome]] = set()
 
@@ -28,7 +28,7 @@ class AttemptTasks:
         """End an attempt, unless it ended with its result, and return its key to the queue."""
         if not attempt.has_ended:
             attempt.end()
-        self._requeuer.finish(attempt.key, outcome)
+        self._failures.finish(attempt.key, outcome)
 
     def start(self, attempt: Attempt, work: Coroutine[Any, Any, AttemptOutcome]) -> None:
         """Start a task for the rest of an attempt; the attempt is finished with the outcome of the task."""

@@ -654,7 +654,7 @@ async def test_a_decision_that_exceeds_its_budget_is_retried_after_growing_delay
     assert all(decision.targets is None for decision in loop.cycle.bound)
     await loop.run()
     await loop.scheduler.drain(timeout=5)
-    assert loop.scheduler._tasks._requeuer._over_budget_delays == {}
+    assert loop.scheduler._tasks._failures._over_budget_delays == {}
 
 
 async def test_with_overcommit_protection_no_binding_is_decided_during_a_long_decision() -> None:

@@ -10,7 +10,7 @@ from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
-from karmada_scheduler.framework.runtime.plugin_call import Observer, PluginCaller, raise_without_plugin
+from karmada_scheduler.framework.runtime.plugin_call import Observer, PluginCaller
 from karmada_scheduler.framework.runtime.validation import unexpected_code, validated
 from karmada_scheduler.framework.scheduling_points import FilterContext, FilterPlugin
 
@@ -43,8 +43,6 @@ class FilterRunner:
         plugin = self._running
         if plugin is not None and self._observer is not None:
             self._observer.plugin(plugin.name, Point.FILTER.label, Code.ERROR, 0.0)
-        if plugin is None:
-            raise_without_plugin(error, Point.FILTER)
         if isinstance(error, PluginError):
             raise error
         self._caller.raise_plugin_error(

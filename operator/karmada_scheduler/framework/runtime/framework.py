@@ -24,7 +24,7 @@ from karmada_scheduler.framework.runtime.binding_points import BindingPoints
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults, LRUCache
 from karmada_scheduler.framework.runtime.filtering import FilterRunner
 from karmada_scheduler.framework.runtime.guarding import GuardRunner
-from karmada_scheduler.framework.runtime.plugin_call import Observer, PluginCaller, raise_without_plugin
+from karmada_scheduler.framework.runtime.plugin_call import Observer, PluginCaller
 from karmada_scheduler.framework.runtime.post_filter import PostFilterRunner
 from karmada_scheduler.framework.runtime.pre_filter import PreFilterOutcome, PreFilterRunner
 from karmada_scheduler.framework.runtime.reconsidering import ReconsiderRunner
@@ -213,8 +213,6 @@ class Framework:
                 key = None if None in parts else tuple(parts)
                 hash(key)
         except BaseException as error:  # noqa: BLE001 (a plugin can raise anything)
-            if running is None:
-                raise_without_plugin(error, point)
             self.caller.raise_plugin_error(running, point, error, since=since, context=cycle)
         return key
 

@@ -167,7 +167,7 @@ class PluginCaller:
 
     def raise_plugin_error(
         self,
-        plugin: Plugin,
+        plugin: Plugin | None,
         point: Point,
         problem: BaseException,
         *,
@@ -178,7 +178,7 @@ class PluginCaller:
         """Raise PluginError for an exception of a plugin; log its traceback, or open the circuit breaker at a timeout.
 
         Args:
-            plugin: The plugin.
+            plugin: The plugin; None if none was called yet, as the process was stopped or had no CPU time.
             point: The extension point of the call.
             problem: The exception of the call.
             since: The result of ``admit``.
@@ -186,10 +186,17 @@ class PluginCaller:
             context: What the plugin got: a binding, or what has one.
 
         Raises:
-            PluginError: Always, unless ``problem`` is one of ``interrupts``.
+            PluginError: Always, unless ``problem`` is one of ``interrupts``, or was raised without a plugin and is no
+                timeout.
         """
         if isinstance(problem, self.interrupts):
             raise problem
+        if plugin is None:
+            if not isinstance(problem, timeouts.PluginTimeoutError):
+                raise problem
+            raise PluginError(
+                f"the process {problem} to reach the first plugin at {point.label}: it was stopped, or had no CPU time"
+            ) from None
         where = f" for cluster {cluster}" if cluster else ""
         if isinstance(problem, timeouts.PluginTimeoutError):
             if self._breakers is None:
@@ -226,19 +233,6 @@ def _binding_of(context: object) -> str:
         if isinstance(found, Binding):
             return found.key.display
     return ""
-
-
-def raise_without_plugin(problem: BaseException, point: Point) -> NoReturn:
-    """Raise the exception of a block in which no plugin was called yet.
-
-    Raises:
-        PluginError: The timeout ended before the first call, because the process was stopped or had no CPU time. The
-            attempt is repeated.
-    """
-    if isinstance(problem, timeouts.PluginTimeoutError):
-        text = f"the process {problem} to reach the first plugin at {point.label}: it was stopped, or had no CPU time"
-        raise PluginError(text) from None
-    raise problem
 
 
 def exception_text(problem: BaseException) -> str:
