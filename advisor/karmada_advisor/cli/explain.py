@@ -10,12 +10,19 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
 
 from karmada_advisor.cli import explain_all
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.explain_watch import watched
-from karmada_advisor.cli.output import NO_ANSWER, CommandAnswer, print_answer, print_error, style_of
+from karmada_advisor.cli.output import (
+    GOOD,
+    NO_ANSWER,
+    NOT_GOOD,
+    CommandAnswer,
+    print_answer,
+    print_error,
+    style_of,
+)
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.causes_capacity import may_be_overcommitted
 from karmada_advisor.explain.explain import explain
@@ -35,9 +42,6 @@ from karmada_advisor.views.printable import with_printable_texts
 from karmada_advisor.views.text import explanation_text
 from karmada_scheduler.config import features
 from karmada_scheduler.framework.profile.factory import Registration
-
-GOOD: Final = 0
-NOT_GOOD: Final = 1
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:

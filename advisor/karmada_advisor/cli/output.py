@@ -20,6 +20,10 @@ from karmada_advisor.views.printable import printable
 if TYPE_CHECKING:
     from karmada_advisor.views.fields import Document
 
+GOOD: Final = 0
+"""The exit status of a command whose answer is that all is well."""
+NOT_GOOD: Final = 1
+"""The exit status of a command whose answer is that it is not."""
 NO_ANSWER: Final = 2
 """The exit status of a command that has no answer, or could not read some input."""
 

@@ -8,23 +8,22 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from karmada_advisor.claims.quota import Quota, read_quota
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.flags.plan import FAIL_ON
-from karmada_advisor.cli.output import NO_ANSWER, CommandAnswer, print_answer, print_error
+from karmada_advisor.cli.fleet import as_manifests, check_fleet, now
+from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, CommandAnswer, print_answer, print_error
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.explain.trace_trigger import at
-from karmada_advisor.plan.change import ChangeError, Draft, object_name, with_defaults
+from karmada_advisor.plan.change import ChangeError, Draft, object_name
 from karmada_advisor.plan.derive import selected_kinds
-from karmada_advisor.plan.fingerprint import SHOWN
 from karmada_advisor.plan.inputs import PlanInputs
 from karmada_advisor.plan.lint_selectors import TemplatesKnown
 from karmada_advisor.plan.model import Plan
-from karmada_advisor.plan.objects import PlanObjects, policy_key, template_key
+from karmada_advisor.plan.objects import PlanObjects, template_key
 from karmada_advisor.plan.parsed import Known
 from karmada_advisor.plan.planner import make_plan
 from karmada_advisor.sources import planned
@@ -41,9 +40,6 @@ from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config.yaml_document import YamlError, read_document
 from karmada_scheduler.framework.profile.factory import Registration
-
-GOOD: Final = 0
-NOT_GOOD: Final = 1
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
@@ -199,17 +195,6 @@ def _gathered(arguments: argparse.Namespace) -> tuple[Sources, PlanObjects]:
     return sources, found
 
 
-def as_manifests(sources: Sources) -> PlanObjects:
-    """Return what was read as a plan reads it."""
-    return PlanObjects(
-        {each.name: sources.manifests[each.name] for each in sources.clusters},
-        {each.key: sources.manifests[each.key] for each in sources.bindings},
-        None
-        if sources.policies is None
-        else {policy_key(each): with_defaults(each) for each in sources.policies},
-    )
-
-
 def _quotas(arguments: argparse.Namespace, sources: Sources) -> tuple[list[Quota] | None, str]:
     """Return the quotas, and why they are not known; None if they are not.
 
@@ -323,11 +308,6 @@ def _ready(draft: Draft, written: str) -> None:
     draft.ready(name, is_ready=value == "true")
 
 
-def now() -> datetime:
-    """Return the time that the plan shows."""
-    return datetime.now(UTC)
-
-
 def _fail_on(written: str) -> frozenset[str]:
     names = [each.strip() for each in written.split(",") if each.strip()]
     for name in names:
@@ -336,18 +316,6 @@ def _fail_on(written: str) -> frozenset[str]:
             hint = f"; nearest: {near}" if near else ""
             raise NoAnswerError(f"--fail-on: {name} is none of {', '.join(FAIL_ON)}{hint}")
     return frozenset(names) - {"none"}
-
-
-def check_fleet(expected: str, fingerprint: str, command: str) -> None:
-    """Check that the fleet is the one that ``--expect`` names, if it names one.
-
-    Raises:
-        NoAnswerError: It is another one.
-    """
-    if expected and (len(expected) < SHOWN or not fingerprint.startswith(expected)):
-        raise NoAnswerError(
-            f"--expect {expected}: the fleet is {fingerprint[:SHOWN]} by now; {command} again"
-        )
 
 
 def _progress() -> Callable[[str, int, int], None]:

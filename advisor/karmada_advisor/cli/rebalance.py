@@ -6,33 +6,25 @@ Reads the objects of a control plane, or files as ``simulate`` reads them. Nothi
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Final
 
 import yaml
 
 from karmada_advisor.cli.flags.rebalance import GOALS
-from karmada_advisor.cli.output import NO_ANSWER, CommandAnswer, print_answer, print_error
-from karmada_advisor.cli.plan import as_manifests, check_fleet, now
+from karmada_advisor.cli.fleet import fleet_rules, gather_fleet, now, progress_of_bindings
+from karmada_advisor.cli.output import GOOD, NO_ANSWER, CommandAnswer, print_answer
 from karmada_advisor.explain.names import unknown
 from karmada_advisor.explain.trace_trigger import at
-from karmada_advisor.plan.fingerprint import fingerprint
-from karmada_advisor.plan.holds import stored_holds
 from karmada_advisor.rebalance.inputs import Inputs
 from karmada_advisor.rebalance.model import Bounds, Goal, RebalanceProposal
 from karmada_advisor.rebalance.propose import manifests, propose
-from karmada_advisor.sources import planned
-from karmada_advisor.sources.objects import NoAnswerError, gather
+from karmada_advisor.sources.objects import NoAnswerError
 from karmada_advisor.sources.process import use_rules
-from karmada_advisor.sources.process_rules import running
 from karmada_advisor.views.rebalance_text import rebalance_text
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework.profile.factory import Registration
-
-GOOD: Final = 0
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
@@ -66,21 +58,14 @@ def proposal_of(
     """
     if arguments.process:
         use_rules(arguments)
-    sources = gather(arguments, all_bindings=True)
-    for problem in (*sources.problems, *sources.warnings):
-        print_error(problem)
-    if not sources.clusters:
-        raise NoAnswerError("There is no cluster, so nothing is decided.")
+    sources = gather_fleet(arguments, without_clusters="There is no cluster, so nothing is decided.")
     goal, fill = _goal(arguments.goal, [each.name for each in sources.clusters])
-    with planned.configurations_of(arguments, sources.workloads, own) as configurations:
-        rules = configurations.rules(configurations.changed)
-        hashed = fingerprint(as_manifests(sources), configurations.text(configurations.changed))
-        check_fleet(arguments.expect, hashed, "propose")
+    with fleet_rules(arguments, sources, own, again="propose") as found:
         proposal = propose(
             Inputs(
                 sources.clusters,
                 sources.bindings,
-                rules,
+                found.rules,
                 goal,
                 Bounds(
                     arguments.max_moves,
@@ -92,16 +77,11 @@ def proposal_of(
                 ),
                 fill,
                 is_excluded=_excluded(arguments.namespaces, arguments.exclude),
-                hold_of=stored_holds(
-                    sources.schedulers(running(arguments)),
-                    knows_quotas=False,
-                    has_guards=rules.frameworks.has_guards,
-                    has_own_plugins=rules.frameworks.has_own_plugins and not rules.frameworks.missing,
-                ),
-                fingerprint=hashed,
+                hold_of=found.hold_of,
+                fingerprint=found.fingerprint,
                 source=sources.source,
                 at=at(now()),
-                progress=_progress(),
+                progress=progress_of_bindings(),
             )
         )
     return proposal, sources.problems
@@ -148,16 +128,3 @@ def _write(proposal: RebalanceProposal, folder: Path | None) -> list[str]:
     except OSError as error:
         raise NoAnswerError(f"--write-to: {error.filename}: {error.strerror}") from error
     return written
-
-
-def _progress() -> Callable[[int, int], None]:
-    """Return what shows how many decisions are made on standard error, nothing if that is no terminal."""
-    if not sys.stderr.isatty():
-        return lambda _done, _total: None
-
-    def draw(done: int, total: int) -> None:
-        if done % max(1, total // 100) == 0 or done == total:
-            sys.stderr.write("\r\x1b[K" if done == total else f"\r{done}/{total} bindings\x1b[K")
-            sys.stderr.flush()
-
-    return draw

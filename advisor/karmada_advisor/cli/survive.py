@@ -6,7 +6,6 @@ Reads the objects of a control plane, or files as ``simulate`` reads them. Nothi
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -17,19 +16,16 @@ import orjson
 
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.flags.survive import DOMAINS
-from karmada_advisor.cli.output import NO_ANSWER, CommandAnswer, print_answer, print_error
-from karmada_advisor.cli.plan import as_manifests, check_fleet, now
+from karmada_advisor.cli.fleet import fleet_rules, gather_fleet, now, progress_of_bindings
+from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, CommandAnswer, print_answer
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import Provenance, Tense
 from karmada_advisor.explain.names import nearest, unknown
 from karmada_advisor.explain.trace_trigger import at
-from karmada_advisor.plan.fingerprint import SHOWN, fingerprint
-from karmada_advisor.plan.holds import stored_holds
-from karmada_advisor.sources import planned
+from karmada_advisor.plan.fingerprint import SHOWN
 from karmada_advisor.sources.files import read
-from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
+from karmada_advisor.sources.objects import NoAnswerError, Objects
 from karmada_advisor.sources.process import use_rules
-from karmada_advisor.sources.process_rules import running
 from karmada_advisor.state.stored import value_at
 from karmada_advisor.survive.domains import KINDS, LABEL, FailureDomains, failure_domains
 from karmada_advisor.survive.engine import Losses, LossInputs
@@ -43,9 +39,6 @@ from karmada_advisor.views.survive_junit import survive_junit
 from karmada_advisor.views.survive_text import survive_text
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.framework.profile.factory import Registration
-
-GOOD: Final = 0
-NOT_GOOD: Final = 1
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
@@ -133,47 +126,35 @@ def report_of(
     loss = Loss(arguments.loss)
     settings = _settings(arguments.controller_manager, loss)
     baseline = _baseline(arguments.baseline, loss)
-    sources = gather(arguments, all_bindings=True)
-    for problem in (*sources.problems, *sources.warnings):
-        print_error(problem)
-    if not sources.clusters:
-        raise NoAnswerError("There is no cluster, so nothing can be lost.")
-    found = _named(
+    sources = gather_fleet(arguments, without_clusters="There is no cluster, so nothing can be lost.")
+    domains = _named(
         failure_domains(sources.clusters, kinds, spanning_is_lost=arguments.spanning == "lost"),
         arguments.names,
     )
-    if not found.domains:
+    if not domains.domains:
         raise NoAnswerError(f"no cluster has a value for {', '.join(kinds)}, so nothing is lost together")
-    with planned.configurations_of(arguments, sources.workloads, own) as configurations:
-        rules = configurations.rules(configurations.changed)
-        hashed = fingerprint(as_manifests(sources), configurations.text(configurations.changed))
-        check_fleet(arguments.expect, hashed, "survive")
+    with fleet_rules(arguments, sources, own, again="survive") as found:
         losses = Losses(
             LossInputs(
                 sources.clusters,
                 sources.bindings,
-                rules,
-                found.domains,
+                found.rules,
+                domains.domains,
                 tuple(dict.fromkeys((loss, Loss.ITSELF))),
-                hold_of=stored_holds(
-                    sources.schedulers(running(arguments)),
-                    knows_quotas=False,
-                    has_guards=rules.frameworks.has_guards,
-                    has_own_plugins=rules.frameworks.has_own_plugins and not rules.frameworks.missing,
-                ),
+                hold_of=found.hold_of,
                 purge_modes=_purge_modes(sources),
                 purge_mode=settings.purge_mode,
-                progress=_progress(),
+                progress=progress_of_bindings(),
                 is_over=lambda: time.monotonic() >= deadline,
             )
         )
         losses.run()
         report = survival_report(
             losses,
-            found,
+            domains,
             settings,
-            provenance=Provenance(Tense.RECOMPUTED, sources.source, at(now()), hashed[:SHOWN]),
-            fingerprint=hashed,
+            provenance=Provenance(Tense.RECOMPUTED, sources.source, at(now()), found.fingerprint[:SHOWN]),
+            fingerprint=found.fingerprint,
             is_reported=_reported(arguments.namespaces, arguments.policy),
             every_loss=arguments.all,
         )
@@ -314,16 +295,3 @@ def _fail_on(written: str) -> list[FailOn]:
             raise NoAnswerError(f"--fail-on: expected {DOMAINS} after @, got {kind or 'nothing'}")
         found.append(FailOn(word, kind))
     return found
-
-
-def _progress() -> Callable[[int, int], None]:
-    """Return what shows how many bindings are done on standard error, nothing if that is no terminal."""
-    if not sys.stderr.isatty():
-        return lambda _done, _total: None
-
-    def draw(done: int, total: int) -> None:
-        if done % max(1, total // 100) == 0 or done == total:
-            sys.stderr.write("\r\x1b[K" if done == total else f"\r{done}/{total} bindings\x1b[K")
-            sys.stderr.flush()
-
-    return draw

@@ -22,13 +22,15 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--max-moves",
-        type=_bound,
+        type=shared.positive,
         required=True,
         metavar="N",
         help="replicas that stop, of all bindings together",
     )
     for flag, what in (("bindings", "bindings"), ("per-namespace", "bindings of one namespace")):
-        parser.add_argument(f"--max-{flag}", type=_bound, metavar="N", help=f"{what} (default: any number)")
+        parser.add_argument(
+            f"--max-{flag}", type=shared.positive, metavar="N", help=f"{what} (default: any number)"
+        )
     parser.add_argument(
         "--min-kept",
         type=_share,
@@ -62,7 +64,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--batch-size",
-        type=_bound,
+        type=shared.positive,
         default=10,
         metavar="N",
         help="bindings in a WorkloadRebalancer (default 10)",
@@ -73,27 +75,9 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="write the WorkloadRebalancers there, as batch-1.yaml and so on",
     )
-    shared.add_expected_fleet(parser, "proposal")
-    shared.add_objects(parser)
-    shared.add_rules(parser)
-    shared.add_process(parser, "whose rules are used")
+    shared.add_fleet(parser, "proposal")
     shared.add_output(parser)
-    parser.set_defaults(
-        name="",
-        namespace="",
-        current_feature_gates=[],
-        current_plugins=[],
-        current_config=[],
-        current_plugin_dir=[],
-    )
     return parser
-
-
-def _bound(text: str) -> int:
-    """Return a number from 1 with at most 31 bits, written with digits only."""
-    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 2**31):
-        raise argparse.ArgumentTypeError(f"expected a number from 1, got {text!r}")
-    return int(text)
 
 
 def _share(text: str) -> float:

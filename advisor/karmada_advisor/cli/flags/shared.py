@@ -42,6 +42,27 @@ def add_expected_fleet(parser: argparse.ArgumentParser, document: str) -> None:
     add_text(parser, "--expect", "FLEET", f"exit with 2 if the fleet is not that of an earlier {document}")
 
 
+def add_fleet(parser: argparse.ArgumentParser, document: str) -> None:
+    """Add the flags of a command about a whole fleet: its objects, and the rules of its scheduler.
+
+    Args:
+        parser: The parser.
+        document: What the command prints.
+    """
+    add_expected_fleet(parser, document)
+    add_objects(parser)
+    add_rules(parser)
+    add_process(parser, "whose rules are used")
+    parser.set_defaults(
+        name="",
+        namespace="",
+        current_feature_gates=[],
+        current_plugins=[],
+        current_config=[],
+        current_plugin_dir=[],
+    )
+
+
 def add_objects(parser: argparse.ArgumentParser, *, cluster_flag: str = "--cluster") -> None:
     """Add the flags for files and for a control plane.
 
@@ -206,6 +227,13 @@ def _width(text: str) -> int:
     if columns < LEAST_WIDTH:
         raise argparse.ArgumentTypeError(f"at least {LEAST_WIDTH} columns are needed, got {columns}")
     return columns
+
+
+def positive(text: str) -> int:
+    """Return a number from 1 with at most 31 bits, written with digits only."""
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 2**31):
+        raise argparse.ArgumentTypeError(f"expected a number from 1, got {text!r}")
+    return int(text)
 
 
 def seconds(text: str) -> float:

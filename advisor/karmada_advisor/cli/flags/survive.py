@@ -67,7 +67,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--top",
-        type=_number,
+        type=shared.positive,
         default=TOP,
         metavar="N",
         help=f"domains and groups of bindings in the text (default {TOP})",
@@ -110,29 +110,11 @@ def make_parser() -> argparse.ArgumentParser:
     shared.add_text(
         parser, "--metrics", "FILE", "write figures there in the text format of Prometheus, for node_exporter"
     )
-    shared.add_expected_fleet(parser, "report")
-    shared.add_objects(parser)
-    shared.add_rules(parser)
-    shared.add_process(parser, "whose rules are used")
+    shared.add_fleet(parser, "report")
     shared.add_output(parser, "markdown", "html", "junit")
-    parser.set_defaults(
-        name="",
-        namespace="",
-        current_feature_gates=[],
-        current_plugins=[],
-        current_config=[],
-        current_plugin_dir=[],
-    )
     return parser
 
 
 def _time(text: str) -> float:
     """Return a time in seconds, as ``2s`` or ``0``."""
     return 0.0 if text.strip() in {"0", "0s"} else shared.seconds(text)
-
-
-def _number(text: str) -> int:
-    """Return a number from 1 with at most 31 bits, written with digits only."""
-    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 2**31):
-        raise argparse.ArgumentTypeError(f"expected a number from 1, got {text!r}")
-    return int(text)

@@ -14,6 +14,7 @@ from typing import Final, Self
 
 from karmada_advisor.cli import plan
 from karmada_advisor.cli.flags import plan as plan_flags
+from karmada_advisor.cli.fleet import as_manifests
 from karmada_advisor.cli.web.reading import Reader
 from karmada_advisor.cli.whynot import ask, ask_cluster, question_of, search_bounds
 from karmada_advisor.explain.explain import explain
@@ -202,7 +203,7 @@ class CommandAnswers:
                 found, unread = plan.made(
                     arguments,
                     objects,
-                    plan.as_manifests(objects),
+                    as_manifests(objects),
                     changes.objects if changes is not None else (),
                     self._own,
                 )
