@@ -19,7 +19,7 @@ caption { font-weight: bold; padding: .25rem 0; text-align: left; }
 th, td { border-bottom: 1px solid; padding: .2rem .6rem; text-align: left; vertical-align: top; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 """
-POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def explanation_html(explanation: Explanation, *, unfolded: bool = False) -> str:
@@ -28,17 +28,22 @@ def explanation_html(explanation: Explanation, *, unfolded: bool = False) -> str
     title, *blocks = document_of(explanation, rows=rows)
     assert isinstance(title, Heading)
     body = "\n".join(line for block in blocks for line in _lines(block))
+    return html_page(title.text, body)
+
+
+def html_page(title: str, body: str, *, style: str = STYLE) -> str:
+    """Return a document without scripts and references; ``body`` is HTML, ``title`` is text."""
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="viewport" content="width=device-width">
-<title>{escape(title.text)}</title>
-<style>{STYLE}</style>
+<title>{escape(title)}</title>
+<style>{style}</style>
 </head>
 <body>
-<h1>{escape(title.text)}</h1>
+<h1>{escape(title)}</h1>
 {body}
 </body>
 </html>

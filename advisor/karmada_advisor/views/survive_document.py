@@ -14,7 +14,7 @@ from karmada_advisor.explain.amounts import counted
 from karmada_advisor.survive.classify import LossClass
 from karmada_advisor.survive.domains import kind_order
 from karmada_advisor.survive.model import BindingLoss, BindingLosses, DomainLoss, SurvivalReport
-from karmada_advisor.views.html import POLICY, STYLE
+from karmada_advisor.views.html import STYLE, html_page
 from karmada_advisor.views.markdown import MAX_CHARACTERS, escaped
 from karmada_advisor.views.printable import printable
 from karmada_advisor.views.survive_words import WHAT, LossGroup, by_domain, groups, policy_name
@@ -89,18 +89,7 @@ def survive_markdown(report: SurvivalReport) -> str:
 def survive_html(report: SurvivalReport) -> str:
     """Return the HTML document."""
     listed = by_domain(report)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<meta name="viewport" content="width=device-width">
-<title>What survives the loss of a cluster</title>
-<style>{_CELLS}</style>
-</head>
-<body>
-<h1>What survives the loss of a cluster</h1>
-<p><strong>{_text(report.summary)}</strong></p>
+    body = f"""<p><strong>{_text(report.summary)}</strong></p>
 <p>Fleet {_text(report.provenance.fleet)}, {_text(report.provenance.at)}, {_text(report.provenance.source)},
 {counted(report.totals.bindings, "binding")}; {len(report.failing):,} of
 {counted(report.totals.domains, "domain")} with something of --fail-on {_text(",".join(report.fail_on))}.</p>
@@ -108,10 +97,8 @@ def survive_html(report: SurvivalReport) -> str:
 {"".join(_tables(report))}
 {"".join(_details(report, listed))}
 <h2>Notes</h2>
-<ul>{"".join(f"<li>{_text(each)}</li>" for each in report.notes)}</ul>
-</body>
-</html>
-"""
+<ul>{"".join(f"<li>{_text(each)}</li>" for each in report.notes)}</ul>"""
+    return html_page("What survives the loss of a cluster", body, style=_CELLS)
 
 
 def _text(text: str) -> str:
