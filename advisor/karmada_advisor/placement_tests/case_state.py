@@ -30,13 +30,13 @@ from karmada_advisor.plan.objects import (
     resource_key,
     template_key,
     text_of,
+    unversioned,
 )
 from karmada_advisor.plan.parsed import Known, known_after
 from karmada_advisor.plan.steps import PlannedStep, take_step
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.api.manifest import parse_time
 from karmada_scheduler.core.algorithms.webster import prefers_descending_names
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.framework.snapshot import Snapshot
@@ -240,7 +240,7 @@ class CaseState:
                 continue
             for key in draft.workloads(each.subject):
                 for sized, size in self.sizes.items():
-                    if (sized.kind, sized.namespace, sized.name) == (key.kind, key.namespace, key.name):
+                    if unversioned(sized) == key:
                         self.sizes[sized] = size._replace(replicas=each.value)
 
     def _take(self, after: PlanObjects) -> None:
@@ -363,15 +363,6 @@ def _head(template: Manifest) -> TemplateHead:
         str(metadata.get("name") or ""),
         dict(part(metadata, "labels")),
     )
-
-
-def time_of(text: str) -> datetime:
-    """Return a time of ``at``.
-
-    Raises:
-        ValueError: It is none.
-    """
-    return parse_time(text)
 
 
 def names_of_policies(objects: PlanObjects) -> list[str]:

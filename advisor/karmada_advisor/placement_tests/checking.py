@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from karmada_advisor.claims import TemplateKey, read_template
+from karmada_advisor.claims import read_template
 from karmada_advisor.claims.policy import read_policy, refusal
 from karmada_advisor.claims.replicas import replicas_of
 from karmada_advisor.explain.names import nearest
@@ -21,7 +21,7 @@ from karmada_advisor.placement_tests.model import (
 )
 from karmada_advisor.placement_tests.outcomes import NO_POLICY, NOT_CLAIMED
 from karmada_advisor.plan.change import ChangeError, Draft
-from karmada_advisor.plan.objects import Manifest, PlanObjects, UnversionedTemplateKey, part
+from karmada_advisor.plan.objects import Manifest, PlanObjects, UnversionedTemplateKey, part, unversioned
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.policy import PolicyKey
 
@@ -166,7 +166,7 @@ class _Case:
         if is_unclaimed is not None and is_unclaimed.value == NOT_CLAIMED:
             return False
         template = self._draft.after.templates.get(key)
-        if template is None or any(_is_of(each, key) for each in self._file.sizes):
+        if template is None or any(unversioned(each) == key for each in self._file.sizes):
             return False
         read = replicas_of(read_template(template))
         return not read.known or (not read.replicas and _has_replicas(template) and not _is_native(template))
@@ -184,7 +184,7 @@ class _Case:
         return ""
 
     def _may_have_replicas(self, key: UnversionedTemplateKey) -> bool:
-        if any(_is_of(each, key) for each in self._file.sizes):
+        if any(unversioned(each) == key for each in self._file.sizes):
             return True
         template = self._draft.after.templates.get(key)
         return template is None or _is_native(template) or _has_replicas(template)
@@ -202,10 +202,6 @@ _CHECKS: Final[Mapping[str, Callable[[_Case, UnversionedTemplateKey, Any], str]]
     "clusters": _Case.unknown_clusters,
     "policy": _Case.unknown_policy,
 }
-
-
-def _is_of(sized: TemplateKey, key: UnversionedTemplateKey) -> bool:
-    return (sized.kind, sized.namespace, sized.name) == (key.kind, key.namespace, key.name)
 
 
 def _is_native(template: Manifest) -> bool:

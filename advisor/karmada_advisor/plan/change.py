@@ -193,13 +193,12 @@ class Draft:
         """
         kind = _canonical(kind, self.after)
         groups: list[dict[Any, Manifest]] = [self.after.policies or {}, self.after.templates]
+        wanted: object = (kind, namespace, name)
         if kind == CLUSTER:
-            groups = [self.after.clusters]
+            groups, wanted = [self.after.clusters], name
         for objects in groups:
             for key, old in objects.items():
-                if (key if kind == CLUSTER else key[-3:]) != (
-                    name if kind == CLUSTER else (kind, namespace, name)
-                ):
+                if (key if kind == CLUSTER else key[-3:]) != wanted:
                     continue
                 new = _patched(old, patch)
                 if not part(new, "metadata") or text_of(new, "metadata", "name") != name:

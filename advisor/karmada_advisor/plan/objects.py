@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from karmada_advisor.claims.template import TemplateKey
 from karmada_advisor.state.stored import mapping, value_at
 from karmada_scheduler.api.binding import KINDS, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
@@ -43,6 +44,11 @@ class UnversionedTemplateKey(NamedTuple):
 
     def __str__(self) -> str:
         return "/".join(part for part in (self.kind, self.namespace, self.name) if part)
+
+
+def unversioned(key: TemplateKey) -> UnversionedTemplateKey:
+    """Return the key of a template without the version of its API."""
+    return UnversionedTemplateKey(group_of(key.api_version), key.kind, key.namespace, key.name)
 
 
 def part(manifest: Manifest, *path: str) -> Mapping[str, Any]:

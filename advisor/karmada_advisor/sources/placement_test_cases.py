@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from karmada_advisor.explain.codes import CODES
 from karmada_advisor.explain.names import nearest
-from karmada_advisor.placement_tests.case_state import time_of
 from karmada_advisor.placement_tests.expectations import OF_STEPS
 from karmada_advisor.placement_tests.model import (
     CaseStep,
@@ -20,6 +19,7 @@ from karmada_advisor.placement_tests.schema import SCHEMA, WORDS, keys_of
 from karmada_advisor.sources.expressions import check_expression
 from karmada_advisor.sources.included_manifests import IncludedManifests
 from karmada_advisor.sources.located_yaml import LocatedFile
+from karmada_scheduler.api.manifest import parse_time
 from karmada_scheduler.config.yaml_document import YamlPath
 
 _NAMED_LISTS: Final = frozenset({"delete", "without", "cordon", "uncordon", "rebalance"})
@@ -116,7 +116,7 @@ class CaseReader:
     def _time(self, path: YamlPath, value: Any) -> Iterator[ScenarioChange]:
         if self._in.typed(path, value, str):
             try:
-                yield ScenarioChange("at", "", time_of(value), self._in.place(path))
+                yield ScenarioChange("at", "", parse_time(value), self._in.place(path))
             except ValueError:
                 text = f"at: expected a time such as 2026-11-26T12:00:00Z, got {value}"
                 self._in.problem(path, text)
