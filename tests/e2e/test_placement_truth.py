@@ -52,16 +52,14 @@ def expected(workload: Workload) -> Object:
     return {f"{workload.namespace}/{workload.name}": {"clusters": workload.placed()}}
 
 
-def written(folder: Path, workloads: list[Workload], fleet: list[Any], cases: list[Object]) -> Path:
+def written(
+    folder: Path, created: list[tuple[Object, Object]], fleet: list[Any], cases: list[Object]
+) -> Path:
     """Write the policies and workloads as they were created, and the cases."""
     folder.mkdir()
     (folder / "fleet.yaml").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": fleet}))
-    (folder / "policies.yaml").write_text(
-        yaml.safe_dump_all(created[0] for created in map(_created, workloads))
-    )
-    (folder / "workloads.yaml").write_text(
-        yaml.safe_dump_all(created[1] for created in map(_created, workloads))
-    )
+    (folder / "policies.yaml").write_text(yaml.safe_dump_all(policy for policy, _ in created))
+    (folder / "workloads.yaml").write_text(yaml.safe_dump_all(template for _, template in created))
     path = folder / "truth_test.yaml"
     path.write_text(
         yaml.safe_dump(
@@ -79,15 +77,13 @@ def written(folder: Path, workloads: list[Workload], fleet: list[Any], cases: li
     return path
 
 
-_first: dict[tuple[str, str], tuple[Object, Object]] = {}
+def case(name: str, first: Object, *then: Object) -> Object:
+    """Return a case with what is expected of the first decisions, and its steps."""
+    return {"name": name, "expect": first, "then": list(then)}
 
 
-def _created(workload: Workload) -> tuple[Object, Object]:
-    return _first[workload.namespace, workload.name]
-
-
-def create(workload: Workload, placement: Object, replicas: int) -> None:
-    """Create a workload of karmada-scheduler, wait until it is placed, and remember its objects."""
+def create(workload: Workload, placement: Object, replicas: int) -> tuple[Object, Object]:
+    """Create a workload of karmada-scheduler, and wait until it is placed; return its policy and its template."""
     workload.create(placement, replicas=replicas, scheduler=None)
     workload.wait_settled(replicas=replicas)
     client = workload.plane.client
@@ -96,7 +92,7 @@ def create(workload: Workload, placement: Object, replicas: int) -> None:
         each.pop("status", None)
         kept = ("name", "namespace", "uid") if each is template else ("name", "namespace")
         each["metadata"] = {name: each["metadata"][name] for name in kept}
-    _first[workload.namespace, workload.name] = policy, template
+    return policy, template
 
 
 def test_what_happens_on_a_control_plane_is_what_its_placement_tests_expect(
@@ -108,46 +104,31 @@ def test_what_happens_on_a_control_plane_is_what_its_placement_tests_expect(
     names = ("divided", "copies", "down", "moved", "late")
     divided, copies, down, moved, late = (Workload(controlplane, namespace, name) for name in names)
     cases: list[Object] = []
+    created: list[tuple[Object, Object]] = []
 
-    create(divided, named(*THREE, replicaScheduling=DIVIDED), 7)
+    created.append(create(divided, named(*THREE, replicaScheduling=DIVIDED), 7))
     first = expected(divided)
     divided.scale(11)
     divided.wait_settled(replicas=11)
     cases.append(
-        {
-            "name": "it grows",
-            "expect": first,
-            "then": [{"scale": {f"{namespace}/divided": 11}, "expect": expected(divided)}],
-        }
+        case("it grows", first, {"scale": {f"{namespace}/divided": 11}, "expect": expected(divided)})
     )
 
-    create(copies, named(*THREE, replicaScheduling=DUPLICATED), 2)
+    created.append(create(copies, named(*THREE, replicaScheduling=DUPLICATED), 2))
     first = expected(copies)
     copies.apply_policy(named("sim-a2", "sim-c1", replicaScheduling=DUPLICATED), scheduler=None)
     copies.wait_placed({"sim-a2": 2, "sim-c1": 2})
     patch = {"spec": {"placement": {"clusterAffinity": {"clusterNames": ["sim-a2", "sim-c1"]}}}}
     edit = {f"PropagationPolicy/{namespace}/copies": patch}
-    cases.append(
-        {
-            "name": "its policy is edited",
-            "expect": first,
-            "then": [{"edit": edit, "expect": expected(copies)}],
-        }
-    )
+    cases.append(case("its policy is edited", first, {"edit": edit, "expect": expected(copies)}))
 
-    create(down, named(*THREE, replicaScheduling=DIVIDED), 9)
+    created.append(create(down, named(*THREE, replicaScheduling=DIVIDED), 9))
     first = expected(down)
     down.scale(4)
     down.wait_settled(replicas=4)
-    cases.append(
-        {
-            "name": "it shrinks",
-            "expect": first,
-            "then": [{"scale": {f"{namespace}/down": 4}, "expect": expected(down)}],
-        }
-    )
+    cases.append(case("it shrinks", first, {"scale": {f"{namespace}/down": 4}, "expect": expected(down)}))
 
-    create(moved, named(*THREE, replicaScheduling=DIVIDED), 6)
+    created.append(create(moved, named(*THREE, replicaScheduling=DIVIDED), 6))
     first = expected(moved)
     client.patch(f"{CLUSTERS}/{cordoned}", {"spec": {"taints": [CORDON]}})
     moved.scale(9)
@@ -155,24 +136,22 @@ def test_what_happens_on_a_control_plane_is_what_its_placement_tests_expect(
     scaled = expected(moved)
     rebalance(moved)
     cases.append(
-        {
-            "name": "one of its clusters is cordoned",
-            "expect": first,
-            "then": [
-                {"cordon": cordoned, "expect": first},
-                {"scale": {f"{namespace}/moved": 9}, "expect": scaled},
-                {"rebalance": [f"{namespace}/moved"], "expect": expected(moved)},
-            ],
-        }
+        case(
+            "one of its clusters is cordoned",
+            first,
+            {"cordon": cordoned, "expect": first},
+            {"scale": {f"{namespace}/moved": 9}, "expect": scaled},
+            {"rebalance": [f"{namespace}/moved"], "expect": expected(moved)},
+        )
     )
 
-    create(late, named(*THREE, replicaScheduling=DIVIDED), 4)
+    created.append(create(late, named(*THREE, replicaScheduling=DIVIDED), 4))
     assert cordoned not in late.placed()
     cases.append(
         {"name": "it is new on a cordoned fleet", "given": {"cordon": cordoned}, "expect": expected(late)}
     )
 
-    path = written(tmp_path / "tests", [divided, copies, down, moved, late], fleet, cases)
+    path = written(tmp_path / "tests", created, fleet, cases)
     found = run("test", str(path), "-v")
     assert found.status == 0, found.out
     assert found.out.count("  passed  ") == 5
