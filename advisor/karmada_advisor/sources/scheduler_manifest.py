@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.files import read
-from karmada_advisor.state.stored import mapping, mappings
+from karmada_advisor.state.stored import command_line, mapping, mappings
 from karmada_scheduler.config import features, flags
 
 _VERSION: Final = re.compile(r":v?(\d+\.\d+)")
@@ -32,7 +32,7 @@ def use_manifest(arguments: argparse.Namespace) -> list[str]:
         raise NoAnswerError("\n".join(f"--scheduler-manifest: {each}" for each in contents.problems))
     for manifest in contents.objects:
         for container in _containers(manifest):
-            words = [str(each) for name in ("command", "args") for each in container.get(name) or ()]
+            words = command_line(container)
             if any(each.rpartition("/")[2] in _COMMANDS for each in words[:1]) or _is_scheduler(container):
                 return _use(arguments, container, words)
     raise NoAnswerError(f"--scheduler-manifest: {path} has no container that runs karmada-scheduler")

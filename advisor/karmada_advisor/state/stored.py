@@ -64,6 +64,12 @@ def mappings(value: object) -> list[Mapping[str, Any]]:
     return [each for each in value if isinstance(each, Mapping)]
 
 
+def command_line(container: Mapping[str, Any]) -> list[str]:
+    """Return the command and the arguments of a container."""
+    lists = [container.get(name) for name in ("command", "args")]
+    return [str(word) for each in lists if isinstance(each, list) for word in each]
+
+
 def texts(value: object) -> list[str]:
     """Return the texts in a list, none for any other value."""
     return [each for each in value if isinstance(each, str)] if isinstance(value, list | tuple) else []

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from karmada_advisor.state.stored import mapping, mappings
+from karmada_advisor.state.stored import command_line, mapping, mappings
 from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.model import LossSettings
 from karmada_scheduler.api.manifest import ManifestError
@@ -53,8 +53,7 @@ def _command(manifest: Mapping[str, Any]) -> Sequence[str]:
     spec = mapping(manifest.get("spec"))
     pod = mapping(mapping(spec.get("template")).get("spec")) or spec
     for container in mappings(pod.get("containers")):
-        lists = [container.get(name) for name in ("command", "args")]
-        words = [str(word) for each in lists if isinstance(each, list) for word in each]
+        words = command_line(container)
         if any(PROGRAM in word for word in (*words[:3], str(container.get("image") or ""))):
             return words
     raise ManifestError("spec", f"no container runs {PROGRAM}: expected its Deployment or Pod")
