@@ -96,9 +96,14 @@ def survive_html(report: SurvivalReport) -> str:
 {"".join(_map(report, listed))}
 {"".join(_tables(report))}
 {"".join(_details(report, listed))}
-<h2>Notes</h2>
-<ul>{"".join(f"<li>{_text(each)}</li>" for each in report.notes)}</ul>"""
+{_notes(report)}"""
     return html_page("What survives the loss of a cluster", body, style=_CELLS)
+
+
+def _notes(report: SurvivalReport) -> str:
+    if not report.notes:
+        return ""
+    return f"<h2>Notes</h2>\n<ul>{''.join(f'<li>{_text(each)}</li>' for each in report.notes)}</ul>"
 
 
 def _text(text: str) -> str:
@@ -194,6 +199,16 @@ def _tables(report: SurvivalReport) -> Iterator[str]:
         yield "</tbody></table></div>\n"
 
 
+def _without_groups(domain: DomainLoss) -> str:
+    """Return what is said about a loss of which no binding is listed."""
+    if not domain.done:
+        return "Not done: the time of --timeout was over."
+    moves, holds = (domain.chosen.counts[each.value] for each in (LossClass.MOVES, LossClass.HOLDS))
+    if not moves and not holds:
+        return "Nothing happens."
+    return f"Nothing is dark, missing or interrupted: {moves:,} move, {holds:,} hold (--all lists them)."
+
+
 def _details(
     report: SurvivalReport, listed: Mapping[int, Sequence[tuple[BindingLosses, BindingLoss]]]
 ) -> Iterator[str]:
@@ -201,7 +216,7 @@ def _details(
         yield f'<section id="d{number}" tabindex="-1"><h2>{_text(str(domain))}</h2>\n'
         found = groups(listed.get(number, ()))
         if not found:
-            yield "<p>Nothing happens.</p></section>\n"
+            yield f"<p>{_without_groups(domain)}</p></section>\n"
             continue
         yield "<ul>"
         yield from (f"<li>{escape(_group_text(each))}</li>" for each in found[:_GROUPS])

@@ -83,6 +83,23 @@ def test_the_heat_map_has_a_letter_and_a_label_in_each_coloured_cell_and_no_scri
     assert links == {f"#{each}" for each in targets}
 
 
+def test_a_loss_without_listed_bindings_says_what_moves_or_that_it_is_not_done(run: Run) -> None:
+    page, report = run("-o", "html").out, json.loads(run("-o", "json").out)
+    listed = {number for each in report["bindings"] for loss in each["losses"] for number in loss["domains"]}
+    others = [
+        each["chosen"]["counts"] for number, each in enumerate(report["domains"]) if number not in listed
+    ]
+    said = [
+        f"Nothing is dark, missing or interrupted: {each['moves']} move, {each['holds']} hold (--all lists them)."
+        for each in others
+        if each["moves"] or each["holds"]
+    ]
+    assert said
+    assert all(page.count(each) == said.count(each) for each in said)
+    assert page.count("Nothing happens.") == len(others) - len(said)
+    assert "Not done: the time of --timeout was over." in run("-o", "html", "--timeout=0").out
+
+
 def test_each_class_but_untouched_has_a_letter_of_its_own() -> None:
     assert set(LETTERS) == set(LossClass) - {LossClass.UNTOUCHED}
     assert len(set(LETTERS.values())) == len(LETTERS)
