@@ -54,7 +54,6 @@ def survival_report(
     fingerprint: str,
     is_reported: Selected = lambda _: True,
     every_loss: bool = False,
-    notes: Sequence[str] = (),
 ) -> SurvivalReport:
     """Return the report.
 
@@ -66,7 +65,6 @@ def survival_report(
         fingerprint: A hash over all that the decisions read.
         is_reported: Whether a binding is counted and listed; all of them compete for capacity.
         every_loss: Whether losses that a binding survives are listed, too.
-        notes: Further sentences.
     """
     made = _Report(losses, settings, is_reported)
     ranked = sorted(
@@ -85,7 +83,7 @@ def survival_report(
         totals,
         domains,
         bindings,
-        notes=(*_notes(found, made), *notes),
+        notes=tuple(_notes(found, made)),
     )
 
 
@@ -219,7 +217,7 @@ class _Report:
             dark,
         )
 
-    def missing_appliedplacement(self) -> list[BindingKey]:
+    def without_applied_placement(self) -> list[BindingKey]:
         """Return the bindings that are never evicted as they have no applied placement."""
         return [
             each.stored.key for each in self._losses.asked.values() if not each.stored.applied_placement_json
@@ -252,7 +250,7 @@ def _notes(found: FailureDomains, made: _Report) -> Iterator[str]:
         )
     if found.deleting:
         yield f"{counted(len(found.deleting), 'cluster is', 'clusters are')} being deleted already, and in no domain: {_some(found.deleting)}"
-    unapplied = made.missing_appliedplacement()
+    unapplied = made.without_applied_placement()
     if unapplied:
         yield (
             f"{counted(len(unapplied), 'binding has', 'bindings have')} no applied placement, and the taint manager "
