@@ -1,8 +1,8 @@
 """Random fleets, policies and events in placement tests, compared with ``simulate`` and ``plan``: ``make check-placement-tests``
 
 The first decision has to be that of ``simulate --anew`` over the binding that Karmada's detector makes. After each event the
-placement and the class have to be those of a plan over the objects as files would have them. Clusters and placements are
-those of the fuzzer's generator.
+placement and the class have to be those of a plan over the objects as files would have them. Without a uid in the file, the
+results have to be those that each of two uids gives. Clusters and placements are those of the fuzzer's generator.
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import orjson
 
 from karmada_advisor.claims import TemplateWritten, claim, read_template
 from karmada_advisor.placement_tests.case_state import (
-    UIDS,
     CaseClock,
     CaseState,
     Scenario,
     objects_of,
     schedulers_named,
 )
+from karmada_advisor.placement_tests.case_tries import CaseTries
 from karmada_advisor.placement_tests.changes import make_changes
 from karmada_advisor.placement_tests.checking import refused
 from karmada_advisor.placement_tests.model import (
@@ -33,9 +34,10 @@ from karmada_advisor.placement_tests.model import (
     ScenarioControllerManager,
     ScenarioScheduler,
 )
+from karmada_advisor.placement_tests.uids import NONE_ODD, UIDS
 from karmada_advisor.plan.change import ChangeError, Draft
 from karmada_advisor.plan.inputs import PlanInputs
-from karmada_advisor.plan.objects import PlanObjects
+from karmada_advisor.plan.objects import PlanObjects, UnversionedTemplateKey
 from karmada_advisor.plan.parsed import Known, parse
 from karmada_advisor.plan.planner import make_plan
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
@@ -76,9 +78,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(each)
     print(
         f"{counts['cases']} cases, {counts['placed']} of them placed, {counts['steps']} steps "
-        f"({counts['changed']} that change a placement), {len(found)} differences, {progress.seconds:.1f} s"
+        f"({counts['changed']} that change a placement), {counts['twice']} results depend on the uid, {len(found)} differences, {progress.seconds:.1f} s"
     )
-    return 1 if found or not counts["changed"] else 0
+    return 1 if found or not counts["changed"] or not counts["twice"] else 0
 
 
 def cases(seed: int) -> Iterator[tuple[str, PlacementTestFile, random.Random]]:
@@ -137,22 +139,14 @@ def _rules() -> DryRun:
 
 def differences(file: PlacementTestFile, rng: random.Random, counts: Counter[str]) -> Iterator[str]:
     """Yield what differs in one case."""
-    objects = objects_of(file)
-    parsed = parse(objects, objects)
-    scenario = Scenario(
-        objects,
-        Known(parsed.clusters_before, parsed.bindings_before),
-        _rules(),
-        CaseClock(),
-        schedulers_named([DEFAULT_SCHEDULER_NAME]),
-        PlanInputs(objects, Draft(objects), _rules(), _rules()).detector,
-    )
-    state = CaseState.begin(scenario, 0, (), lambda draft: draft.after.templates)
-    first = _simulated(objects)
+    scenario = _scenario(file)
+    state = CaseState.begin(scenario, NONE_ODD, (), _every)
+    first = _simulated(scenario.objects)
     placed = _clusters(state)
     counts["placed"] += bool(placed)
     if placed != first:
         yield f"the first decision is {placed}, that of simulate {first}"
+    changes: list[ScenarioChange] = []
     for number in range(_STEPS):
         change = _change(state, rng)
         before = orjson.loads(orjson.dumps(_documents(state)))
@@ -161,6 +155,7 @@ def differences(file: PlacementTestFile, rng: random.Random, counts: Counter[str
         except ChangeError:
             continue
         had = _clusters(state)
+        changes.append(change)
         state.step((change,))
         counts["steps"] += 1
         placed = _clusters(state)
@@ -171,6 +166,56 @@ def differences(file: PlacementTestFile, rng: random.Random, counts: Counter[str
         )
         if (placed, effect) != expected:
             yield f"step {number} ({change.word} {change.subject}) gives {placed}, {effect}; the plan {expected}"
+    yield from _of_uids(file, changes, counts)
+
+
+def _of_uids(
+    file: PlacementTestFile, changes: Sequence[ScenarioChange], counts: Counter[str]
+) -> Iterator[str]:
+    """Yield what differs between the results without a uid in the file, and those with either of two uids in it."""
+    with_uid = [_scenario(_named(file, {"uid": uid})) for uid in UIDS]
+    expected = [CaseState.begin(each, NONE_ODD, (), _every) for each in with_uid]
+    tries = CaseTries(_scenario(_named(file, {})), (), _every)
+    states = tries.begin()
+    for number, change in enumerate([None, *changes]):
+        if change is not None:
+            states = tries.step((change,))
+            for each in expected:
+                each.step((change,))
+        results = [_result(each) for each in expected]
+        counts["twice"] += len(states) - 1
+        found = [_result(each) for each in states]
+        if [found[0], found[-1]] != results:
+            yield f"after step {number - 1} of {changes} there is {found} without a uid, {results} with one"
+
+
+def _named(file: PlacementTestFile, metadata: Mapping[str, str]) -> PlacementTestFile:
+    [template] = file.workloads
+    named = {name: template["metadata"][name] for name in ("name", "namespace")}
+    return replace(file, workloads=({**template, "metadata": {**named, **metadata}},))
+
+
+def _result(state: CaseState) -> tuple[dict[str, int], str]:
+    """Return where the only binding is, and what the last step did to it."""
+    [plan] = state.last.plans.values() if state.last is not None else [None]
+    return _clusters(state), "" if plan is None else plan.effect.value
+
+
+def _every(draft: Draft) -> Iterable[UnversionedTemplateKey]:
+    return draft.after.templates
+
+
+def _scenario(file: PlacementTestFile) -> Scenario:
+    objects = objects_of(file)
+    parsed = parse(objects, objects)
+    return Scenario(
+        objects,
+        Known(parsed.clusters_before, parsed.bindings_before),
+        _rules(),
+        CaseClock(),
+        schedulers_named([DEFAULT_SCHEDULER_NAME]),
+        PlanInputs(objects, Draft(objects), _rules(), _rules()).detector,
+    )
 
 
 def _simulated(objects: PlanObjects) -> dict[str, int]:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from karmada_advisor.cli.flags.test import make_parser
 from karmada_advisor.cli.test import report_of
 from karmada_advisor.placement_tests.model import API_VERSION, KIND
 from karmada_scheduler.testing import cluster
+from tools.bench.start import with_compiled_modules
 
 EXAMPLE: Final = Path(__file__).parents[2] / "docs" / "examples" / "tests"
 _TOLERANCE: Final = 1.5
@@ -61,7 +62,10 @@ def _figures(folder: Path, runs: int) -> Iterator[tuple[str, float, str, float]]
     path = _written(folder, 1_000, 1, steps=0)
     yield "reading 1,000 clusters, and one case", 0.8, "s", _run(path, runs)
     command = [sys.executable, "-m", "karmada_scheduler", "test", str(EXAMPLE)]
-    yield "docs/examples/tests, the whole command", 0.8, "s", _least(runs, lambda: _of_process(command))
+    environment = with_compiled_modules(folder / "compiled")
+    _of_process(command, environment)  # compiles
+    seconds = _least(runs, lambda: _of_process(command, environment))
+    yield "docs/examples/tests, the whole command", 0.8, "s", seconds
     path = _written(folder, 1_000, 1_000, steps=0)
     yield "1,000 clusters, 1,000 cases, memory", 200, "MiB", _memory(path)
 
@@ -156,10 +160,10 @@ def _least(runs: int, measure: Callable[[], float]) -> float:
     return min(measure() for _ in range(runs))
 
 
-def _of_process(command: list[str]) -> float:
+def _of_process(command: list[str], environment: Mapping[str, str]) -> float:
     """Return the CPU seconds of a process."""
     begun = _of_children()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
     return _of_children() - begun
 
 

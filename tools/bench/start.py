@@ -59,17 +59,25 @@ def measured(name: str, arguments: Sequence[str], target: float, runs: int, comp
         arguments: Of the command line.
         target: The wall time in seconds.
         runs: How often it is run; the first run, which compiles the modules, comes on top and is not counted.
-        compiled: A folder for the compiled modules. A wheel has them, too; a source tree has none where
-            PYTHONDONTWRITEBYTECODE is set.
+        compiled: A folder for the compiled modules.
 
     Raises:
         RuntimeError: It has ended with a usage error or another one.
     """
-    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(compiled)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment = with_compiled_modules(compiled)
     times = [_run(arguments, environment) for _ in range(runs + 1)][1:]
     cpu, wall = (min(each[index] for each in times) for index in (0, 1))
     return Start(name, cpu, wall, target, _modules(arguments))
+
+
+def with_compiled_modules(folder: Path) -> dict[str, str]:
+    """Return an environment in which Python keeps compiled modules in a folder.
+
+    A wheel has them, too; a source tree has none where PYTHONDONTWRITEBYTECODE is set.
+    """
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environment
 
 
 def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[float, float]:

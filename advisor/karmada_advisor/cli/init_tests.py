@@ -88,6 +88,7 @@ def _written(arguments: argparse.Namespace) -> WrittenTests:
         policies,
         _labels(arguments, objects, chosen),
         as_yaml=as_yaml,
+        anonymise=arguments.anonymise,
     )
 
 

@@ -17,6 +17,7 @@ from karmada_advisor.explain.policies import TemplateHead
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.placement_tests.changes import make_changes
 from karmada_advisor.placement_tests.model import PlacementTestFile, ScenarioChange, WorkloadSize
+from karmada_advisor.placement_tests.uids import OddTemplates, renamed, with_uids
 from karmada_advisor.plan.change import Draft, with_defaults, with_id
 from karmada_advisor.plan.effects import Comparison
 from karmada_advisor.plan.inputs import PlanInputs
@@ -37,7 +38,6 @@ from karmada_advisor.plan.steps import PlannedStep, take_step
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.core.algorithms.webster import prefers_descending_names
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.framework.snapshot import Snapshot
 
@@ -45,13 +45,6 @@ START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 """When a case begins, unless ``at`` sets the clock; each step is a minute later."""
 
 _BETWEEN: Final = timedelta(minutes=1)
-
-_CANDIDATES: Final = ("0", "1")
-UIDS: Final = tuple(
-    next(each for each in _CANDIDATES if prefers_descending_names(each) is descending)
-    for descending in (False, True)
-)
-"""One uid of each parity: ties go to the earlier name with the first, to the later name with the second."""
 
 
 class CaseClock:
@@ -94,17 +87,14 @@ class Scenario:
     show_workloads: Callable[[Iterable[Manifest]], None] = field(default=lambda _: None)
 
     @cached_property
-    def by_uid(self) -> Sequence[PlanObjects]:
-        """The objects with each of ``UIDS`` as the uid of templates that have none."""
-        return tuple(_with_uids(self.objects, uid) for uid in UIDS)
+    def _with_uids(self) -> dict[OddTemplates, PlanObjects]:
+        return {}
 
-
-def _with_uids(objects: PlanObjects, uid: str) -> PlanObjects:
-    found = objects.copy()
-    for key, each in found.templates.items():
-        if not text_of(each, "metadata", "uid"):
-            found.templates[key] = {**each, "metadata": {**part(each, "metadata"), "uid": uid}}
-    return found
+    def with_uids(self, odd: OddTemplates) -> PlanObjects:
+        """Return the objects with a uid in each template; the same ones each time, so that they are compared fast."""
+        if odd not in self._with_uids:
+            self._with_uids[odd] = with_uids(self.objects, odd)
+        return self._with_uids[odd]
 
 
 def objects_of(file: PlacementTestFile) -> PlanObjects:
@@ -153,7 +143,7 @@ class CaseState:
         objects: As they are now.
         known: The same as values.
         sizes: Of workloads that only an interpreter can read; a scaled one has the new number.
-        uid: Of templates that have none.
+        odd: The templates without a uid that have an odd one here.
         last: The last step; None before the first decision.
         before: The bindings before it.
         bindings_before: The same as manifests.
@@ -163,7 +153,7 @@ class CaseState:
     objects: PlanObjects
     known: Known
     sizes: dict[TemplateKey, WorkloadSize]
-    uid: str
+    odd: OddTemplates
     last: PlannedStep | None = None
     before: Mapping[BindingKey, Binding] = field(default_factory=dict)
     bindings_before: Mapping[BindingKey, Manifest] = field(default_factory=dict)
@@ -172,7 +162,7 @@ class CaseState:
     def begin(
         cls,
         scenario: Scenario,
-        number: int,
+        odd: OddTemplates,
         given: Sequence[ScenarioChange],
         wanted: Callable[[Draft], Iterable[UnversionedTemplateKey]],
     ) -> CaseState:
@@ -180,21 +170,21 @@ class CaseState:
 
         Args:
             scenario: What cases share.
-            number: Which of ``UIDS`` templates have that have none.
+            odd: The templates without a uid that get an odd one.
             given: Changes before the first decision.
             wanted: Returns the templates that the case names, once the changes are made.
 
         Raises:
             ChangeError: A change cannot be made.
         """
-        base = scenario.by_uid[number]
+        base = scenario.with_uids(odd)
         scenario.clock.at = START
         draft = Draft(base)
         make_changes(draft, given)
         for each in given:
             if each.word == "at":
                 scenario.clock.at = each.value
-        after = _with_uids(draft.after, UIDS[number])
+        after = with_uids(draft.after, odd)
         after.clusters = {
             name: each
             for name, each in after.clusters.items()
@@ -213,7 +203,7 @@ class CaseState:
         }
         sizes = {key: WorkloadSize(*size) for key, size in scenario.detector.sizes.items()}
         known = known_after(scenario.known, scenario.objects, start)
-        state = cls(scenario, start, known, sizes, UIDS[number])
+        state = cls(scenario, start, known, sizes, odd)
         state._scaled(given)
         state._take(after)
         return state
@@ -228,9 +218,16 @@ class CaseState:
         make_changes(draft, changes)
         self.scenario.clock.step(changes)
         self._scaled(changes)
-        after = _with_uids(draft.after, self.uid)
+        after = with_uids(draft.after, self.odd)
         after.policies = {key: with_id(each) for key, each in (after.policies or {}).items()}
         self._take(after)
+
+    def forked(self, odd: OddTemplates) -> CaseState:
+        """Return the same state with other uids, which have decided nothing until now; neither changes the other."""
+        objects, known = self.objects, self.known
+        if odd != self.odd:
+            objects, known = renamed(objects, known, odd)
+        return replace(self, objects=objects, known=known, sizes=dict(self.sizes), odd=odd)
 
     def _scaled(self, changes: Iterable[ScenarioChange]) -> None:
         """Let scaled workloads have their new size."""

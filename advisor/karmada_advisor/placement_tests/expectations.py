@@ -26,14 +26,13 @@ from karmada_advisor.placement_tests.outcomes import (
     type_of,
     why_not_placed,
 )
+from karmada_advisor.plan.objects import UnversionedTemplateKey
 
 PLACED_ONLY: Final = frozenset({"clusters", "replicas", "stops", "that"})
 """Expectations that say nothing about a workload without clusters, so that they do not hold for one."""
 
 OF_STEPS: Final = {"effect": "state", "stops": "placement"}
 """Expectations that compare with what there was before, and with what of it."""
-
-UID: Final = "it depends on the uid of the template"
 
 
 def _codes(found: PlacedWorkload) -> list[str]:
@@ -77,16 +76,22 @@ def _holds(key: str, expected: Any, got: Any) -> bool:
 class Checker:
     """Checks expectations of one stage of a case: the first decisions, or a step."""
 
-    def __init__(self, step: CaseStep | None) -> None:
-        """Check after a step, None for the first decisions."""
+    def __init__(self, step: CaseStep | None, why_different: Callable[[UnversionedTemplateKey], str]) -> None:
+        """Check after a step, None for the first decisions.
+
+        Args:
+            step: The step.
+            why_different: Returns why there are several results for a workload.
+        """
         self._step = "" if step is None else str(step)
+        self._why_different = why_different
 
     def failures(self, expectation: Expectation, found: Sequence[PlacedWorkload]) -> list[ExpectationFailure]:
         """Return what does not hold.
 
         Args:
             expectation: About one workload.
-            found: The workload, with each uid if the result depends on it.
+            found: The workload, in each state if the result depends on uids.
         """
         made = list(self._failures(expectation, found))
         if made:
@@ -127,7 +132,7 @@ class Checker:
             if failing is None:
                 continue
             differ = any(result.holds for result in results)
-            parts = [UID] if differ else [failing.text or "false"]
+            parts = [self._why_different(found[0].key)] if differ else [failing.text or "false"]
             text = "; ".join([*parts, *failing.parts])
             key = "that" if wanted.place == each.place else f"that[{index}]"
             failure = self._failure(expectation, "that", None, text)
@@ -144,7 +149,7 @@ class Checker:
     ) -> ExpectationFailure:
         differ = any(each != got[0] for each in got)
         shown = list(got) if differ else got[0]
-        text = UID if differ else ""
+        text = self._why_different(found[0].key) if differ else ""
         if key == "notPlaced" and not text and got[0] is not False and got[0] is not True:
             text = why_not_placed(found[0])
         if key == "placed" and wanted.value and not text:
@@ -152,7 +157,8 @@ class Checker:
         failure = self._failure(expectation, key, shown, text)
         if key != "clusters":
             return failure
-        return replace(failure, table=tuple(_rows(wanted.value, got if differ else got[:1])))
+        different = [each for index, each in enumerate(got) if each not in got[:index]]
+        return replace(failure, table=tuple(_rows(wanted.value, different)))
 
     def _failure(self, expectation: Expectation, key: str, got: Any, text: str) -> ExpectationFailure:
         wanted = expectation.keys[key]

@@ -193,6 +193,9 @@ def shown_change(change: ScenarioChange) -> str:
 
 # --- the report ---
 
+OWN_UID: Final = "it depends on the uid of the template"
+"""Why a workload has two results: the one with an even uid, and the one with an odd uid."""
+
 
 class CaseOutcome(Enum):
     """How a case ended."""
@@ -239,7 +242,7 @@ class ClusterDifference:
     Attributes:
         name: Of the cluster.
         expected: The replicas that are expected; None if it is not expected, 0 if only its name is.
-        got: The replicas that it has, one number for each uid; None where it is not a target.
+        got: The replicas that it has, one number for each result; None where it is not a target.
     """
 
     name: str

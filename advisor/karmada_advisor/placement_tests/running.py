@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from karmada_advisor.placement_tests.case_state import UIDS, CaseState, PlacedWorkload, Scenario
+from karmada_advisor.placement_tests.case_state import CaseState, PlacedWorkload, Scenario
+from karmada_advisor.placement_tests.case_tries import CaseTries
 from karmada_advisor.placement_tests.expectations import Checker
 from karmada_advisor.placement_tests.model import (
     CaseOutcome,
@@ -16,13 +17,12 @@ from karmada_advisor.placement_tests.model import (
     ExpectationFailure,
     PlacementCase,
 )
-from karmada_advisor.placement_tests.outcomes import clusters_of, policy_of
+from karmada_advisor.placement_tests.outcomes import clusters_of, effect_of, policy_of
 from karmada_advisor.plan.change import ChangeError, Draft
 from karmada_advisor.plan.objects import UnversionedTemplateKey
 from karmada_scheduler.api.manifest import ManifestError
 
 Clock = Callable[[], float]
-Wanted = Callable[[Draft], Iterable[UnversionedTemplateKey]]
 
 
 class CaseRunner:
@@ -46,15 +46,12 @@ class CaseRunner:
 
     def _failures(self, case: PlacementCase) -> Iterator[ExpectationFailure]:
         try:
-            for step, expect, states in self._stages(case):
-                yield from self._checked(step, expect, states)
+            yield from self._stages(case)
         except _NotMadeError as problem:
             yield problem.failure(case)
 
-    def _stages(
-        self, case: PlacementCase
-    ) -> Iterator[tuple[CaseStep | None, Sequence[Expectation], Sequence[CaseState]]]:
-        """Yield the first decisions and each step, with the states for both parities of the uid where they count."""
+    def _stages(self, case: PlacementCase) -> Iterator[ExpectationFailure]:
+        """Yield what does not hold after the first decisions, and after each step."""
         expected = [*case.expect, *(each for step in case.then for each in step.expect)]
         subjects = [each.subject for step in case.then for each in step.changes if each.word in _OF_WORKLOADS]
         names = {*(each.workload for each in expected), *subjects}
@@ -62,42 +59,27 @@ class CaseRunner:
         def wanted(draft: Draft) -> Iterable[UnversionedTemplateKey]:
             return [key for name in names for key in draft.workloads(name)]
 
-        states: list[CaseState] = []
-        for index, step in enumerate([None, *case.then]):
+        tries = CaseTries(self._scenario, case.given, wanted)
+        for step in (None, *case.then):
             try:
-                self._advance(states, case, wanted, index)
-                if len(states) == 1 and _depends_on_uid(states[0]):
-                    states.append(self._state(1, case, wanted, index))
+                states = tries.begin() if step is None else tries.step(step.changes)
             except (ChangeError, ManifestError) as problem:
                 raise _NotMadeError(step, str(problem)) from problem
-            yield step, case.expect if step is None else step.expect, states
-
-    def _advance(self, states: list[CaseState], case: PlacementCase, wanted: Wanted, stages: int) -> None:
-        """Let states reach a stage from the one before it."""
-        if not states:
-            states.append(self._state(0, case, wanted, stages))
-            return
-        at = self._scenario.clock.at
-        for state in states:
-            self._scenario.clock.at = at
-            state.step(case.then[stages - 1].changes)
-
-    def _state(self, number: int, case: PlacementCase, wanted: Wanted, stages: int) -> CaseState:
-        """Return a state that has reached a stage."""
-        state = CaseState.begin(self._scenario, number, case.given, wanted)
-        for step in case.then[:stages]:
-            state.step(step.changes)
-        return state
+            yield from self._checked(step, case.expect if step is None else step.expect, states, tries)
 
     def _checked(
-        self, step: CaseStep | None, expect: Sequence[Expectation], states: Sequence[CaseState]
+        self,
+        step: CaseStep | None,
+        expect: Sequence[Expectation],
+        states: Sequence[CaseState],
+        tries: CaseTries,
     ) -> Iterator[ExpectationFailure]:
-        checker = Checker(step)
+        checker = Checker(step, tries.why_different)
         for each in expect:
             found = [_workload(state, each.workload) for state in states]
             self.claiming.update(map(policy_of, found))
-            is_one = all(clusters_of(other) == clusters_of(found[0]) for other in found)
-            yield from checker.failures(each, found[:1] if is_one else found)
+            results = {(*clusters_of(other).items(), effect_of(other)) for other in found}
+            yield from checker.failures(each, found[:1] if len(results) == 1 else found)
 
 
 _OF_WORKLOADS: Final = frozenset({"scale", "rebalance"})
@@ -109,17 +91,6 @@ def _workload(state: CaseState, written: str) -> PlacedWorkload:
     if not named:  # it was deleted, or no case decides about it
         named = Draft(state.scenario.objects).workloads(written)
     return state.of(next(iter(named)))
-
-
-def _depends_on_uid(state: CaseState) -> bool:
-    """Return whether the uid of a template that has none may decide where a replica goes."""
-    return any(
-        each.spec.replicas > 0
-        and each.spec.placement is not None
-        and not each.spec.placement.is_duplicated
-        and each.spec.resource.uid in UIDS
-        for each in state.known.bindings.values()
-    )
 
 
 class _NotMadeError(Exception):

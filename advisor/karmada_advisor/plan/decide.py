@@ -62,11 +62,13 @@ class PlanSide:
         snapshot: Snapshot,
         bindings: Iterable[Binding],
         made: dict[BindingKey, Decision] | None = None,
+        every: list[Decision] | None = None,
     ) -> None:
-        """Decide with these rules about these clusters; ``made`` receives the decisions of ``make``."""
+        """Decide with these rules about these clusters; ``made`` receives the decisions of ``make``, ``every`` all."""
         self.rules = rules
         self.snapshot = snapshot
         self._made = made
+        self._every = every
         rules.objects.show(snapshot, bindings)
 
     def type_of(self, binding: Binding) -> ScheduleType:
@@ -90,6 +92,8 @@ class PlanSide:
             # On a busy machine a plugin may exceed its timeout once; the scheduler would try again as well.
             found = self.rules.decide(binding, self.snapshot, assumed)
         if isinstance(found, Decision):
+            if self._every is not None:
+                self._every.append(found)
             return outcome_of(binding, type_, found), found
         text = "; ".join(f"gated by {name}: {reason}" for name, reason in found.reasons.items())
         return PlannedDecision(ScheduleType.AVOID, binding.spec.clusters, "Gated", text), None

@@ -51,14 +51,25 @@ class Planner:
         comparisons: The bindings on both sides.
     """
 
-    def __init__(self, inputs: PlanInputs, made: dict[BindingKey, Decision] | None = None) -> None:
-        """Derive the bindings after the change; ``made`` receives the decisions that it causes.
+    def __init__(
+        self,
+        inputs: PlanInputs,
+        made: dict[BindingKey, Decision] | None = None,
+        every: list[Decision] | None = None,
+    ) -> None:
+        """Derive the bindings after the change.
+
+        Args:
+            inputs: What the plan reads.
+            made: Receives the decisions that the change causes.
+            every: Receives these and the decisions that are only compared.
 
         Raises:
             ChangeError: An object cannot be read after the change, or Karmada would refuse it.
         """
         self._inputs = inputs
         self._made = made
+        self._every = every
         after = inputs.draft.after
         self.derived = derive(inputs.before, after, inputs.detector)
         self.parsed = parse(inputs.before, after, inputs.known)
@@ -79,10 +90,14 @@ class Planner:
             self._snapshot(parsed.clusters_after),
             parsed.bindings_after.values(),
             self._made,
+            self._every,
         )
         self._decide_after(after)
         before = PlanSide(
-            inputs.rules, self._snapshot(parsed.clusters_before), parsed.bindings_before.values()
+            inputs.rules,
+            self._snapshot(parsed.clusters_before),
+            parsed.bindings_before.values(),
+            every=self._every,
         )
         self._decide_before(before)
         quotas = holds.enforced(inputs.quotas or (), parsed.bindings_before.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -27,12 +27,14 @@ class PlannedStep:
         comparisons: The same as the planner has it: the bindings that were decided about, and the decisions.
         objects: The objects afterwards, with what the scheduler writes.
         known: The same as values.
+        decisions: All that were made, also those that are only compared.
     """
 
     plans: Mapping[BindingKey, BindingPlan]
     comparisons: Mapping[BindingKey, Comparison]
     objects: PlanObjects
     known: Known
+    decisions: Sequence[Decision]
 
 
 def take_step(inputs: PlanInputs, at: datetime) -> PlannedStep:
@@ -48,7 +50,8 @@ def take_step(inputs: PlanInputs, at: datetime) -> PlannedStep:
         ChangeError: An object cannot be read after the change, or Karmada would refuse it.
     """
     made: dict[BindingKey, Decision] = {}
-    planner = Planner(inputs, made)
+    every: list[Decision] = []
+    planner = Planner(inputs, made, every)
     planner.decide()
     after = inputs.draft.after.copy()
     bindings = dict(planner.parsed.bindings_after)
@@ -69,6 +72,7 @@ def take_step(inputs: PlanInputs, at: datetime) -> PlannedStep:
         planner.comparisons,
         after,
         Known(clusters, bindings),
+        every,
     )
 
 

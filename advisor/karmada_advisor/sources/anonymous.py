@@ -37,19 +37,10 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*[A-Za-z0-9]|[A-Za-z0-9]")
 
 def anonymous(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return a capture with other names."""
-    needed = {
-        **fields,
-        "source": "",
-        "clusters": [_cluster(each) for each in fields["clusters"]],
-        "bindings": [_object(each) for each in fields["bindings"]],
-        "policies": None if fields["policies"] is None else [_object(each) for each in fields["policies"]],
-        "workloads": None if fields["workloads"] is None else [_object(each) for each in fields["workloads"]],
-    }
-    rules = {**needed.pop("rules"), "plugin_dirs": []}
-    asked = needed.pop("asked")
-    names = sorted(set(_names(needed, "")))
-    number = {name: f"n{index:05}" for index, name in enumerate(names)}
-    renamed: dict[str, Any] = _renamed(needed, "", number)
+    rules = {**fields["rules"], "plugin_dirs": []}
+    asked = fields["asked"]
+    other = {name: each for name, each in fields.items() if name not in {"rules", "asked"}}
+    renamed, number = with_other_names({**other, "source": ""})
     kind, _, name = asked["name"].rpartition("/")
     new = number.get(name, name)
     return {
@@ -57,6 +48,25 @@ def anonymous(fields: Mapping[str, Any]) -> dict[str, Any]:
         "rules": rules,
         "asked": {"name": f"{kind}/{new}" if kind else new, "namespace": number.get(asked["namespace"], "")},
     }
+
+
+def with_other_names(fields: Mapping[str, Any]) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """Return fields with other names, and the new name of each.
+
+    Args:
+        fields: ``clusters`` and ``bindings``, ``policies`` and ``workloads``, which may be None, and others.
+    """
+    needed = {
+        **fields,
+        "clusters": [_cluster(each) for each in fields["clusters"]],
+        "bindings": [_object(each) for each in fields["bindings"]],
+        "policies": None if fields["policies"] is None else [_object(each) for each in fields["policies"]],
+        "workloads": None if fields["workloads"] is None else [_object(each) for each in fields["workloads"]],
+    }
+    names = sorted(set(_names(needed, "")))
+    number = {name: f"n{index:05}" for index, name in enumerate(names)}
+    renamed: dict[str, Any] = _renamed(needed, "", number)
+    return renamed, number
 
 
 def _cluster(manifest: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -10,19 +10,23 @@ from typing import Any, Final, NamedTuple
 from karmada_advisor.claims import Template
 from karmada_advisor.claims import TemplateKey as ClaimedKey
 from karmada_advisor.claims.replicas import replicas_of
-from karmada_advisor.placement_tests.case_state import CaseState
+from karmada_advisor.placement_tests.case_tries import CaseTries
 from karmada_advisor.placement_tests.model import API_VERSION, KIND, Manifest, PlacementTestFile
 from karmada_advisor.placement_tests.outcomes import NO_POLICY, clusters_of, is_placed, policy_of, reason_of
 from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.objects import UnversionedTemplateKey, part, resource_key, text_of
+from karmada_advisor.sources.anonymous import with_other_names
 from karmada_advisor.sources.capture import reduced
+from karmada_advisor.sources.change_files import read_changes
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.placement_test_files import read_test_file
 from karmada_advisor.sources.scenarios import scenario_of
+from karmada_scheduler.api.policy import ID_LABELS
 
 FLEET: Final = "fleet.yaml"
 WORKLOADS: Final = "workloads.yaml"
 TESTS: Final = "placements_test.yaml"
+POLICIES: Final = "policies.yaml"
 
 _OF_CLUSTERS: Final = ("Ready", "CompleteAPIEnablements")
 _SCALED: Final = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
@@ -58,6 +62,7 @@ def write_tests(
     labels: Labels,
     *,
     as_yaml: Callable[[Mapping[str, Any]], str],
+    anonymise: bool = False,
 ) -> WrittenTests:
     """Write three files into a folder, which is made if it does not exist.
 
@@ -68,30 +73,36 @@ def write_tests(
         policies: Files and folders of policies.
         labels: Of workloads, as far as they are known.
         as_yaml: Returns a document as text.
+        anonymise: Whether all names are replaced; the policies with the new names are a fourth file.
 
     Raises:
-        NoAnswerError: The folder has such files, or what is written cannot be run.
+        NoAnswerError: A policy cannot be read, the folder has such files, or what is written cannot be run.
     """
-    there = [each for each in (FLEET, WORKLOADS, TESTS) if (folder / each).exists()]
+    there = [each for each in (FLEET, WORKLOADS, TESTS, POLICIES) if (folder / each).exists()]
     if there:
         raise NoAnswerError(f"--init: {folder} has {', '.join(there)} already; name another folder")
     present = sorted(bindings, key=resource_key)
     if not present:
         raise NoAnswerError("--init: there is no workload with a policy (-n, --selector)")
+    fleet, renamed = [_cluster(each) for each in clusters], list[Manifest]()
+    if anonymise:
+        fleet, present, renamed, labels = _anonymous(fleet, present, policies, labels)
     made = [_workload(each, labels.get(resource_key(each), {})) for each in present]
     content = {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "fleet": {"files": [FLEET]},
-        "policies": [relpath(each, folder) for each in policies],
+        "policies": [POLICIES] if anonymise else [relpath(each, folder) for each in policies],
         "workloads": [WORKLOADS],
         **_sizes(present),
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        fleet = sorted((_cluster(each) for each in clusters), key=lambda each: str(each["metadata"]["name"]))
+        fleet.sort(key=lambda each: str(each["metadata"]["name"]))
         (folder / FLEET).write_text(as_yaml({"apiVersion": "v1", "kind": "List", "items": fleet}))
         (folder / WORKLOADS).write_text("---\n".join(as_yaml(each) for each in made))
+        if anonymise:
+            (folder / POLICIES).write_text("---\n".join(as_yaml(each) for each in renamed))
         every = {_name(each): {"placed": True} for each in present}
         placeholder = {**content, "cases": [{"name": "all", "expect": every}]}
         (folder / TESTS).write_text(as_yaml(placeholder))
@@ -100,10 +111,44 @@ def write_tests(
     except OSError as error:
         raise NoAnswerError(f"--init: {folder}: {error.strerror or error}") from error
     except NoAnswerError:
-        for each in (FLEET, WORKLOADS, TESTS):
+        for each in (FLEET, WORKLOADS, TESTS, POLICIES):
             (folder / each).unlink(missing_ok=True)
         raise
     return WrittenTests(folder, len(fleet), len(made), len(cases), unclaimed, elsewhere)
+
+
+class _Renamed(NamedTuple):
+    """What ``write_tests`` takes, with other names."""
+
+    fleet: list[dict[str, Any]]
+    bindings: list[Manifest]
+    policies: list[Manifest]
+    labels: Labels
+
+
+def _anonymous(
+    fleet: Iterable[Manifest], bindings: Iterable[Manifest], policies: Iterable[str], labels: Labels
+) -> _Renamed:
+    """Return everything with other names, in the order of the old ones.
+
+    Raises:
+        NoAnswerError: A policy cannot be read.
+    """
+    contents = read_changes(policies, "default")
+    if contents.problems:
+        raise NoAnswerError("\n".join(f"--policies: {each}" for each in contents.problems))
+    present = list(bindings)
+    found, _ = with_other_names(
+        {
+            "clusters": fleet,
+            "bindings": present,
+            "policies": [each for each in contents.objects if each.get("kind") in ID_LABELS],
+            "workloads": [{"metadata": {"labels": labels.get(resource_key(each), {})}} for each in present],
+        }
+    )
+    of_workloads = (part(each, "metadata", "labels") for each in found["workloads"])
+    renamed_labels = dict(zip(map(resource_key, found["bindings"]), of_workloads, strict=True))
+    return _Renamed(found["clusters"], found["bindings"], found["policies"], renamed_labels)
 
 
 def _readable(folder: Path) -> PlacementTestFile:
@@ -125,7 +170,7 @@ def _cases(
         def every(draft: Draft) -> Iterable[UnversionedTemplateKey]:
             return draft.after.templates
 
-        states = [CaseState.begin(scenario, number, (), every) for number in (0, 1)]
+        states = CaseTries(scenario, (), every).begin()
         for binding in bindings:
             found = [state.of(resource_key(binding)) for state in states]
             policy = policy_of(found[0])
@@ -140,9 +185,9 @@ def _cases(
             if not all(map(is_placed, found)):
                 reason = reason_of(found[0])
                 expected |= {"notPlaced": reason} if reason else {"placed": False}
-            elif placements[0] == placements[1] and part(binding, "spec").get("replicas"):
+            elif all(each == placements[0] for each in placements) and part(binding, "spec").get("replicas"):
                 expected["clusters"] = placements[0]
-            elif placements[0].keys() == placements[1].keys():
+            elif all(each.keys() == placements[0].keys() for each in placements):
                 expected["clusters"] = sorted(placements[0])
             else:
                 expected["replicas"] = sum(placements[0].values())

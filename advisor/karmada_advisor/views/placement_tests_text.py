@@ -12,6 +12,7 @@ from typing import Any, Final
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.placement_tests.model import (
+    OWN_UID,
     CaseOutcome,
     CaseResult,
     ExpectationFailure,
@@ -155,8 +156,9 @@ def _difference(failure: ExpectationFailure, style: Style) -> Iterator[str]:
             yield from width.wrap(f"expected {shown_value(failure.expected)}, got {got}")
         yield from width.wrap(failure.text) if failure.text else ()
         return
-    uids = len(failure.table[0].got)
-    heading = ["CLUSTER", "EXPECTED", *(["GOT"] if uids == 1 else [f"GOT ({each})" for each in _UIDS])]
+    results = len(failure.table[0].got)
+    names = _UIDS if failure.text == OWN_UID else range(1, results + 1)
+    heading = ["CLUSTER", "EXPECTED", *(["GOT"] if results == 1 else [f"GOT ({each})" for each in names])]
     by_name = not isinstance(failure.expected, dict)
     rows = [
         [
@@ -166,7 +168,7 @@ def _difference(failure: ExpectationFailure, style: Style) -> Iterator[str]:
         ]
         for each in failure.table
     ]
-    yield from table(heading, rows, width, align=" >>>")
+    yield from table(heading, rows, width, align=" >" + ">" * results)
     yield from width.wrap(failure.text) if failure.text else ()
 
 

@@ -108,6 +108,42 @@ def test_a_template_from_a_control_plane_is_claimed_again(tmp_path: Path) -> Non
     assert ran(tmp_path, with_cases(expect), files={"workloads.yaml": claimed}).status == 0
 
 
+def _deployment(name: str, replicas: int) -> str:
+    return f"""\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {name}, namespace: shop}}
+spec:
+  replicas: {replicas}
+  template: {{spec: {{containers: [{{name: web, resources: {{requests: {{cpu: 1}}}}}}]}}}}
+"""
+
+
+THREE = {
+    "policy.yaml": POLICY.replace(
+        "name: web}", "name: one}\n  - {apiVersion: apps/v1, kind: Deployment, name: two}"
+    ),
+    "last.yaml": POLICY.replace("name: web,", "name: last,")
+    .replace("name: web}", "name: last}")
+    .replace("Weighted", "Aggregated"),
+    "workloads.yaml": "---\n".join([_deployment("one", 3), _deployment("two", 3), _deployment("last", 10)]),
+}
+"""Two workloads with three replicas each on two clusters: with equal parities one cluster has four of them, else both have three."""
+
+EXPECT_THREE = case(
+    "shop/one: {replicas: 3}\nshop/two: {replicas: 3}\nshop/last: {replicas: 10, that: placed.size() == 1}"
+)
+ROOM = """\
+fleet:
+  clusters:
+    a: {labels: {tier: prod}, room: {cpu: 12}}
+    b: {labels: {tier: prod}, room: {cpu: 12}}
+policies: [policy.yaml, last.yaml]
+workloads: [workloads.yaml]
+"""
+SEES_OTHERS = "scheduler: {featureGates: {SchedulingOvercommitProtection: true}}\n"
+
+
 class TestTheUid:
     def test_of_a_template_from_git_decides_no_exact_number(self, tmp_path: Path) -> None:
         text = with_cases(case("shop/web: {clusters: {a: 2, b: 1}}"))
@@ -142,6 +178,15 @@ class TestTheUid:
         found = ran_case(tmp_path, "shop/web: {clusters: {a: 2, b: 2}}", then=then)
         assert found.status == 1
         assert "it depends on the uid of the template" in found.out
+
+    def test_of_two_templates_is_combined_where_decisions_see_each_other(self, tmp_path: Path) -> None:
+        found = ran(tmp_path, with_cases(EXPECT_THREE, begin=HEAD + ROOM + SEES_OTHERS), files=THREE)
+        assert found.status == 1
+        why = "it depends on the uids of Deployment/shop/one, Deployment/shop/two; placed.size() is 2"
+        assert why in " ".join(found.out.split())
+
+    def test_is_not_combined_where_they_do_not(self, tmp_path: Path) -> None:
+        assert ran(tmp_path, with_cases(EXPECT_THREE, begin=HEAD + ROOM), files=THREE).status == 0
 
 
 class TestSteps:

@@ -52,5 +52,10 @@ def make_parser() -> argparse.ArgumentParser:
     )
     group.add_argument("-n", "--namespace", default="", help="the workloads of this namespace (default: all)")
     shared.add_text(group, "--selector", "SELECTOR", "the workloads whose bindings have these labels")
+    group.add_argument(
+        "--anonymise",
+        action="store_true",
+        help="with --init: replace all names by numbers in the order of the names; policies are written, too",
+    )
     shared.add_objects(parser)
     return parser
