@@ -16,7 +16,9 @@ from typing import Any, Final
 
 import orjson
 
-from karmada_advisor.claims import TemplateWritten, claim, read_template
+from karmada_advisor.claims.claim import claim
+from karmada_advisor.claims.model import TemplateWritten
+from karmada_advisor.claims.template import read_template
 from karmada_advisor.placement_tests.case_state import (
     CaseClock,
     CaseState,

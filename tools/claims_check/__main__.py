@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from karmada_advisor.claims import Claims, Event
+from karmada_advisor.claims.model import Claims, Event
 from tools.check_frame import Progress, add_cases, on_control_plane, parser
 from tools.claims_check.cases import Case, CaseGenerator, Manifest, Move
 from tools.claims_check.compare import (

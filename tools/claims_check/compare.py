@@ -6,19 +6,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from karmada_advisor.claims import (
+from karmada_advisor.claims.claim import claim
+from karmada_advisor.claims.model import (
     Claims,
     DetectorOptions,
     Event,
     PolicyDeleted,
     PolicyWritten,
+    TemplateClaim,
     TemplateWritten,
-    claim,
+)
+from karmada_advisor.claims.replicas import comparable
+from karmada_advisor.claims.template import (
+    CLAIM_ANNOTATIONS,
+    CLAIM_LABELS,
+    Claim,
+    TemplateKey,
+    read_claim,
     read_template,
 )
-from karmada_advisor.claims.model import TemplateClaim
-from karmada_advisor.claims.replicas import comparable
-from karmada_advisor.claims.template import CLAIM_ANNOTATIONS, CLAIM_LABELS, Claim, TemplateKey, read_claim
 from karmada_scheduler.api.binding_spec import BindingKey
 from karmada_scheduler.api.policy import ID_LABELS, PolicyKey
 from tools.claims_check.cases import OVERRIDE, PRIORITY_CLASSES, Manifest, Move

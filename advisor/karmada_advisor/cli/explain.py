@@ -34,6 +34,7 @@ from karmada_advisor.sources import capture
 from karmada_advisor.sources.anonymous import anonymous
 from karmada_advisor.sources.inputs import explaining
 from karmada_advisor.sources.objects import NoAnswerError, Objects, add_other_bindings, captured, gather
+from karmada_advisor.state.curable import may_be_cured
 from karmada_advisor.state.reading import unreadable
 from karmada_advisor.views.kubectl import resource_name
 from karmada_advisor.views.layout import wide
@@ -215,7 +216,9 @@ def _of_objects(
         inputs = replace(inputs, process=view, scheduler_names=names or inputs.scheduler_names, now=now)
         tense = Tense.RECOMPUTED if objects.at is None else Tense.REPLAYED
         explanation = explain(inputs, source=objects.source, tense=tense)
-        if arguments.remedies and not (arguments.quiet and arguments.output == "text"):
+        shows_remedies = arguments.remedies and not (arguments.quiet and arguments.output == "text")
+        manifest = objects.manifests[inputs.binding.key]
+        if shows_remedies and may_be_cured(explanation.state, inputs.binding, manifest):
             from karmada_advisor.sources.remedies import with_remedies
 
             explanation = with_remedies(explanation, inputs, using, arguments.timeout)

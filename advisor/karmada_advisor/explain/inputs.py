@@ -20,7 +20,6 @@ from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.dryrun.dry_run import DryRun, run
-from karmada_scheduler.estimator.session import EstimationSession
 from karmada_scheduler.framework.cycle import Peers
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
@@ -141,6 +140,10 @@ class ExplainInputs:
             workload=self.workload if self.framework.needs_workload else None,
         )
         decision = run(deciding, waits=self.waits or self.framework.is_async)
+        if session is None:
+            return decision
+        from karmada_scheduler.estimator.session import EstimationSession
+
         if isinstance(session, EstimationSession) and session.fallbacks:
             return replace(decision, fallbacks=session.fallbacks)
         return decision

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
 
-from karmada_advisor.claims import DetectorOptions, TemplateKey, template_of
-from karmada_advisor.claims.template import CLAIM_ANNOTATIONS, CLAIM_LABELS
+from karmada_advisor.claims.model import DetectorOptions
+from karmada_advisor.claims.template import CLAIM_ANNOTATIONS, CLAIM_LABELS, TemplateKey, template_of
 from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Explanation

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from karmada_advisor.claims import read_template
 from karmada_advisor.claims.policy import read_policy, refusal
 from karmada_advisor.claims.replicas import replicas_of
+from karmada_advisor.claims.template import read_template
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.placement_tests.case_state import names_of_policies, objects_of
 from karmada_advisor.placement_tests.changes import make_change

@@ -6,22 +6,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from karmada_advisor.claims import (
+from karmada_advisor.claims.claim import claim
+from karmada_advisor.claims.model import (
     Claims,
     DetectorOptions,
     Event,
     PolicyDeleted,
     PolicyWritten,
-    Template,
     TemplateClaim,
     TemplateWritten,
     UnclaimedReason,
     Waits,
-    claim,
-    read_template,
-    template_of,
 )
-from karmada_advisor.claims.template import UNCLAIMED
+from karmada_advisor.claims.template import UNCLAIMED, Template, read_template, template_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import PolicyRef

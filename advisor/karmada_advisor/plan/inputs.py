@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from karmada_advisor.claims import DetectorOptions
+from karmada_advisor.claims.model import DetectorOptions
 from karmada_advisor.claims.quota import Quota
 from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.derive import DETECTOR

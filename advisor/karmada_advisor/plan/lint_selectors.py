@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
-from karmada_advisor.claims import Template, read_template, template_of
 from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
 from karmada_advisor.claims.selectors import Match, Selector
+from karmada_advisor.claims.template import Template, read_template, template_of
 from karmada_advisor.explain.model import PolicyRef
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.plan.derive import Derived

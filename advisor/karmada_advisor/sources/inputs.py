@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.sources import rules as configurations
 from karmada_advisor.sources.objects import NoAnswerError, Objects, workload_reader
 from karmada_advisor.sources.process_rules import ProcessConfiguration, running
-from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.state.reading import Facts
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.config.problems import ConfigError
@@ -22,6 +22,9 @@ from karmada_scheduler.dryrun.objects import ShownObjects
 from karmada_scheduler.dryrun.workloads import Workloads
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.profile.factory import Registration
+
+if TYPE_CHECKING:  # only a search schedules changed objects
+    from karmada_advisor.sources.simulated import SimulatedScheduler
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class Explaining:
     @property
     def scheduler(self) -> SimulatedScheduler:
         """What schedules changed objects."""
+        from karmada_advisor.sources.simulated import SimulatedScheduler
+
         return SimulatedScheduler(self.dry_run, self.as_new)
 
     def show(self, snapshot: Snapshot) -> None:

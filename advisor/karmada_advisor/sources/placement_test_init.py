@@ -7,9 +7,9 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from karmada_advisor.claims import Template
-from karmada_advisor.claims import TemplateKey as ClaimedKey
 from karmada_advisor.claims.replicas import replicas_of
+from karmada_advisor.claims.template import Template
+from karmada_advisor.claims.template import TemplateKey as ClaimedKey
 from karmada_advisor.placement_tests.case_tries import CaseTries
 from karmada_advisor.placement_tests.model import API_VERSION, KIND, Manifest, PlacementTestFile
 from karmada_advisor.placement_tests.outcomes import NO_POLICY, clusters_of, is_placed, policy_of, reason_of

@@ -19,9 +19,9 @@ from karmada_advisor.explain.policies import TemplateHead
 from karmada_advisor.sources.inputs import Explaining
 from karmada_advisor.sources.objects import Objects
 from karmada_advisor.sources.simulated import SimulatedScheduler
-from karmada_advisor.state.model import Placed, StateName
+from karmada_advisor.state.curable import lacks_a_decision
+from karmada_advisor.state.model import StateName
 from karmada_advisor.state.schedulers import Schedulers
-from karmada_advisor.state.stored import condition_of
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer
 from karmada_advisor.whynot.detector import ref_of
 from karmada_advisor.whynot.dispatching import decided_again, overwritten, resumed
@@ -36,17 +36,6 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.policy import ID_LABELS
 
-_CURABLE: Final = frozenset(
-    {
-        StateName.HELD,
-        StateName.NOBODY_DECIDES,
-        StateName.NOT_DECIDED_YET,
-        StateName.NOT_PLACED,
-        StateName.OUT_OF_DATE,
-        StateName.STUCK,
-    }
-)
-
 _NOT_RETRIED: Final = "NotRetried"
 
 _HELD: Final = frozenset({StateName.HELD, StateName.NOBODY_DECIDES})
@@ -55,7 +44,7 @@ _HELD: Final = frozenset({StateName.HELD, StateName.NOBODY_DECIDES})
 def with_remedies(
     explanation: Explanation, inputs: ExplainInputs, using: Explaining, seconds: float
 ) -> Explanation:
-    """Return an explanation with the changes that place the binding; the same if it is placed.
+    """Return an explanation with the changes that help the binding; the same unless ``state.curable`` says that it may be cured.
 
     Args:
         explanation: The explanation of the binding.
@@ -75,11 +64,7 @@ def with_remedies(
     explanation = replace(
         explanation, remedies=tuple(_remedy(each, explanation) for each in propagating if each is not None)
     )
-    if (
-        state.name not in _CURABLE
-        and state.placed is not Placed.PART
-        and condition_of(binding).status != "False"
-    ):
+    if not lacks_a_decision(state, binding):
         return explanation
     is_held = binding.spec.scheduling_suspended or state.name in _HELD
     found = answer(

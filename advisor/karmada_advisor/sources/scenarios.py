@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from karmada_advisor.claims import DetectorOptions
+from karmada_advisor.claims.model import DetectorOptions
 from karmada_advisor.placement_tests.case_state import CaseClock, Scenario, objects_of, schedulers_named
 from karmada_advisor.placement_tests.model import Manifest, PlacementTestFile
 from karmada_advisor.plan.parsed import Known, parse

@@ -20,8 +20,8 @@ from karmada_advisor.explain.model import (
 )
 from karmada_advisor.state.stored import age
 from karmada_advisor.views.layout import Style, folded_to, table
+from karmada_advisor.views.remedies import remarks
 from karmada_advisor.views.state import NO_RESULT, ROW_HEADING, headline, row_cells, shows_rows, would_be
-from karmada_advisor.views.why_not import remarks
 
 DECISIVE: Final = "<- decides"
 _ROWS: Final = 12

@@ -7,8 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.explain.model import Cause, Remedy, Stage, Target
+from karmada_advisor.explain.model import Cause, Stage, Target
 from karmada_advisor.views.layout import Style, table
+from karmada_advisor.views.remedies import remarks
 from karmada_advisor.views.state import NO_RESULT, Fold, headline
 from karmada_advisor.whynot.edits import Side
 from karmada_advisor.whynot.model import EditShown, GoalType, VerifiedRemedy, WhyNot
@@ -157,12 +158,6 @@ def _remedy(number: int, remedy: VerifiedRemedy, style: Style) -> Iterator[str]:
     )
     for text in remarks(remedy):
         yield from style.wrap(f"{'':<16}{text}", indent=indent)
-
-
-def remarks(remedy: VerifiedRemedy | Remedy) -> list[str]:
-    """Return what a person does instead of a patch, and what speaks against the remedy."""
-    instead = dict.fromkeys(each.instead for each in remedy.edits if each.instead)
-    return [*instead, *([remedy.caution] if remedy.caution else [])]
 
 
 def boundary(edit: EditShown) -> str:

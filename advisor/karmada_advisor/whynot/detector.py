@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from karmada_advisor.claims import DetectorOptions, PolicyWritten, claim, template_of
+from karmada_advisor.claims.claim import claim
+from karmada_advisor.claims.model import DetectorOptions, PolicyWritten
+from karmada_advisor.claims.template import template_of
 from karmada_advisor.whynot.edits import ObjectRef
 from karmada_scheduler.api.manifest import Manifest, ManifestError
 from karmada_scheduler.api.policy import ID_LABELS

@@ -7,7 +7,6 @@ changes for the next one.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any, Final, TypeVar
 
@@ -171,4 +170,8 @@ def run(coroutine: Coroutine[Any, Any, T], *, waits: bool) -> T:
     Raises:
         WaitsError: It waits for something although ``waits`` is False.
     """
-    return asyncio.run(coroutine) if waits else run_sync(coroutine)
+    if not waits:
+        return run_sync(coroutine)
+    import asyncio
+
+    return asyncio.run(coroutine)

@@ -12,10 +12,13 @@ from typing import Final
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.profile.factory import with_traceback_from
 from karmada_scheduler.framework.run_hook import RunPlugin
-from karmada_scheduler.framework.runtime import timeouts
+from karmada_scheduler.framework.runtime import coroutine_timeouts, timeouts
 from karmada_scheduler.framework.runtime.plugin_call import exception_text
 
 log = logging.getLogger(__name__)
+
+_RUNNERS: Final = frozenset({__file__, timeouts.__file__, coroutine_timeouts.__file__})
+"""Files whose lines are left out of the tracebacks of plugins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class PluginTasks:
         timeout: timeouts.CallTimeout,
         *,
         delays: RetryDelays | None = None,
-        cleanup_seconds: float = timeouts.CLEANUP_SECONDS,
+        cleanup_seconds: float = coroutine_timeouts.CLEANUP_SECONDS,
         on_failure: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Start empty.
@@ -117,7 +120,7 @@ class _PluginTask:
         while True:
             began = self._clock()
             try:
-                await timeouts.TimedCoroutine(
+                await coroutine_timeouts.TimedCoroutine(
                     self._plugin.run(), self._timeout, is_over=lambda: self._is_abandoned
                 )
             except GeneratorExit:
@@ -141,7 +144,7 @@ class _PluginTask:
 
     def _log_failure(self, error: BaseException, delay: float) -> None:
         """Log a failure, with its traceback if there was none at the same place before."""
-        own = with_traceback_from(error, lambda file: file not in (__file__, timeouts.__file__))
+        own = with_traceback_from(error, lambda file: file not in _RUNNERS)
         kind = (type(error).__qualname__, *(f"{file}:{line}" for file, line, *_ in _places(own)))
         is_new = kind not in self._logged
         self._logged.add(kind)

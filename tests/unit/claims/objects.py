@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from karmada_advisor.claims import (
+from karmada_advisor.claims.claim import claim
+from karmada_advisor.claims.model import (
     Claims,
     DetectorOptions,
     Event,
     PolicyDeleted,
     PolicyWritten,
-    Template,
     TemplateClaim,
     TemplateWritten,
-    claim,
-    read_template,
 )
+from karmada_advisor.claims.template import Template, read_template
 from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, ID_LABELS, PROPAGATION_POLICY, PolicyKey
 
 NAMESPACE = "shop"

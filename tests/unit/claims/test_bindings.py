@@ -6,18 +6,17 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.claims import (
+from karmada_advisor.claims.claim import claim
+from karmada_advisor.claims.model import (
     DetectorOptions,
     PolicyDeleted,
+    PolicyWritten,
     TemplateDeleted,
     UnclaimedReason,
     Waits,
-    read_template,
-    template_of,
 )
-from karmada_advisor.claims.claim import claim
-from karmada_advisor.claims.model import PolicyWritten
 from karmada_advisor.claims.replicas import binary_text, decimal_text, replicas_of
+from karmada_advisor.claims.template import read_template, template_of
 from karmada_scheduler.api.binding import Binding
 from tests.unit.claims.objects import (
     NAMESPACE,

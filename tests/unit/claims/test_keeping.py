@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karmada_advisor.claims import PolicyDeleted, UnclaimedReason, Waits
+from karmada_advisor.claims.model import PolicyDeleted, UnclaimedReason, Waits
 from tests.unit.claims.objects import (
     NAMESPACE,
     Cluster,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from karmada_advisor.claims import PolicyDeleted, TemplateWritten, Waits, read_template
+from karmada_advisor.claims.model import PolicyDeleted, TemplateWritten, Waits
+from karmada_advisor.claims.template import read_template
 from tests.unit.claims.objects import (
     Cluster,
     all_deployments,

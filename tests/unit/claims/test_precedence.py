@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karmada_advisor.claims import Claims, UnclaimedReason
+from karmada_advisor.claims.model import Claims, UnclaimedReason
 from karmada_scheduler.api.policy import PolicyKey
 from tests.unit.claims.objects import (
     Cluster,

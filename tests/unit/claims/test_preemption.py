@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karmada_advisor.claims import DetectorOptions, UnclaimedReason, Waits
+from karmada_advisor.claims.model import DetectorOptions, UnclaimedReason, Waits
 from tests.unit.claims.objects import (
     PREEMPTION,
     Cluster,

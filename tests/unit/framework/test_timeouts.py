@@ -27,7 +27,7 @@ from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.framework import SUCCESS, PluginError, Result
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.load_timeout import call_in_thread
-from karmada_scheduler.framework.runtime import timeouts
+from karmada_scheduler.framework.runtime import coroutine_timeouts, timeouts
 from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers
 from karmada_scheduler.framework.runtime.failure_log import FailureLog
 from karmada_scheduler.framework.runtime.filtering import FilterRunner
@@ -278,8 +278,8 @@ def test_a_coroutine_that_hangs_or_blocks_is_stopped(
     run: Callable[[Any], Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(timeouts, "CLEANUP_SECONDS", 0.1)
-    monkeypatch.setattr(timeouts, "_unclosed", [])
+    monkeypatch.setattr(coroutine_timeouts, "CLEANUP_SECONDS", 0.1)
+    monkeypatch.setattr(coroutine_timeouts, "_unclosed", [])
     release = threading.Event()
     with pytest.raises(PluginError) as caught:
         run(caller.call_async(plugin("Slow"), Point.PERMIT, hangs, release))
@@ -611,7 +611,7 @@ def test_every_module_that_calls_plugins_with_a_timeout_is_marked_as_a_runner() 
     runners = [path for path in sources if statement.search(path.read_text())]
     assert {path.name for path in runners} >= {
         "plugin_call.py",
-        "timeouts.py",
+        "coroutine_timeouts.py",
         "framework.py",
         "scoring.py",
         "queue_sort.py",

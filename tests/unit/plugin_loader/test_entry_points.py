@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from karmada_scheduler.config.problems import ConfigError
-from karmada_scheduler.plugin_loader import installed
+from karmada_scheduler.plugin_loader.entry_points import installed, may_have_entry_points
 
 Install = Callable[..., None]
 
@@ -78,3 +79,28 @@ def test_all_problems_of_packages_are_reported(install: Install) -> None:
         "Wrong = acme_plugins_for_test:Wrong (acme 1.2): its name is 'Other', it is registered as 'Wrong'",
         ("Wrong = acme_plugins_for_test:Wrong (acme 1.2): filter must be a plain function: def filter"),
     ]
+
+
+@pytest.mark.parametrize("name", ["acme-1.dist-info", "acme.egg-info", "acme-1.egg/EGG-INFO"])
+def test_installed_packages_with_plugins_are_noticed(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir(parents=True)
+    assert not may_have_entry_points([str(tmp_path)])
+    (tmp_path / name / "entry_points.txt").write_text("[console_scripts]\nx = y:z\n")
+    assert not may_have_entry_points([str(tmp_path)])
+    (tmp_path / name / "entry_points.txt").write_text("[karmada_scheduler.plugins]\nX = y:Z\n")
+    assert may_have_entry_points([str(tmp_path / "missing"), str(tmp_path)])
+
+
+@pytest.mark.parametrize("name", ["all.pyz", "lib/acme-1.egg"])
+def test_plugins_may_be_in_archives(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"PK")
+    folder = path if path.suffix == ".pyz" else path.parent
+    assert may_have_entry_points([str(folder)])
+
+
+def test_other_finders_may_find_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not may_have_entry_points([])
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, metadata.DistributionFinder])
+    assert may_have_entry_points([])

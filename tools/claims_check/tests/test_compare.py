@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from karmada_advisor.claims import Claims, Event
+from karmada_advisor.claims.model import Claims, Event
 from tools.claims_check.cases import Case, CaseGenerator, Manifest
 from tools.claims_check.compare import Ids, differences, events_of, is_alternative, options, predicted
 

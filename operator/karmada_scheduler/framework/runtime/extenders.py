@@ -5,7 +5,6 @@ Source: kube-scheduler v0.35 pkg/scheduler/schedule_one.go findNodesThatPassExte
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 from karmada_scheduler.api.cluster import Cluster
@@ -55,6 +54,8 @@ async def scores_of_extenders(
     called = [each for each in extenders if each.prioritizes and each.is_interested(cycle.binding)]
     if not called:
         return {}
+    import asyncio
+
     answers = await asyncio.gather(
         *(extender.prioritize(cycle, clusters) for extender in called), return_exceptions=True
     )

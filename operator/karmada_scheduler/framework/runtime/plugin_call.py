@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import Final, NoReturn, Protocol, TypeVar
 
 from karmada_scheduler.api.binding import Binding
@@ -112,10 +113,10 @@ class PluginCaller:
                 answer = function(context)
             if inspect.isawaitable(answer):
                 is_coroutine, seconds = True, getattr(plugin, "timeout", self.coroutine_seconds)
-                answer = await timeouts.wait_for_plugin(answer, timeout=timeout, seconds=seconds)
+                answer = await _waiting().wait_for_plugin(answer, timeout=timeout, seconds=seconds)
             code = _code_of(answer)
         except BaseException as problem:
-            if is_coroutine and isinstance(problem, timeouts.CANCELLATIONS):
+            if is_coroutine and isinstance(problem, _waiting().CANCELLATIONS):
                 raise
             self.raise_plugin_error(plugin, point, problem, since=since, context=context)
         finally:
@@ -254,3 +255,10 @@ _MAY_RAISE_SCHEDULING_ERROR: Final = frozenset({Point.SELECT, Point.ASSIGN})
 
 def _code_of(answer: object) -> Code:
     return answer.code if isinstance(answer, Result) and isinstance(answer.code, Code) else Code.SUCCESS
+
+
+def _waiting() -> ModuleType:
+    """Return the module for coroutines of plugins, which imports asyncio: answers from files start without it."""
+    from karmada_scheduler.framework.runtime import coroutine_timeouts
+
+    return coroutine_timeouts

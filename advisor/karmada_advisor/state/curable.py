@@ -1,0 +1,39 @@
+"""Whether a search for changes can find any that help a binding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from karmada_advisor.state.model import BindingState, Placed, StateName
+from karmada_advisor.state.stored import condition_of
+from karmada_advisor.state.suspension import Suspended
+from karmada_scheduler.api.binding import Binding
+
+_CURABLE: Final = frozenset(
+    {
+        StateName.HELD,
+        StateName.NOBODY_DECIDES,
+        StateName.NOT_DECIDED_YET,
+        StateName.NOT_PLACED,
+        StateName.OUT_OF_DATE,
+        StateName.STUCK,
+    }
+)
+
+
+def lacks_a_decision(state: BindingState, binding: Binding) -> bool:
+    """Return whether a binding lacks clusters, or the last decision about it has failed or was not made."""
+    return state.name in _CURABLE or state.placed is Placed.PART or condition_of(binding).status == "False"
+
+
+def may_be_cured(state: BindingState, binding: Binding, manifest: Mapping[str, Any]) -> bool:
+    """Return whether a decision is lacking, or changes do not arrive on a cluster.
+
+    Args:
+        state: What is stored about the binding.
+        binding: The binding.
+        manifest: The same as it was read.
+    """
+    conflicts = any(each.is_conflict for each in state.rows)
+    return conflicts or bool(Suspended.of(manifest)) or lacks_a_decision(state, binding)
