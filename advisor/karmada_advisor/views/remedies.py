@@ -1,4 +1,4 @@
-"""What is said beside a remedy, in explanations and in answers to why-not."""
+"""What is said next to a remedy, in explanations and in answers to why-not."""
 
 from __future__ import annotations
 
