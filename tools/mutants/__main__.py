@@ -52,6 +52,10 @@ class Run:
             self._mutations = [
                 each for each in found if each.id == arguments.only or arguments.only in each.module
             ]
+        if arguments.new:
+            seen = (results.KILLED, results.TIMEOUT, results.INVALID)
+            lasts = ((each, store.last(each)) for each in self._mutations)
+            self._mutations = [each for each, last in lasts if last is None or last.outcome not in seen]
         self._outcomes: Counter[str] = Counter()
 
     def __call__(self, forks: Forks) -> None:
@@ -176,6 +180,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--minutes", type=float, default=60.0, help="limit per package (default: %(default)s)"
     )
     parser.add_argument("--only", default="", help="the id of a mistake, or a part of the path of modules")
+    parser.add_argument(
+        "--new",
+        action="store_true",
+        help="leave out what was seen before, also if code or tests have changed",
+    )
     parser.add_argument(
         "--report", action="store_true", help="write docs/measurements/mutants.md from earlier runs"
     )

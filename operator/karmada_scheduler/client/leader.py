@@ -54,7 +54,7 @@ class Elector:
         clock: Callable[[], float],
         now: Callable[[], datetime],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        random: Random | None = None,
+        random: Random,
         scheduler_names: Sequence[str] = (),
     ) -> None:
         """``clock`` measures durations in seconds; ``now`` returns the time of day for the Lease; ``random`` gives jitter.
@@ -73,7 +73,7 @@ class Elector:
         self._clock = clock
         self._now = now
         self._sleep = sleep
-        self._random = random or Random()  # noqa: S311 (jitter)
+        self._random = random
         self._observed: dict[str, Any] | None = None
         self._observed_at = clock()
         self._renewed_at: float | None = None

@@ -143,8 +143,7 @@ class GeneralEstimator:
             count = _replicas_on_nodes(capacity.groups, on_nodes, assumed)
         else:
             count = _replicas_by_summary(capacity, demands)
-        count = min(count, pods)
-        return count if 0 <= count <= MAX_INT32 else wrap32(count)
+        return wrap32(min(count, pods))
 
     def _sets(
         self,

@@ -36,6 +36,9 @@ STOP_SECONDS: Final = 25.0
 
 FROZEN_SECONDS: Final = 60.0
 
+_GIVE_UP_SECONDS: Final = 2.0
+"""Limit for ``on_stall``, and for the end of the thread."""
+
 _BEAT_SECONDS: Final = 1.0
 _REARM_BEATS: Final = 10
 
@@ -113,7 +116,7 @@ class Supervisor:
         """End the thread's loop and cancel its tasks."""
         if self._loop is not None and self._closed is not None:
             self._loop.call_soon_threadsafe(self._closed.set)
-            self._thread.join(timeout=2.0)
+            self._thread.join(timeout=_GIVE_UP_SECONDS)
         faulthandler.cancel_dump_traceback_later()
 
     def _run(self) -> None:
@@ -150,7 +153,7 @@ class Supervisor:
         stack = self._main_stack()
         if self._on_stall is not None:
             try:
-                async with asyncio.timeout(2.0):
+                async with asyncio.timeout(_GIVE_UP_SECONDS):
                     await self._on_stall()
             except TimeoutError:
                 pass

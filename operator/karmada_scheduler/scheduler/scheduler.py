@@ -390,6 +390,6 @@ class Scheduler:
             or not requeue_rules.is_claimed_and_assigned(after, self._profiles.names)
         ):
             return DONE
-        if self._classify(after).type is not ScheduleType.AVOID or self._cycle.is_observed(after):
+        if self._classify(after).type is not ScheduleType.AVOID:
             return DONE
         return await self._cycle.observe(after)

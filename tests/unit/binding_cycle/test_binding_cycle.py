@@ -21,8 +21,14 @@ from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
 from karmada_scheduler.binding_cycle.writer import BindingWriter
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.core.decision import Decision, TermAttempt, TermFailure
-from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, SchedulingError, UnschedulableError
+from karmada_scheduler.core.decision import Decision, Guarded, TermAttempt, TermFailure
+from karmada_scheduler.framework.diagnosis import (
+    Diagnosis,
+    FitError,
+    HeldError,
+    SchedulingError,
+    UnschedulableError,
+)
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.testing import framework
@@ -1049,3 +1055,12 @@ def test_a_binding_that_is_being_deleted_gets_an_event(harness: CycleHarness) ->
     assert harness.recorder.events == [
         ("Warning", "ScheduleBindingFailed", "skip schedule deleting resourceBinding: demo/web-deployment")
     ]
+
+
+async def test_the_refusal_of_a_guard_plugin_is_not_written_later(harness: CycleHarness) -> None:
+    """The next attempt reports it again."""
+    harness.server.failures["status"] = [ApiError("cannot reach it") for _ in range(8)]
+    refused = replace(harness.decision(("m1", 2)), guarded=Guarded(refused_by="Guard", reason="not now"))
+    await harness.bind(replace(refused, error=HeldError("Guard", "not now")))
+    status = {"schedulerObservedGeneration": harness.stored["metadata"]["generation"], "conditions": [FAILED]}
+    assert harness.cycle.is_observed(Binding.from_manifest({**harness.stored, "status": status}))

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from karmada_scheduler.core.assign_replicas import assign_replicas, attach_empty, strategy_of
+from karmada_scheduler.api.placement import ClusterAffinity
+from karmada_scheduler.core.assign_replicas import (
+    assign_replicas,
+    attach_empty,
+    divides_by_tiers,
+    strategy_of,
+)
 from karmada_scheduler.framework import SchedulingError, UnschedulableError
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, decide, placed
@@ -427,3 +435,11 @@ def test_static_weights_by_name_equal_matching_every_rule() -> None:
         "b": 6,
         "c": 4,
     }
+
+
+def test_a_cluster_affinity_together_with_terms_excludes_tiers() -> None:
+    builder = binding("w").replicas(5).dynamic_weight().term("a", "m1", overflow=[["m2"]]).observing("a")
+    both = cycle(builder)
+    both = replace(both, placement=replace(both.placement, cluster_affinity=ClusterAffinity()))
+    assert divides_by_tiers(cycle(builder))
+    assert not divides_by_tiers(both)

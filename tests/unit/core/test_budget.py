@@ -17,7 +17,7 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import BudgetedCoroutine, WaitsError, begin, run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.framework import FilterContext, Result, Snapshot
+from karmada_scheduler.framework import FilterContext, Result, ScoreContext, Snapshot
 from karmada_scheduler.framework.diagnosis import FitError, OverBudgetError
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, framework, gates
 
@@ -289,3 +289,31 @@ async def test_time_without_cpu_counts_for_yielding_but_not_for_the_budget() -> 
 
     assert await BudgetedCoroutine(held_up(), budget) == "done"
     assert budget.used == pytest.approx(3)
+
+
+class Alternates:
+    """A score plugin that takes some CPU time and prefers other clusters to the current ones."""
+
+    name = "Alternates"
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self.clock, self.seconds = clock, seconds
+
+    def score(self, context: ScoreContext, /) -> int:
+        self.clock.now += self.seconds
+        return 0 if context.cluster.name in context.cycle.current_clusters else 100
+
+
+@pytest.mark.parametrize(("seconds", "kind"), [(0.0, Decision), (0.03, BudgetedCoroutine)])
+async def test_a_decision_yields_between_two_passes_if_its_slice_is_over(
+    seconds: float, kind: type[object]
+) -> None:
+    clock = Clock()
+    budget = _budget(clock)
+    plugins = framework(Alternates(clock, seconds), select=["*", "-ClusterLocality"])
+    bound = binding("w").replicas(1).duplicated().spread("cluster", 1, 1).on(m1=1).build()
+    snapshot = Snapshot.of([cluster("m1").build(), cluster("m2").build()])
+    begun = begin(SchedulingAlgorithm(gates(), []).decide(bound, snapshot, plugins, budget=budget), budget)
+    assert isinstance(begun, kind)
+    decision = await begun if isinstance(begun, BudgetedCoroutine) else begun
+    assert len(decision.attempts) > 1

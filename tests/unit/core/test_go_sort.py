@@ -49,6 +49,15 @@ def test_any_list_is_sorted_completely(length: int, kinds: int, shape: str) -> N
     assert all(keys[one] >= keys[other] for one, other in pairwise(ordered))
 
 
+@pytest.mark.parametrize("place", [0, 1, 2, 30, 57])
+@pytest.mark.parametrize("late", [1, 2, 3])
+def test_one_element_that_is_late_is_moved_to_its_place(place: int, late: int) -> None:
+    keys = [62, 60, *range(60, 0, -1)]
+    keys.insert(place + late, keys.pop(place))
+    ordered = [keys[index] for index in sort_descending(range(62), keys.__getitem__)]
+    assert ordered == sorted(keys, reverse=True)
+
+
 def test_a_heap_sort_takes_over_when_partitions_stay_bad() -> None:
     random_ = random.Random(1)
     items = [(random_.randrange(40), index) for index in range(200)]

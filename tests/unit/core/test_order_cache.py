@@ -226,8 +226,9 @@ def test_lazy_candidates_are_equal_in_any_order_of_access() -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_few_seats_go_to_the_same_parties_as_with_all_votes(seed: int) -> None:
     rng = random.Random(seed)
-    names = [f"m{number:03}" for number in range(100)]
-    votes = {name: rng.choice((0, 3, 7, 7, 50)) for name in names}
+    names = [f"m{number:03}" for number in range(rng.choice((6, 100)))]
+    kinds = rng.choice(((0, 3, 7, 7, 50), (0,), (-9, 0, 4), (-9, -2)))
+    votes = {name: rng.choice(kinds) for name in names}
     without = {name: votes[name] for name in rng.sample(names, 5)}
     besides = {name: rng.randrange(60) for name in list(without)[:3]}
     sorted_votes = SortedVotes(
@@ -238,7 +239,7 @@ def test_few_seats_go_to_the_same_parties_as_with_all_votes(seed: int) -> None:
     )
     whole = {name: count for name, count in votes.items() if name not in without} | besides
     assert sorted_votes.total == sum(whole.values())
-    for seats in (1, 2, 10, 25, 60, 500):
+    for seats in (0, 1, 2, 10, 25, 60, 500):
         for descending in (False, True):
             given = webster.allocate(seats, whole, descending_names=descending)
             expected = {name: count for name, count in given.items() if count}
@@ -291,3 +292,15 @@ def test_the_fewest_parties_are_not_known_if_equal_votes_compete_for_the_last_pl
     more = SortedVotes([(-9, "a"), (-7, "b")], 16, without={"a": 9}, additional={"a": 3, "n": 8})
     assert more.fewest(9) == {"n": 8, "b": 7}
     assert SortedVotes([(-MAX_INT32, "a"), (-1, "b")], 2**31).fewest(2**31) is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_are_sorted_by_rank_capacity_and_row_whatever_bits_the_numbers_have(seed: int) -> None:
+    rng = random.Random(seed)
+    edges = (-(2**40), -(2**31) - 1, -(2**31), -1, 0, 1, 2**31 - 1, 2**31, 2**40)
+    available = [rng.choice(edges if seed % 2 else edges[2:7]) for _ in range(seed)]
+    ranks = [rng.randrange(3) for _ in available]
+    for given in (ranks, None):
+        expected = sorted(range(seed), key=lambda row: (given[row] if given else 0, -available[row], row))
+        column = None if given is None else columns.column(given)
+        assert columns.preferred_first(column, columns.column(available)).tolist() == expected

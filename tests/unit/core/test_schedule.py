@@ -513,3 +513,10 @@ def test_sets_of_components_go_to_one_cluster() -> None:
     assert [each.allocatable for each in decision.attempts[0].candidates] == [2, 0]
     full = decide(builder, cluster("m1").capacity(cpu=4), gates=on)
     assert str(full.error) == "failed to select clusters: no enough resource when selecting 1 clusters"
+
+
+def test_a_cluster_that_takes_only_the_bindings_it_has_is_not_among_the_refusals() -> None:
+    tainted = cluster("m1").taint("x:NoSchedule")
+    first = decide(binding("w").replicas(1).dynamic_weight().on(m1=1), tainted, cluster("m2"))
+    assert placed(first) == {"m1": 1}
+    assert dict(first.attempts[0].diagnosis.result_by_cluster) == {}

@@ -250,6 +250,25 @@ async def test_after_the_end_there_are_no_connections(make_harness: MakeHarness)
             await harness.call()
 
 
+async def test_a_connection_that_cannot_be_closed_does_not_keep_the_others(make_harness: MakeHarness) -> None:
+    harness = make_harness()
+    async with serving() as server:
+        for member in (M1, replace(M1, name="m2")):
+            await harness.connect(server.port, member)
+        first, second = (each.channel for each in harness.connections._connections.values())
+        assert first is not None
+        assert second is not None
+        close = first.close
+
+        async def fail() -> None:
+            await close()
+            raise OSError("broken")
+
+        first.close = fail  # type: ignore[method-assign]
+        await harness.connections.close()
+        assert not second.is_ready
+
+
 async def test_a_pending_call_fails_when_its_cluster_is_removed(make_harness: MakeHarness) -> None:
     harness = make_harness()
     async with serving() as server:

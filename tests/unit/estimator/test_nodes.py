@@ -109,15 +109,25 @@ def test_sets_are_counted_alike_if_few_states_are_remembered(monkeypatch: pytest
     runs = [NodeGroup({"memory": 10}, 110, 50), NodeGroup({"memory": 7}, 110, 30)]
     components = [_component("c", 3, memory=3), _component("d", 2, memory=2)]
     expected = one_by_one(runs, components, 1000)
+    sizes: list[int] = []
+
+    class Sized(nodes._Seen):
+        def repeated(self, left: list[NodeGroup], sets: int, most: int) -> int:
+            found = super().repeated(left, sets, most)
+            sizes.append(len(self._states))
+            return found
+
+    monkeypatch.setattr(nodes, "_Seen", Sized)
     for most in (1, 2):
         monkeypatch.setattr(nodes, "_MAX_STATES", most)
         assert count_sets(runs, components, most=1000) == expected
+        assert max(sizes) == most
 
 
 def test_one_component_with_a_negative_request_is_enough_to_count_sets_one_by_one() -> None:
-    runs = [NodeGroup({"memory": 10}, 110, 3)]
-    components = [_component("c", 1, memory=6), _component("d", 1, memory=-2)]
-    assert count_sets(runs, components, most=50) == one_by_one(runs, components, 50)
+    components = [_component("c", 1, memory=1), _component("d", 1, memory=-3)]
+    for runs in ([NodeGroup({"memory": 0}, 5, 2)], [NodeGroup({"memory": 10}, 110, 3)]):
+        assert count_sets(runs, components, most=50) == one_by_one(runs, components, 50)
 
 
 def test_an_assumed_set_takes_capacity_of_the_nodes_in_order() -> None:

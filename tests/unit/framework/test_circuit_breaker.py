@@ -492,6 +492,16 @@ def test_the_timeout_is_the_usual_one_after_five_minutes_without_a_hang() -> Non
     assert not caller.has_shorter_timeouts
 
 
+def test_a_plugin_that_was_not_called_for_minutes_after_a_timeout_has_the_shorter_one() -> None:
+    timeout = VirtualTimeout(2.0)
+    breakers = CircuitBreakers(clock=lambda: timeout.now)
+    hangs = plugin("Hangs", reserve=timeout.hang)
+    with pytest.raises(PluginError):
+        PluginCaller(timeout=timeout, breakers=breakers).call(hangs, Point.RESERVE, hangs.reserve, None)
+    timeout.now += FIRST_PAUSE + RESET_SECONDS + 1
+    assert breakers.share_of(hangs) == FIRST_PAUSE / LONGEST_PAUSE
+
+
 class FilterHarness:
     """A caller with a timeout of two seconds, and breakers on a clock of its own."""
 

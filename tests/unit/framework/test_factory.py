@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from karmada_scheduler.framework.handle import DetachedHandle
 from karmada_scheduler.framework.profile import factory as making
 from karmada_scheduler.framework.profile.factory import Registration, make
 from karmada_scheduler.framework.profile.plugin_problems import plugin_problems
+from tests.unit.framework.plugins import answering, plugin
 
 HANDLE = DetachedHandle(profile="gpu")
 
@@ -166,6 +168,17 @@ def test_a_factory_that_raises_is_reported_with_upstreams_text_and_the_exception
     assert problem.cause.__traceback__.tb_frame.f_code.co_name == "broken"
 
 
+def test_the_line_of_a_factory_that_raises_is_in_the_file_of_the_plugin() -> None:
+    def broken() -> Cost:
+        json.loads("{")
+        return Cost()
+
+    with pytest.raises(ConfigError) as refused:
+        made(broken)
+    line = inspect.getsourcelines(broken)[1] + 1
+    assert str(refused.value.problems[0]).endswith(f"(line {line} of {__file__})")
+
+
 def test_the_name_of_a_plugin_must_be_the_registered_one() -> None:
     with pytest.raises(ConfigError, match=r"its name is 'Cost', it is registered as 'Price'"):
         make(Registration("Price", Cost), None, HANDLE)
@@ -268,6 +281,17 @@ def test_filter_score_and_the_like_must_be_plain_functions(method: str) -> None:
 def test_a_method_without_its_counterpart_is_an_error(method: str, text: str) -> None:
     namespace = {name: each for name, each in vars(Everything).items() if name != method}
     assert list(plugin_problems(type("Half", (), namespace))) == [text]
+
+
+def test_half_of_a_pair_alone_is_one_problem() -> None:
+    half = plugin("Half", unreserve=answering(None))
+    assert list(plugin_problems(half)) == ["has unreserve but no reserve, and is called for neither"]
+
+
+@pytest.mark.parametrize("needs", [True, False])
+def test_a_plugin_may_declare_that_it_needs_the_workload(needs: bool) -> None:
+    declares = type("Declares", (Everything,), {"needs_workload": needs})
+    assert list(plugin_problems(declares)) == []
 
 
 def test_add_and_remove_binding_require_pre_filter() -> None:

@@ -487,6 +487,8 @@ def test_a_value_that_is_larger_than_the_cache_is_not_cached() -> None:
         found = cached.get(key, lambda made=made: made, max_size=9)  # type: ignore[misc]
         assert found == (made if key != "b" and made != "other" else "four")
     assert len(cached) == 2
+    assert cached.get("d", lambda: "4", max_size=9) == "4"
+    assert len(cached) == 3, "the size may be used to the full"
 
 
 def test_a_cluster_that_changes_after_the_snapshots_get_a_log_is_seen() -> None:
@@ -502,3 +504,18 @@ def test_a_cluster_that_changes_after_the_snapshots_get_a_log_is_seen() -> None:
 
     assert results.changed_since(before) != frozenset()
     assert list(results.feasible) == [changed]
+
+
+def test_a_version_of_another_log_has_no_changes_in_this_one() -> None:
+    first, changed = cluster("m1").build(), cluster("m1").build()
+    one, other = ChangeLog(), ChangeLog()
+    results = FilterResults("key")
+    for _ in range(3):
+        one.append("m1")
+    results.refresh(Snapshot.of([first], log=one), lambda _: {})
+    before = results.version
+    other.append("m1")
+    results.refresh(Snapshot.of([first], log=other), lambda _: {})
+    other.append("m1")
+    results.refresh(Snapshot.of([changed], log=other), lambda _: {})
+    assert results.changed_since(before) != frozenset()

@@ -1,3 +1,4 @@
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -17,6 +18,10 @@ def raising(error: BaseException) -> Callable[[], NoReturn]:
 def loops() -> NoReturn:
     while True:
         pass
+
+
+def test_a_thread_that_hangs_does_not_keep_the_process_alive() -> None:
+    assert call_in_thread(lambda: threading.current_thread().daemon, seconds=60)
 
 
 def test_the_result_or_exception_of_the_thread_is_returned_or_raised() -> None:

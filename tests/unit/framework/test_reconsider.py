@@ -52,15 +52,17 @@ class Reconsidered(SchedulerHarness):
     def __init__(self, *plugins: Any, status: dict[str, Any] | None = None, **spec: Any) -> None:
         super().__init__(*plugins)
         self.reconsiderations.start()
+        self.settle("web", status, **spec)
+
+    def settle(self, name: str, status: dict[str, Any] | None = None, **spec: Any) -> None:
         spec = {"placement": placement(), "clusters": [{"name": "m2", "replicas": 2}], **spec}
-        self.put(**spec)
-        applied = self.bindings.get(next(iter(self.bindings)).key)
+        applied = self.bindings.get(self.put(name, **spec))
         assert applied is not None
         assert applied.spec.placement is not None
         self.server.change(
-            "web", annotations={"policy.karmada.io/applied-placement": applied.spec.placement.to_json()}
+            name, annotations={"policy.karmada.io/applied-placement": applied.spec.placement.to_json()}
         )
-        self.server.change("web", status=True, **{**STATUS, **(status or {})})
+        self.server.change(name, status=True, **{**STATUS, **(status or {})})
 
     async def look(self, *, seconds: float = 30.0) -> None:
         self.sleep(seconds)
@@ -91,6 +93,11 @@ async def test_a_proposal_that_succeeds_and_is_wanted_is_written_with_its_term()
     assert (harness.placed(), harness.term()) == (["m1"], "first")
     assert harness.condition()[0] == "Success"
     assert harness.count("accepted") == 1
+    attempts = harness.metrics.registry.get_sample_value(
+        "karmada_scheduler_schedule_attempts_total",
+        {"result": "scheduled", "schedule_type": "ReconcileSchedule"},
+    )
+    assert attempts == 1
 
 
 @pytest.mark.parametrize("kind", ["Divided", "Duplicated"])
@@ -171,9 +178,16 @@ async def test_without_an_earlier_term_a_proposal_is_a_miss() -> None:
 
 
 async def test_nobody_gives_way_for_a_proposal() -> None:
-    harness = Reconsidered(proposing(), plugin("P", post_filter=raising()), placement=placement("m9"))
+    asked: list[Any] = []
+
+    def post_filter(context: Any) -> Result:
+        asked.append(context)
+        return SUCCESS
+
+    harness = Reconsidered(proposing(), plugin("P", post_filter=post_filter), placement=placement("m9"))
     await harness.look()
     assert harness.count("missed") == 1
+    assert asked == []
 
 
 # --- which proposals are tried ---
@@ -377,6 +391,26 @@ async def test_a_proposal_waits_until_the_queue_is_idle() -> None:
     await looking
     assert harness.queue.holds(key)
     assert waits == [1.0]
+
+
+async def test_proposals_are_enqueued_one_by_one() -> None:
+    harness = Reconsidered(proposing(answer=Result.unschedulable("not yet")))
+    for number in range(5):
+        harness.settle(f"b{number}")
+    await harness.run()
+    add, due = harness.queue.add, list[int]()
+
+    def counted(key: Any, priority: int = 0) -> None:
+        due.append(len(harness.queue))
+        add(key, priority)
+
+    harness.queue.add = counted
+    scheduling = asyncio.create_task(harness.scheduler.run())
+    await asyncio.sleep(0)
+    await harness.reconsiderations.look()
+    scheduling.cancel()
+    assert len(due) == 6
+    assert max(due) <= 1, "another binding that becomes due waits for one proposal, not for all"
 
 
 async def test_many_bindings_are_looked_at_in_parts() -> None:

@@ -86,6 +86,8 @@ def test_a_name_that_is_taken_names_both_origins() -> None:
     ):
         plugins.register("Cost", Nothing, origin="/plugins/cost.py")
     assert plugins["Cost"].origin == "acme 1.2"
+    with pytest.raises(ValueError, match=r"already exists: acme 1\.2 and $"):
+        plugins.register("Cost", Nothing)
 
 
 @pytest.mark.parametrize(

@@ -878,3 +878,13 @@ def test_a_defect_in_parsing_one_object_is_logged_and_the_others_are_stored(
     harness.listed("Cluster", [manifests.cluster("m1"), manifests.cluster("m2")], "9")
     assert [cluster.name for cluster in harness.clusters] == ["m2"]
     assert caplog.records[0].__dict__["error"] == "TypeError: a defect"
+
+
+def test_changes_of_clusters_are_logged_with_their_names(
+    harness: HandlersHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logs.V3)
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    harness.handlers.on_event("Cluster", "DELETED", manifests.cluster("m1"))
+    texts = [each.getMessage() for each in caplog.records if "event for cluster" in each.getMessage()]
+    assert texts == ["Add event for cluster m1", "Delete event for cluster m1"]

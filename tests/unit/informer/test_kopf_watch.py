@@ -31,7 +31,7 @@ async def _events() -> AsyncGenerator[Event, None]:
 class KopfHarness:
     """A watch without an API server."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = lambda: 0.0) -> None:
         self.events: list[tuple[str, str, str]] = []
         self.prepared = 0
         self.started = 0
@@ -43,7 +43,7 @@ class KopfHarness:
             identity="tests",
             login=self._login,
             after_start=self._start,
-            clock=lambda: 0.0,
+            clock=clock,
         )
 
     async def _login(self) -> Credentials:
@@ -165,3 +165,59 @@ async def test_the_watch_has_a_problem_while_kopf_does_not_run(monkeypatch: pyte
     await _until(lambda: harness.watch.problem is not None)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("lasts", "pauses"),
+    [pytest.param(1.0, [1, 2, 2, 2], id="it fails at once"), pytest.param(61.0, [0, 0, 0, 0], id="it ran")],
+)
+async def test_the_pauses_of_restarts_grow_until_kopf_runs_for_a_minute(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, lasts: float, pauses: list[int]
+) -> None:
+    monkeypatch.setattr(module, "_RESTART_SECONDS", (0, 1, 2))
+    now, slept = 100.0, list[float]()
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
+
+    async def fail(_: object) -> None:
+        nonlocal now
+        now += lasts
+        raise OSError("gone")
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == len(pauses):
+            raise asyncio.CancelledError
+
+    monkeypatch.setattr(KopfWatch, "_run_once", fail)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    with pytest.raises(asyncio.CancelledError):
+        await KopfHarness().watch._run_forever()
+    assert slept == pauses
+    assert caplog.records[0].__dict__["error"] == "OSError('gone')"
+
+
+async def test_an_error_of_kopf_is_raised_and_silence_is_a_problem_only_after_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ending, now, problems = asyncio.Event(), 0.0, list[str | None]()
+
+    async def end() -> None:
+        await ending.wait()
+        raise OSError("gone")
+
+    async def spawn(**_: Any) -> list[asyncio.Task[Any]]:
+        return [asyncio.create_task(end())]
+
+    monkeypatch.setattr(kopf, "spawn_tasks", spawn)
+    harness = KopfHarness(clock=lambda: now)
+    running = asyncio.create_task(harness.watch._run_once())
+    await _until(lambda: harness.started == 1)
+    now = module.SILENT_SECONDS
+    problems.append(harness.watch.problem)
+    now += 1
+    problems.append(harness.watch.problem)
+    ending.set()
+    with pytest.raises(OSError, match="gone"):
+        await running
+    assert problems[0] is None
+    assert "no event, bookmark or accepted watch of Cluster (301s)" in str(problems[1])

@@ -9,7 +9,7 @@ import pytest
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError, WaitingBindings
-from karmada_scheduler.informer.listeners import PermitListener
+from karmada_scheduler.informer.listeners import PermitListener, only_assigned
 from karmada_scheduler.testing import cluster
 from tests import manifests
 
@@ -72,3 +72,19 @@ async def test_a_wait_ends_when_its_decision_is_out_of_date(event: str, why: str
     found = await ended(event)
     assert why in found
     assert bool(found) == bool(why)
+
+
+@pytest.mark.parametrize("kind", ["ours", "another's", "unclaimed", "deleted"])
+def test_for_a_listener_of_our_bindings_all_others_are_deleted(kind: str) -> None:
+    ours = replace(BINDING, spec=replace(BINDING.spec, scheduler_name="ours"))
+    new: Binding | None = None
+    match kind:
+        case "ours":
+            new = ours
+        case "another's":
+            new = replace(BINDING, spec=replace(BINDING.spec, scheduler_name="other"))
+        case "unclaimed":
+            new = replace(ours, labels={})
+    seen: list[object] = []
+    only_assigned(lambda old, new: seen.extend((old, new)), ["ours"])(ours, new)
+    assert seen == [ours, new if kind == "ours" else None]

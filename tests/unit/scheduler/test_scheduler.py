@@ -42,7 +42,7 @@ class RecordingCycle:
         self.deleting: list[str] = []
         self.forgotten: list[str] = []
         self.observations: list[AttemptOutcome] = []
-        self.results: list[AttemptOutcome | Exception] = []
+        self.results: list[AttemptOutcome | BaseException] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.status_gate = asyncio.Event()
@@ -71,7 +71,7 @@ class RecordingCycle:
     ) -> AttemptOutcome:
         await self.status_gate.wait()
         result = self.results.pop(0) if self.results else DONE
-        if isinstance(result, Exception):
+        if isinstance(result, BaseException):
             raise result
         return result
 
@@ -372,6 +372,15 @@ async def test_a_binding_without_replicas_that_loses_its_clusters_has_its_genera
     await loop.run()
     assert loop.cycle.observed == observed
     assert loop.queue.delayed == len(observed), "what could not be noted is tried again"
+
+
+async def test_a_write_that_ends_without_an_outcome_is_tried_again() -> None:
+    loop = LoopHarness()
+    loop.cycle.results = [GeneratorExit()]  # no Exception, as a plugin may raise
+    key = loop.put()
+    await loop.run()
+    assert loop.queue.processing == 0
+    assert loop.queue.holds(key)
 
 
 async def test_a_delay_that_the_server_requested_is_kept() -> None:

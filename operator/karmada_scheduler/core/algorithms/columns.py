@@ -98,10 +98,12 @@ def preferred_first(ranks: Column | None, available: Column) -> Column:
         available: Any numbers; with at most 32 bits it is fast.
     """
     count = len(available)
+    if not count:
+        return all_rows(0)
     row_bits = count.bit_length()
     rank_bits = 0 if ranks is None else int(ranks.max()).bit_length()
     fits = rank_bits + _AVAILABLE_BITS + row_bits <= _USABLE_BITS
-    if not count or not fits or available.min() < _MIN_AVAILABLE or available.max() > _MAX_AVAILABLE:
+    if not fits or available.min() < _MIN_AVAILABLE or available.max() > _MAX_AVAILABLE:
         return np.lexsort((-available,) if ranks is None else (-available, ranks)).astype(np.int64)
     # Everything in one number per row: sorting these is ten times as fast as sorting by several columns.
     keys = _MAX_AVAILABLE - available

@@ -99,8 +99,7 @@ class SortedVotes:
     def allocate(self, seats: int, *, descending_names: bool) -> dict[str, int]:
         """Allocate seats as ``allocate`` does, without the parties that get none."""
         most = max(-self._ordered[0][0] if self._ordered else 0, *self._additional.values(), 0)
-        needs_all = not self._has_parties(2 * seats) or most > _EXACT_AS_FLOAT
-        votes = self._votes() if needs_all else self._best(seats, descending_names)
+        votes = self._votes() if most > _EXACT_AS_FLOAT else self._best(seats, descending_names)
         given = allocate(seats, votes, descending_names=descending_names)
         return {name: count for name, count in given.items() if count}
 
@@ -139,17 +138,11 @@ class SortedVotes:
         votes.update(self._additional)
         return votes
 
-    def _has_parties(self, count: int) -> bool:
-        """Return whether ``count`` parties have votes."""
-        count += sum(1 for votes in self._without.values() if votes > 0)
-        count -= sum(1 for votes in self._additional.values() if votes > 0)
-        return count <= 0 or (count <= len(self._ordered) and self._ordered[count - 1][0] < 0)
-
     def _best(self, seats: int, descending_names: bool) -> dict[str, int]:  # noqa: FBT001
         """Return at least the parties that can get a seat: those with the most votes, then by rank."""
         ordered, count = self._ordered, seats + len(self._without)
         best = ordered[:count]
-        if descending_names and count < len(ordered) and best[-1][0] == ordered[count][0]:
+        if descending_names and 0 < count < len(ordered) and best[-1][0] == ordered[count][0]:
             # Of the parties with as many votes as the last one, those with the last names come first.
             least = best[-1][0]
             begin = bisect_left(ordered, (least, ""), hi=count)
