@@ -46,8 +46,8 @@ def fuzzed(examples: int) -> Callable[[Any], Any]:
 
 
 @contextmanager
-def measured(area: str, given: object) -> Iterator[None]:
-    """Fail if the body takes more CPU time of this thread than the loop may be blocked, and interrupt a hang."""
+def measured(area: str, given: object, limit: float = LIMIT) -> Iterator[None]:
+    """Fail if the body takes more CPU time of this thread than the limit in seconds, and interrupt a hang."""
 
     def hang(number: int, frame: FrameType | None) -> None:
         raise HangError(f"{area}: more than {_HANG_SECONDS:g} s for {_shown(given)}")
@@ -66,7 +66,7 @@ def measured(area: str, given: object) -> Iterator[None]:
         counts[area] = counts.get(area, 0) + 1
         if seconds > slowest.get(area, (0.0, ""))[0]:
             slowest[area] = (seconds, _shown(given))
-    assert seconds < LIMIT * ALLOWANCE, f"{area}: {seconds * 1000:.0f} ms for {_shown(given)}"
+    assert seconds < limit * ALLOWANCE, f"{area}: {seconds * 1000:.0f} ms for {_shown(given)}"
 
 
 def _shown(given: object) -> str:

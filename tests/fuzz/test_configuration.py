@@ -68,10 +68,13 @@ values = st.one_of(
 _PYTHON = re.compile(r"has no attribute|not subscriptable|NoneType|unhashable type")
 """Texts of exceptions that say nothing to a user."""
 
+_START = 0.5
+"""Seconds. The file is read before there is an event loop, and the time grows with its size."""
+
 
 def _load(file: Path, given: object) -> None:
     problems: Sequence[ConfigProblem] = ()
-    with measured("configuration file", given):
+    with measured("configuration file", given, _START):
         try:
             found = profiles.load(file)
             profiles.plugin_budget(found, LeaderElection())
