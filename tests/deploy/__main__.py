@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import datetime as dt
+import subprocess
 import sys
 
-from . import buildah, chart, manifests, programs, reference
+from . import buildah, chart, manifests, programs, reference, release
 
 
 def _manifests(_: argparse.Namespace) -> None:
@@ -24,9 +26,17 @@ def _programs(arguments: argparse.Namespace) -> None:
         print(f"Base of the image: {buildah.why_not() or buildah.ensure()}")
 
 
-def _package(_: argparse.Namespace) -> None:
-    print(chart.helm("lint", "--strict", str(chart.CHART)), end="")
-    print(chart.helm("package", str(chart.CHART), f"--destination={chart.ROOT / 'dist'}"), end="")
+def _package(arguments: argparse.Namespace) -> None:
+    print(release.archive(chart.ROOT, chart.ROOT / "dist", arguments.epoch))
+
+
+def _release(arguments: argparse.Namespace) -> None:
+    print(release.make(arguments.version, dt.datetime.now(dt.UTC).date()))
+
+
+def _actionlint(arguments: argparse.Namespace) -> int:
+    command = [programs.actionlint(), *arguments.options]
+    return subprocess.run(command, cwd=chart.ROOT, check=False).returncode
 
 
 def main() -> int:
@@ -39,14 +49,21 @@ def main() -> int:
     command = commands.add_parser("programs", help="build what the tests of the chart need, once per machine")
     command.add_argument("--all", action="store_true", help="also what only the end-to-end tests need")
     command.set_defaults(do=_programs)
-    commands.add_parser("package", help="lint the chart and pack it into dist/").set_defaults(do=_package)
+    command = commands.add_parser("package", help="lint the chart and pack it into dist/")
+    command.add_argument("epoch", help="the time of all its files, in seconds since 1970")
+    command.set_defaults(do=_package)
+    command = commands.add_parser("release", help="make the files of a release in dist/, and push nothing")
+    command.add_argument("version")
+    command.set_defaults(do=_release)
+    command = commands.add_parser("actionlint", help="check .github/workflows")
+    command.add_argument("options", nargs=argparse.REMAINDER)
+    command.set_defaults(do=_actionlint)
     arguments = parser.parse_args()
     try:
-        arguments.do(arguments)
-    except (chart.HelmError, programs.BuildError, buildah.BuildahError) as error:
+        return arguments.do(arguments) or 0
+    except (chart.HelmError, programs.BuildError, buildah.BuildahError, release.ReleaseError) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
-    return 0
 
 
 if __name__ == "__main__":

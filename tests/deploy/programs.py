@@ -1,6 +1,6 @@
-"""Helm, and the generator of Prometheus Operator's CRDs: built once per machine from the pins in tools/.
+"""Helm, actionlint, and the generator of Prometheus Operator's CRDs: built once per machine from the pins in tools/.
 
-A Go module of its own, so that changing it does not rebuild the control plane. As there, what was
+Go modules of their own, so that changing it does not rebuild the control plane. As there, what was
 built lies outside the work tree, in a folder named by everything that decides what is in it.
 """
 
@@ -21,6 +21,7 @@ TOOLS: Final = Path(__file__).parent / "tools"
 PACKAGES: Final = {
     "helm": "helm.sh/helm/v3/cmd/helm",
     "controller-gen": "sigs.k8s.io/controller-tools/cmd/controller-gen",
+    "actionlint": "github.com/rhysd/actionlint/cmd/actionlint",
 }
 MONITORING: Final = "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 HELM_VERSION: Final = "v3.22.0"
@@ -49,6 +50,11 @@ def helm() -> Path:
     return _ensure("helm")
 
 
+def actionlint() -> Path:
+    """Return actionlint, building it first if this machine does not have it yet (ten seconds)."""
+    return _ensure("actionlint", TOOLS / "actionlint")
+
+
 def monitoring_crds() -> Path:
     """Return a folder with the CRDs of Prometheus Operator, generated from its Go types."""
     folder = _folder() / "crds"
@@ -63,13 +69,13 @@ def monitoring_crds() -> Path:
                 environment = go.environment()
                 # The generator calls `go` to find the sources of the types.
                 environment["PATH"] = f"{go.executable.parent}:{environment['PATH']}"
-                _run([str(generator), *arguments], environment)
+                _run([str(generator), *arguments], TOOLS, environment)
                 unfinished.rename(folder)
     return folder
 
 
-def _ensure(name: str) -> Path:
-    program = _folder() / name
+def _ensure(name: str, module: Path = TOOLS) -> Path:
+    program = _folder(module) / name
     if not program.is_file():
         with _lock():
             if not program.is_file():  # another checkout may have built it meanwhile
@@ -89,7 +95,7 @@ def _ensure(name: str) -> Path:
                     str(unfinished),
                     PACKAGES[name],
                 ]
-                _run(command, go.environment())
+                _run(command, module, go.environment())
                 unfinished.rename(program)
     return program
 
@@ -105,20 +111,20 @@ def _go() -> golang.Go:
         raise BuildError(str(error)) from error
 
 
-def _run(command: list[str], environment: dict[str, str]) -> None:
-    answer = subprocess.run(command, cwd=TOOLS, env=environment, capture_output=True, text=True, check=False)
+def _run(command: list[str], module: Path, environment: dict[str, str]) -> None:
+    answer = subprocess.run(command, cwd=module, env=environment, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
         end = "\n".join(f"    {line}" for line in (answer.stdout + answer.stderr).splitlines()[-20:])
         raise BuildError(
-            f"`{' '.join(command)}` in {TOOLS} ended with status {answer.returncode}:\n\n{end}\n\n"
+            f"`{' '.join(command)}` in {module} ended with status {answer.returncode}:\n\n{end}\n\n"
             "Modules come from GOPROXY (`go env GOPROXY`); check that it can be reached from here, and run it again."
         )
 
 
-def _folder() -> Path:
+def _folder(module: Path = TOOLS) -> Path:
     ingredients = hashlib.sha256()
     for name in ("go.mod", "go.sum"):
-        ingredients.update((TOOLS / name).read_bytes())
+        ingredients.update((module / name).read_bytes())
     ingredients.update(f"{LDFLAGS} {platform.system()} {platform.machine()}".encode())
     folder = binaries.cache_folder().with_name("deploy") / ingredients.hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_scheduler import __version__
 from karmada_scheduler.config import flags
 from karmada_scheduler.config.options import LeaderElection
 from karmada_scheduler.metrics.metrics import Metrics
@@ -43,11 +42,6 @@ def test_helm_lint_finds_nothing(values: Values) -> None:
     answer = helm("lint", "--strict", str(CHART), "--values=-", stdin=json.dumps(dict(values)))
     assert "[WARNING]" not in answer
     assert "[ERROR]" not in answer
-
-
-def test_the_chart_has_the_version_of_the_package() -> None:
-    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    assert chart["appVersion"] == chart["version"] == __version__
 
 
 def test_every_default_value_is_in_the_schema_and_every_value_of_the_schema_has_a_default() -> None:

@@ -7,7 +7,6 @@ import subprocess
 
 import pytest
 
-from karmada_scheduler import __version__
 from tests.deploy.chart import ROOT
 
 LOCKS = ROOT / "requirements"
@@ -28,10 +27,6 @@ def test_every_downloaded_file_has_a_hash() -> None:
 def test_every_stage_begins_with_the_base_that_is_an_argument_and_nothing_is_executed_in_the_last() -> None:
     assert set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)) == {"${PYTHON_IMAGE}"}
     assert "\nRUN " not in DOCKERFILE.rpartition("\nFROM ")[2]
-
-
-def test_the_version_is_that_of_the_package() -> None:
-    assert f"\nARG VERSION={__version__}\n" in DOCKERFILE
 
 
 def test_make_image_requires_a_digest_and_prints_how_to_find_it() -> None:

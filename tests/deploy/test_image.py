@@ -21,8 +21,8 @@ from tools.controlplane.processes import Process
 
 pytestmark = pytest.mark.e2e
 
-OURS = "registry.example/karmada-pyscheduler:0.1.0"
-PLUGINS = "with-testfilter:0.1.0"
+OURS = f"registry.example/karmada-pyscheduler:{__version__}"
+PLUGINS = f"with-testfilter:{__version__}"
 INSTALLED = "opt/karmada-pyscheduler"
 ADDRESS = "127.0.3.1"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from karmada_scheduler import __version__
 from tests.deploy import programs
 from tests.deploy.chart import ROOT
 from tests.deploy.pods import Kubelet
@@ -22,7 +23,7 @@ from tools.controlplane.processes import free_port
 
 pytestmark = pytest.mark.e2e
 
-OURS = "karmada-pyscheduler:0.1.0"
+OURS = f"karmada-pyscheduler:{__version__}"
 UPSTREAM = "docker.io/karmada/karmada-scheduler:v1.18.2"
 
 
