@@ -5,6 +5,12 @@ The signal handlers are installed before anything else is imported, which takes 
 
 import sys
 
+if sys.version_info < (3, 11):  # noqa: UP036 (pip refuses it, a work tree or PYTHONPATH does not)
+    sys.exit(
+        "Error: karmada-pyscheduler needs Python 3.11 or newer, and this is %d.%d: "  # noqa: UP031
+        "install it for a newer one, or use the image" % sys.version_info[:2]
+    )
+
 from karmada_scheduler.process.process_exit import TERMINATION, end
 
 
@@ -13,7 +19,23 @@ def main() -> None:
     TERMINATION.install()
     from karmada_scheduler import command
 
-    end(command.main())
+    try:
+        end(command.main())
+    except ImportError as error:
+        unusable = _of_a_dependency(error)
+        if unusable is None:
+            raise
+        sys.exit(
+            f"Error: a dependency is missing, or compiled for another Python or processor ({unusable}): install "
+            f"karmada-pyscheduler again, with `{sys.executable} -m pip install --force-reinstall`"
+        )
+
+
+def _of_a_dependency(error: BaseException | None) -> ImportError | None:
+    """Return the error of the dependency itself; numpy raises a page about it."""
+    if isinstance(error, ImportError) and error.name:
+        return None if error.name.startswith(("karmada_scheduler", "karmada_advisor")) else error
+    return _of_a_dependency(error.__cause__ or error.__context__) if error else None
 
 
 def kubectl_plugin() -> None:

@@ -317,6 +317,16 @@ def test_the_wrong_side_for_an_api_server_is_refused(side: str, served: list[str
     assert message in " ".join(str(refusal.value).split())
 
 
+@pytest.mark.parametrize("side", ["host", "karmada"])
+def test_an_old_kubernetes_is_refused_with_what_to_do(side: str) -> None:
+    with pytest.raises(HelmError) as refusal:
+        render({}, "--kube-version=v1.24.17", side=side)
+    assert "has Kubernetes v1.24.17, and the chart needs 1.25 or newer: upgrade the cluster" in str(
+        refusal.value
+    )
+    assert "kind: " in render({}, "--kube-version=v1.25.0-gke.1", side=side)
+
+
 @pytest.mark.parametrize(
     ("side", "served"), [("host", []), ("host", [OTHER]), ("karmada", []), ("karmada", [KARMADA, OTHER])]
 )

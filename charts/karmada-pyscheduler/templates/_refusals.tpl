@@ -5,6 +5,9 @@ Each text names the problem and the values to set instead.
 */}}
 {{- define "pyscheduler.refusals" -}}
 {{- $values := .Values -}}
+{{- if semverCompare "<1.25.0-0" .Capabilities.KubeVersion.Version -}}
+{{- fail (printf "this cluster has Kubernetes %s, and the chart needs 1.25 or newer: upgrade the cluster, or install the chart in a newer one that reaches the Karmada API server." .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
 {{- $isKarmada := .Capabilities.APIVersions.Has "work.karmada.io/v1alpha2" -}}
 {{- if and (eq .Values.side "host") $isKarmada -}}
 {{- fail "side is host, and this is a Karmada API server: no Pod runs there. Give --kubeconfig of the cluster in which Karmada's control plane runs, or set side to karmada, for the scheduler's permissions." -}}
