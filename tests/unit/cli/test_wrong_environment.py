@@ -54,7 +54,7 @@ def test_a_dependency_of_another_platform_is_named_with_the_remedy(
     assert line.endswith(f"with `{sys.executable} -m pip install --force-reinstall`")
 
 
-def test_the_error_of_the_dependency_is_told_and_not_the_page_that_numpy_makes_of_it() -> None:
+def test_the_error_of_the_dependency_is_reported_and_not_the_page_that_numpy_makes_of_it() -> None:
     missing = ModuleNotFoundError("No module named 'numpy._core'", name="numpy._core")
     page = ImportError("IMPORTANT: PLEASE READ THIS")
     page.__cause__ = missing
