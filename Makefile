@@ -102,6 +102,10 @@ check-plan: binaries ## seven kinds of change on a real control plane: planned, 
 check-survive: binaries ## losses of clusters on a real control plane: asked about, made real, and compared (ARGS="--bindings 1000 --only gone")
 	@exec $(BIN)/python -m tools.survive_check $(ARGS)
 
+.PHONY: check-survive-remedies
+check-survive-remedies: install ## remedies of survive, each applied and judged by an implementation of its own (SURVIVE_REMEDIES=10000)
+	@SURVIVE_REMEDIES=$${SURVIVE_REMEDIES:-10000} $(BIN)/python -m pytest -p no:xdist -q -s tests/unit/survive/test_remedies.py
+
 .PHONY: check-state
 check-state: binaries ## broken and healthy bindings on a real control plane: headline, cause, remedy, exit status and JSON of what is said about each (ARGS="--only NAME", ARGS=--list)
 	@exec $(BIN)/python -m tools.state_check $(ARGS)

@@ -16,7 +16,7 @@ import orjson
 
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.flags.survive import DOMAINS
-from karmada_advisor.cli.fleet import fleet_rules, gather_fleet, now, progress_of_bindings
+from karmada_advisor.cli.fleet import as_manifests, fleet_rules, gather_fleet, now, progress_of_bindings
 from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, CommandAnswer, print_answer
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import Provenance, Tense
@@ -26,12 +26,17 @@ from karmada_advisor.plan.fingerprint import SHOWN
 from karmada_advisor.sources.files import read
 from karmada_advisor.sources.objects import NoAnswerError, Objects
 from karmada_advisor.sources.process import use_rules
+from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.state.stored import value_at
+from karmada_advisor.survive import least_capacity, remedies
 from karmada_advisor.survive.domains import KINDS, LABEL, FailureDomains, failure_domains
+from karmada_advisor.survive.edited import FleetEditor
 from karmada_advisor.survive.engine import Losses, LossInputs
 from karmada_advisor.survive.fail_on import WORDS, FailOn, Figures, failing, figures_in
+from karmada_advisor.survive.least_capacity import LeastCapacity
 from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.model import LossSettings, SurvivalReport
+from karmada_advisor.survive.remedies import FoundRemedy, Remedies
 from karmada_advisor.survive.report import survival_report
 from karmada_advisor.survive.settings import read_settings
 from karmada_advisor.views.survive_document import survive_html, survive_markdown
@@ -149,6 +154,7 @@ def report_of(
             )
         )
         losses.run()
+        mending, unsearched = _remedies(arguments, sources, losses, settings, deadline)
         report = survival_report(
             losses,
             domains,
@@ -157,6 +163,8 @@ def report_of(
             fingerprint=found.fingerprint,
             is_reported=_reported(arguments.namespaces, arguments.policy),
             every_loss=arguments.all,
+            remedies=mending,
+            unsearched=unsearched,
         )
     if baseline is not None:
         _check_baseline(baseline, report)
@@ -166,6 +174,33 @@ def report_of(
         failing=failing(report, asked, baseline)[0],
         has_baseline=baseline is not None,
     ), sources.problems
+
+
+def _remedies(
+    arguments: argparse.Namespace, sources: Objects, losses: Losses, settings: LossSettings, deadline: float
+) -> tuple[Sequence[FoundRemedy], int]:
+    """Return what mends losses, and for how many groups of failing bindings nothing was looked for."""
+    if arguments.no_remedies:
+        return (), 0
+    found = Remedies(
+        FleetEditor(
+            losses, sources.manifests, as_manifests(sources).policies, SimulatedScheduler(losses.inputs.rules)
+        ),
+        settings.loss,
+        _reported(arguments.namespaces, arguments.policy),
+        per_policy=arguments.remedies,
+        is_over=_after(remedies.SECONDS, deadline),
+    )
+    edits, unsearched = found.find()
+    is_over = _after(least_capacity.SECONDS, deadline)
+    capacity = [] if settings.loss is Loss.ITSELF else LeastCapacity(losses, settings.loss, is_over).find()
+    return [*edits, *capacity, *found.of_settings(settings)], unsearched
+
+
+def _after(seconds: float, deadline: float) -> Callable[[], bool]:
+    """Return what says whether some time from now, or a deadline, is over."""
+    end = min(deadline, time.monotonic() + seconds)
+    return lambda: time.monotonic() >= end
 
 
 def _settings(path: str, loss: Loss) -> LossSettings:

@@ -5,8 +5,9 @@ All decisions are made about one snapshot. Only the bindings on a lost cluster a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from karmada_advisor.plan.decide import PlanSide, grouped
@@ -54,6 +55,7 @@ class LossInputs:
         purge_mode: Of the others; "" for Karmada's default.
         progress: Called with the number of bindings that are done, and their total.
         is_over: Whether to end with the domains that are done.
+        snapshot: The same clusters; None to make one. Of a sequence with a log of changes, caches stay hot.
     """
 
     clusters: Sequence[Cluster]
@@ -66,6 +68,7 @@ class LossInputs:
     purge_mode: str = ""
     progress: Progress = _no_progress
     is_over: Callable[[], bool] = _never
+    snapshot: Snapshot | None = None
 
 
 class Pair(NamedTuple):
@@ -114,10 +117,24 @@ class Losses:
         emptied: Bindings that a decision takes off all clusters without any loss.
     """
 
-    def __init__(self, inputs: LossInputs) -> None:
-        """Prepare; nothing is decided yet."""
-        self._inputs: Final = inputs
-        self.side: Final = PlanSide(inputs.rules, Snapshot.of(inputs.clusters), inputs.bindings)
+    def __init__(
+        self, inputs: LossInputs, before: Losses | None = None, changed: Collection[int] = ()
+    ) -> None:
+        """Prepare; nothing is decided yet.
+
+        Args:
+            inputs: Everything that is read.
+            before: The same fleet, decided, of which only some bindings differ; None without one.
+            changed: Their positions.
+        """
+        self.inputs: Final = inputs
+        self._before: Final = None if inputs.rules.is_coupled else before
+        self._changed: Final = frozenset(changed)
+        self.side: PlanSide = (
+            PlanSide(inputs.rules, inputs.snapshot or Snapshot.of(inputs.clusters), inputs.bindings)
+            if self._before is None
+            else self._before.side
+        )
         self.bindings: Final = inputs.rules.in_queue_order(inputs.bindings)
         self.asked: Final[dict[int, LossDecisions]] = {}
         self._domains_of: Final[dict[str, list[int]]] = {}
@@ -128,13 +145,19 @@ class Losses:
         self._requests: dict[bytes, Mapping[str, int]] = {}
         self.emptied = 0
         self.done: Final = [False] * len(inputs.domains)
-        places = {id(each): place for place, each in enumerate(self.bindings)}
-        self._ordered: Final = [(places[id(each)], each) for each in grouped(self.bindings)]
+        if self._before is None:
+            places = {id(each): place for place, each in enumerate(self.bindings)}
+            self._ordered = [(places[id(each)], each) for each in grouped(self.bindings)]
+        else:
+            self.asked.update(self._before.asked)
+            self._ordered = [(place, self.bindings[place]) for place in sorted(self._changed)]
+            for place in self._changed:
+                self.asked.pop(place, None)
         self.tallies: Final = {loss: [LossTally() for _ in inputs.domains] for loss in inputs.losses}
 
     def run(self) -> None:
         """Decide about everything, or until ``is_over``."""
-        coupled = self._inputs.rules.is_coupled
+        coupled = self.inputs.rules.is_coupled
         for part in [()] if coupled else self._parts():
             if not self._decide_part(frozenset(part)):
                 break
@@ -148,12 +171,61 @@ class Losses:
             for number, tally in enumerate(tallies):
                 if not self.done[number]:
                     tally.pairs.clear()
+                elif self._before is not None and not self._add_unchanged(self._before, loss, number):
+                    continue
                 elif loss is not Loss.ITSELF:
                     self._settle(tally, free)
+
+    def after(
+        self, changed: Mapping[int, Binding], purge_modes: Mapping[BindingKey, str] | None = None
+    ) -> Losses:
+        """Return the losses after a change, decided. Bindings that it does not concern are not decided again.
+
+        Args:
+            changed: Bindings by their position.
+            purge_modes: Of the bindings that have one afterwards; None if they stay.
+        """
+        inputs = replace(
+            self.inputs,
+            bindings=[changed.get(place, each) for place, each in enumerate(self.bindings)],
+            purge_modes=self.inputs.purge_modes if purge_modes is None else purge_modes,
+            progress=_no_progress,
+            is_over=_never,
+        )
+        made = Losses(inputs, self, changed)
+        made.run()
+        return made
+
+    @cached_property
+    def _touching(self) -> Mapping[int, set[tuple[Loss, int]]]:
+        """The worlds and domains in which something happens to a binding, by its position."""
+        found: dict[int, set[tuple[Loss, int]]] = {}
+        for loss, tallies in self.tallies.items():
+            for number, tally in enumerate(tallies):
+                for pair in tally.pairs:
+                    found.setdefault(pair.position, set()).add((loss, number))
+        return found
+
+    def _add_unchanged(self, before: Losses, loss: Loss, number: int) -> bool:
+        """Add the bindings that are as before; return whether the loss is another one by those that are not."""
+        tally, old = self.tallies[loss][number], before.tallies[loss][number]
+        if not tally.pairs and not any(
+            (loss, number) in before._touching.get(place, ()) for place in self._changed
+        ):
+            self.tallies[loss][number] = old
+            return False
+        tally.pairs += [
+            each if each.alone is None else each._replace(classified=each.alone, alone=None)
+            for each in old.pairs
+            if each.position not in self._changed
+        ]
+        return True
 
     def _parts(self) -> Sequence[Sequence[int]]:
         """Return the domains in parts; those with the most bindings come first."""
         ordered = self._fullest_first()
+        if self._before is not None:
+            return [[number for number in ordered if self._before.done[number]]]
         if len(ordered) <= 2 * _FIRST:
             return [ordered]
         return [ordered[:_FIRST], ordered[_FIRST:]]
@@ -170,18 +242,18 @@ class Losses:
         """Decide about all bindings in some domains; return whether that was not ended before."""
         shared, last = SharedDecisions(), None
         for number, (place, binding) in enumerate(self._ordered, 1):
-            if self._inputs.is_over():
+            if self.inputs.is_over():
                 return False
             placement = binding.spec.placement
             if placement is not last:
                 shared, last = SharedDecisions(), placement
             if placement is not None and binding.spec.clusters and not binding.deleting:
                 self._prepare(place, binding, shared, part)
-            self._inputs.progress(number, len(self._ordered))
+            self.inputs.progress(number, len(self._ordered))
         return True
 
     def _prepare(self, place: int, binding: Binding, shared: SharedDecisions, part: frozenset[int]) -> None:
-        inputs = self._inputs
+        inputs = self.inputs
         decisions = self.asked.get(place)
         if decisions is None:
             hold, purge = inputs.hold_of(binding), inputs.purge_modes.get(binding.key, inputs.purge_mode)
@@ -200,19 +272,19 @@ class Losses:
         coupled = CoupledLosses(self.side, self.bindings)
         asked = dict(sorted(self.asked.items()))
         for count, number in enumerate(self._fullest_first(), 1):
-            if self._inputs.is_over():
+            if self.inputs.is_over():
                 return
             lost = self._lost[number]
-            for loss in self._inputs.losses:
+            for loss in self.inputs.losses:
                 for place, found in coupled.after(asked, lost, loss):
                     result = classified(asked[place].binding.spec, lost, found)
                     self._add(loss, number, place, found, result)
             self.done[number] = True
-            self._inputs.progress(count, len(self._lost))
+            self.inputs.progress(count, len(self._lost))
 
     def _decide(self, place: int, decisions: LossDecisions, part: frozenset[int]) -> None:
         """Decide about one binding in every loss of a part that concerns it."""
-        inputs, spec = self._inputs, decisions.binding.spec
+        inputs, spec = self.inputs, decisions.binding.spec
         touched, others = self._concerned(decisions)
         for number in (touched | others) & part:
             lost = self._lost[number]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from karmada_advisor.explain.model import PolicyRef, Provenance, Target
+from karmada_advisor.explain.model import ObjectPatch, PolicyRef, Provenance, Target
 from karmada_advisor.plan.model import Demand
 from karmada_advisor.state.model import BindingEntry
 from karmada_advisor.survive.classify import FailedBy, LossClass
 from karmada_advisor.survive.loss import Loss
+from karmada_advisor.whynot.model import EditShown
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,38 @@ class BindingLosses(BindingEntry):
 
 
 @dataclass(frozen=True, slots=True)
+class LossRemedy:
+    """What to change so that workloads survive losses that they do not survive now.
+
+    Attributes:
+        policy: What is edited; None for bindings, and for what concerns the fleet.
+        effect: The class that it mends.
+        domains: The indexes of the losses that it mends for some binding, in ``SurvivalReport.domains``.
+        bindings: How many bindings it mends.
+        edits: In the order in which they are applied.
+        apply: The patches; empty for what is no patch of an object.
+        moves_today: Replicas that stop today, because of it.
+        starts_today: Replicas that start today.
+        needs_owner: Whether it admits what the owner of the policy has kept out, or not named.
+        verified: Whether all losses were decided again with it: it mends what it says, nothing is worse, and no decision
+            fails today.
+        flags: To append to the command line of a component.
+    """
+
+    policy: PolicyRef | None
+    effect: LossClass
+    domains: tuple[int, ...]
+    bindings: int
+    edits: tuple[EditShown, ...]
+    apply: tuple[ObjectPatch, ...]
+    moves_today: int
+    starts_today: int
+    needs_owner: bool
+    verified: bool
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SurvivalTotals:
     """The numbers of a report.
 
@@ -201,6 +234,7 @@ class SurvivalReport:
         fail_on: What was asked for.
         failing: Indexes of the domains with something of it; with a baseline, with more than there.
         has_baseline: Whether an earlier report was compared.
+        remedies: Those of the worst bindings first; what concerns the fleet comes last.
         notes: Sentences for people.
     """
 
@@ -214,4 +248,5 @@ class SurvivalReport:
     fail_on: tuple[str, ...] = ()
     failing: tuple[int, ...] = ()
     has_baseline: bool = False
+    remedies: tuple[LossRemedy, ...] = ()
     notes: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from karmada_advisor.explain.amounts import counted
@@ -20,12 +20,14 @@ from karmada_advisor.survive.model import (
     BindingLosses,
     DomainLoss,
     LossCounts,
+    LossRemedy,
     LossSettings,
     LossTimes,
     Overcommitted,
     SurvivalReport,
     SurvivalTotals,
 )
+from karmada_advisor.survive.remedies import FoundRemedy
 from karmada_scheduler.api.binding import Binding, BindingKey
 
 WORKERS: Final = 3
@@ -54,6 +56,8 @@ def survival_report(
     fingerprint: str,
     is_reported: Selected = lambda _: True,
     every_loss: bool = False,
+    remedies: Sequence[FoundRemedy] = (),
+    unsearched: int = 0,
 ) -> SurvivalReport:
     """Return the report.
 
@@ -65,6 +69,8 @@ def survival_report(
         fingerprint: A hash over all that the decisions read.
         is_reported: Whether a binding is counted and listed; all of them compete for capacity.
         every_loss: Whether losses that a binding survives are listed, too.
+        remedies: What mends losses.
+        unsearched: Groups of failing bindings for which no remedy was looked for.
     """
     made = _Report(losses, settings, is_reported)
     ranked = sorted(
@@ -83,8 +89,31 @@ def survival_report(
         totals,
         domains,
         bindings,
-        notes=tuple(_notes(found, made)),
+        remedies=tuple(_remedy(each, places) for each in remedies),
+        notes=(*_notes(found, made), *_unsearched(unsearched)),
     )
+
+
+def _remedy(found: FoundRemedy, places: Mapping[int, int]) -> LossRemedy:
+    return LossRemedy(
+        found.policy,
+        found.effect,
+        tuple(sorted({places[number] for number, _ in found.cured})),
+        len({position for _, position in found.cured}),
+        found.edits,
+        found.apply,
+        found.moves,
+        found.starts,
+        found.needs_owner,
+        found.verified,
+        found.flags,
+    )
+
+
+def _unsearched(count: int) -> Iterator[str]:
+    if count:
+        text = counted(count, "group of failing bindings", "groups of failing bindings")
+        yield f"no remedy was looked for, for {text}: there are too many, or the time of --timeout was over"
 
 
 def _order(domain: DomainLoss) -> tuple[bool, int, int, int, int, int, str, str]:

@@ -17,7 +17,17 @@ from karmada_advisor.survive.model import BindingLoss, BindingLosses, DomainLoss
 from karmada_advisor.views.html import STYLE, html_page
 from karmada_advisor.views.markdown import MAX_CHARACTERS, escaped
 from karmada_advisor.views.printable import printable
-from karmada_advisor.views.survive_words import WHAT, LossGroup, by_domain, groups, policy_name
+from karmada_advisor.views.survive_words import (
+    WHAT,
+    LossGroup,
+    by_domain,
+    capacity_of,
+    fleet_remedies,
+    groups,
+    policy_name,
+    remedies_of,
+    remedy_words,
+)
 
 _ROWS: Final = 60
 _GROUPS: Final = 12
@@ -77,8 +87,12 @@ def survive_markdown(report: SurvivalReport) -> str:
     listed = by_domain(report)
     for number in sorted(failing)[:_MARKDOWN_DOMAINS]:
         lines += [f"**{escaped(str(report.domains[number]))}**", ""]
-        lines += [f"- {escaped(_group_text(each))}" for each in groups(listed.get(number, ()))[:_GROUPS]]
+        for each in groups(listed.get(number, ()))[:_GROUPS]:
+            lines.append(f"- {escaped(_group_text(each))}")
+            lines += [f"  1. {escaped(remedy_words(one))}" for one in remedies_of(report, number, each)]
+        lines += [f"- {escaped(remedy_words(each))}" for each in capacity_of(report, number)]
         lines.append("")
+    lines += [f"- to evict by itself: {escaped(remedy_words(each))}" for each in fleet_remedies(report)]
     lines += [f"- {escaped(each)}" for each in report.notes]
     text = "\n".join(lines).rstrip() + "\n"
     if len(text) <= MAX_CHARACTERS:
@@ -101,9 +115,9 @@ def survive_html(report: SurvivalReport) -> str:
 
 
 def _notes(report: SurvivalReport) -> str:
-    if not report.notes:
-        return ""
-    return f"<h2>Notes</h2>\n<ul>{''.join(f'<li>{_text(each)}</li>' for each in report.notes)}</ul>"
+    settings = [f"To evict by itself: {remedy_words(each)}" for each in fleet_remedies(report)]
+    notes = [*settings, *report.notes]
+    return f"<h2>Notes</h2>\n<ul>{''.join(f'<li>{_text(each)}</li>' for each in notes)}</ul>" if notes else ""
 
 
 def _text(text: str) -> str:
@@ -219,7 +233,11 @@ def _details(
             yield f"<p>{_without_groups(domain)}</p></section>\n"
             continue
         yield "<ul>"
-        yield from (f"<li>{escape(_group_text(each))}</li>" for each in found[:_GROUPS])
+        for each in found[:_GROUPS]:
+            mends = remedies_of(report, number, each)
+            listed_ = "".join(f"<li>{_text(remedy_words(one))}</li>" for one in mends)
+            yield f"<li>{escape(_group_text(each))}{f'<ol>{listed_}</ol>' if mends else ''}</li>"
+        yield from (f"<li>{_text(remedy_words(each))}</li>" for each in capacity_of(report, number))
         yield "</ul>\n"
         if len(found) > _GROUPS:
             yield f"<p>and {counted(len(found) - _GROUPS, 'more group')}</p>\n"

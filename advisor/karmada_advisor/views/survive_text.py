@@ -16,12 +16,20 @@ from karmada_advisor.survive.model import (
     BindingLosses,
     DomainLoss,
     LossCounts,
+    LossRemedy,
     Overcommitted,
     SurvivalReport,
 )
 from karmada_advisor.views.layout import Style, table
 from karmada_advisor.views.printable import printable
-from karmada_advisor.views.survive_words import by_domain, groups
+from karmada_advisor.views.survive_words import (
+    by_domain,
+    capacity_of,
+    fleet_remedies,
+    groups,
+    remedies_of,
+    remedy_words,
+)
 
 _COLUMNS: Final = ("DARK", "MISSING", "INTERRUPTED", "SHORT", "STUCK", "SWEPT", "MOVES", "HOLDS", "BY ITSELF")
 _OPTIONAL: Final = (8, 7, 5, 4, 6, 3, 9)
@@ -128,30 +136,32 @@ def _details(report: SurvivalReport, style: Style, limit: int) -> Iterator[Itera
         ][: limit if style.unfolded else _DOMAINS]
         for number in shown:
             seen.add(report.domains[number].clusters)
-            yield _domain(report.domains[number], listed.get(number, ()), style, report.settings.loss)
+            yield _domain(report, number, listed.get(number, ()), style)
 
 
 def _domain(
-    domain: DomainLoss, found: Sequence[tuple[BindingLosses, BindingLoss]], style: Style, loss: Loss
+    report: SurvivalReport, number: int, found: Sequence[tuple[BindingLosses, BindingLoss]], style: Style
 ) -> Iterator[str]:
+    domain, loss = report.domains[number], report.settings.loss
     head = printable(str(domain))
     dark = [each for each in found if each[1].dark]
     others = [each for each in found if not each[1].dark and each[1].effect is not LossClass.SWEPT]
     swept = [each for each in found if each[1].effect is LossClass.SWEPT]
     if dark:
         yield style.paint(f"! {head}: {counted(len(dark), 'workload')} dark", "bold")
-        yield from _groups(dark, style)
+        yield from _groups(report, number, dark, style)
     if others:
         missing = sum(each[1].missing for each in others)
         counted_ = counted(len(others), "workload")
         yield f"{'!' if missing else '~'} {head}: {counted_} more" + (
             f", {counted(missing, 'replica')} missing" if missing else ""
         )
-        yield from _groups(others, style)
+        yield from _groups(report, number, others, style)
     for each in domain.overcommitted[: len(domain.overcommitted) if style.unfolded else _CLUSTERS]:
         yield from style.wrap(f"    {_asked(each)}", indent="      ")
     if len(domain.overcommitted) > _CLUSTERS and not style.unfolded:
         yield f"    and {counted(len(domain.overcommitted) - _CLUSTERS, 'more cluster')} (--all)"
+    yield from _remedies(capacity_of(report, number), style)
     if swept:
         counted_ = counted(len(swept), "workload that is not on it", "workloads that are not on it")
         yield from style.wrap(
@@ -159,7 +169,7 @@ def _domain(
             " it lets other regions win",
             indent="    ",
         )
-        yield from _groups(swept, style)
+        yield from _groups(report, number, swept, style)
     yield from _interrupted(domain, head, style, loss)
 
 
@@ -191,7 +201,9 @@ def _time(seconds: int) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _groups(found: Sequence[tuple[BindingLosses, BindingLoss]], style: Style) -> Iterator[str]:
+def _groups(
+    report: SurvivalReport, number: int, found: Sequence[tuple[BindingLosses, BindingLoss]], style: Style
+) -> Iterator[str]:
     ordered = groups(found)
     shown = ordered if style.unfolded else ordered[:_GROUPS]
     for each in shown:
@@ -208,9 +220,15 @@ def _groups(found: Sequence[tuple[BindingLosses, BindingLoss]], style: Style) ->
                 f"{_placement(loss.after, style)}{more}",
                 indent="        ",
             )
+        yield from _remedies(remedies_of(report, number, each), style)
     if len(ordered) > len(shown):
         rest = sum(len(each.members) for each in ordered[len(shown) :])
         yield f"    and {counted(rest, 'more workload')} of {counted(len(ordered) - len(shown), 'group')} (--all)"
+
+
+def _remedies(found: Sequence[LossRemedy], style: Style) -> Iterator[str]:
+    for rank, each in enumerate(found, 1):
+        yield from style.wrap(f"      {rank}  {printable(remedy_words(each))}", indent="         ")
 
 
 def _placement(found: Sequence[Target], style: Style) -> str:
@@ -246,6 +264,8 @@ def _remarks(report: SurvivalReport, style: Style) -> Iterator[str]:
     ]
     if left:
         yield from style.wrap(f"  not judged: {', '.join(left)}", indent="    ")
+    for each in fleet_remedies(report):
+        yield from style.wrap(f"  to evict by itself: {printable(remedy_words(each))}", indent="    ")
     drifting = sum(each.drift for each in report.bindings)
     if drifting:
         yield from style.wrap(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from karmada_advisor.explain.amounts import counted
 from karmada_advisor.survive.classify import LossClass
-from karmada_advisor.survive.model import BindingLoss, BindingLosses, SurvivalReport
+from karmada_advisor.survive.model import BindingLoss, BindingLosses, LossRemedy, SurvivalReport
 
 WHAT: Final = {
     LossClass.SWEPT: "moves although it was not there: the loss lets other regions win",
@@ -74,3 +75,46 @@ def groups(found: Sequence[tuple[BindingLosses, BindingLoss]]) -> list[LossGroup
 def policy_name(binding: BindingLosses) -> str:
     """Return the policy of a binding, in words."""
     return str(binding.policy) if binding.policy is not None else "no known policy"
+
+
+def remedies_of(report: SurvivalReport, number: int, group: LossGroup) -> list[LossRemedy]:
+    """Return what mends a group of bindings in the loss of a domain."""
+    policy = group.members[0][0].policy
+    return [
+        each
+        for each in report.remedies
+        if policy is not None
+        and each.policy == policy
+        and each.effect is group.effect
+        and number in each.domains
+    ]
+
+
+def capacity_of(report: SurvivalReport, number: int) -> list[LossRemedy]:
+    """Return the least capacity to add so that nothing is short in the loss of a domain."""
+    return [
+        each
+        for each in report.remedies
+        if each.policy is None and each.effect is LossClass.SHORT and number in each.domains
+    ]
+
+
+def fleet_remedies(report: SurvivalReport) -> list[LossRemedy]:
+    """Return what concerns the fleet: settings, and capacity that suffices for several losses."""
+    return [each for each in report.remedies if each.policy is None and each.flags]
+
+
+def remedy_words(remedy: LossRemedy) -> str:
+    """Return a remedy in words: the edits, whether they need the owner's word, and what moves today."""
+    parts = [", and ".join(each.text for each in remedy.edits)]
+    if remedy.effect is LossClass.SHORT and remedy.policy is None:
+        parts.append("the least that suffices, verified")
+    elif not remedy.verified:
+        parts.append("not decided again")
+    if remedy.needs_owner:
+        parts.append("needs the owner's word")
+    if remedy.moves_today:
+        parts.append(f"moves {counted(remedy.moves_today, 'replica')} today")
+    elif remedy.starts_today:
+        parts.append(f"starts {counted(remedy.starts_today, 'replica')} today")
+    return "; ".join(parts)

@@ -105,7 +105,22 @@ class IsDecided:
         return is_placed(outcome) and not outcome.binding.spec.scheduling_suspended and not held
 
 
-Goal = OnCluster | OffCluster | IsPlaced | IsDecided
+@dataclass(frozen=True)
+class RunsAll:
+    """Enough replicas, or copies of what has no number of them, are on clusters that are not lost, and no decision fails."""
+
+    wanted: int
+    lost: frozenset[str] = frozenset()
+
+    def holds(self, outcome: ScheduledObjects) -> bool:
+        """Return whether it is reached."""
+        if not is_placed(outcome):
+            return False
+        left = [name for name in outcome.replicas if name not in self.lost]
+        return sum(on_cluster(outcome, name) for name in left) >= self.wanted
+
+
+Goal = OnCluster | OffCluster | IsPlaced | IsDecided | RunsAll
 
 
 class BlockedStep(IntEnum):

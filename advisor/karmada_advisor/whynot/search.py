@@ -19,6 +19,7 @@ from karmada_advisor.whynot.goals import (
     IsPlaced,
     OffCluster,
     OnCluster,
+    RunsAll,
     blocker_of,
     last_attempt,
     signature,
@@ -149,6 +150,7 @@ class Search:
         bounds: SearchBounds = SearchBounds(),
         *,
         cluster: str = "",
+        may_use: Callable[[Edit], bool] = lambda _: True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare a search.
@@ -158,10 +160,11 @@ class Search:
             goal: What to reach.
             bounds: Where to end.
             cluster: The cluster in question; "" for any, if the goal is that the binding is placed.
+            may_use: Whether an edit may be part of an answer.
             clock: Seconds on a scale that does not run backwards.
         """
         self._objects, self._goal, self._bounds, self._cluster = objects, goal, bounds, cluster
-        self._clock = clock
+        self._clock, self._may_use = clock, may_use
         self._end = clock() + bounds.seconds
         self._queue: list[tuple[float, int, Edits, tuple[object, ...]]] = []
         self._nodes: list[tuple[float, int, _Node]] = []
@@ -203,7 +206,7 @@ class Search:
         self._found.complete = not left and not self._nodes
         self._found.all_singles = all(len(edits) > 1 for edits in left)
         answers = self._found.answers
-        if isinstance(self._goal, IsPlaced | IsDecided):
+        if isinstance(self._goal, IsPlaced | IsDecided | RunsAll):
             answers = _simplest(answers)
         self._found.answers = _chosen(answers, self._bounds.answers)
         return self._found
@@ -284,7 +287,11 @@ class Search:
                 self._push(node.edits, each, _REMAINING[blocker.step], node.signature)
 
     def _push(self, edits: Edits, change: Edit, remaining: float, now: tuple[object, ...]) -> None:
-        if change in edits or not all(compatible(each, change) for each in edits):
+        if (
+            change in edits
+            or not self._may_use(change)
+            or not all(compatible(each, change) for each in edits)
+        ):
             return
         together = edits | {change}
         priority = _priority(together, remaining if edits else 0.0)
@@ -308,7 +315,7 @@ class Search:
         match self._goal:
             case IsPlaced(without):
                 return list(_representatives(outcome, without))
-            case IsDecided():
+            case IsDecided() | RunsAll():
                 return list(_representatives(outcome, ""))
         return [self._cluster]
 

@@ -258,3 +258,23 @@ def test_a_controller_manager_that_cannot_be_read_is_said_in_a_sentence(
     ran = run("--controller-manager", str(tmp_path / "manager.json"))
     assert (ran.status, ran.out) == (2, "")
     assert text in ran.err
+
+
+def test_a_remedy_is_named_in_every_format_with_its_patch_and_whether_the_owner_has_to_agree(
+    run: Run,
+) -> None:
+    remedies = run("-o", "json", "--remedies=1").fields["remedies"]
+    edits = [each for each in remedies if each["policy"] is not None]
+    assert {each["policy"]["name"] for each in edits} == {"one"}
+    assert [each["needsOwner"] for each in edits] == [True] * len(edits)
+    [patch] = [each["patch"][0] for each in edits[0]["apply"]]
+    assert patch["path"].startswith("/spec/placement/clusterAffinity")
+    for output in ("text", "markdown", "html"):
+        text = " ".join(run("-o", output, "--remedies=1").out.split())
+        assert edits[0]["edits"][0]["text"] in text
+        assert "the owner's word" in text.replace("&#x27;", "'")
+        assert "--feature-gates=Failover=true" in text
+
+
+def test_without_remedies_nothing_is_searched(run: Run) -> None:
+    assert run("-o", "json", "--no-remedies").fields["remedies"] == []

@@ -20,6 +20,7 @@ from karmada_advisor.survive.decisions import failed_by
 from karmada_advisor.survive.loss import LOST, Loss, lost_taints
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.dryrun.written import as_written
@@ -118,7 +119,10 @@ def _placed(made: Binding, side: PlanSide, dice: random.Random) -> Binding:
     if dice.random() < 0.1:
         return without_clusters(written, {dice.choice(spec.clusters).name})
     if dice.random() < 0.05:
-        return replace(written, annotations={})
+        kept = {
+            name: each for name, each in written.annotations.items() if name != APPLIED_PLACEMENT_ANNOTATION
+        }
+        return replace(written, annotations=kept)
     return written
 
 
@@ -147,7 +151,13 @@ def lost_fleet(clusters: Sequence[Cluster], lost: frozenset[str], loss: Loss) ->
 
 
 def reference(
-    side: PlanSide, each: Binding, snapshot: Snapshot, lost: frozenset[str], loss: Loss
+    side: PlanSide,
+    each: Binding,
+    snapshot: Snapshot,
+    lost: frozenset[str],
+    loss: Loss,
+    *,
+    is_purged_directly: bool = False,
 ) -> Classified:
     """Return the class of a binding, that of ``settled``, after a loss."""
     before = each.spec.clusters
@@ -162,4 +172,8 @@ def reference(
     assert isinstance(found, Decision)
     after = left.spec.clusters if found.targets is None else found.targets
     reason = FailedBy.NOTHING if found.error is None else failed_by(found.error)
-    return classified(each.spec, lost, Evicted(before, leaves, after, is_decided=True, failed_by=reason))
+    is_purged_directly = is_purged_directly and leaves and loss is not Loss.DELETED
+    evicted = Evicted(
+        before, leaves, after, is_decided=True, failed_by=reason, is_purged_directly=is_purged_directly
+    )
+    return classified(each.spec, lost, evicted)

@@ -12,6 +12,7 @@ DEFAULT_FAIL_ON: Final = "dark"
 DOMAINS: Final = "cluster, zone, region, provider or label=KEY"
 LOSSES: Final = ("gone", "itself", "deleted")
 TOP: Final = 10
+REMEDIES: Final = 3
 TIMEOUT_SECONDS: Final = 600.0
 
 
@@ -100,6 +101,16 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="TIME",
         help="end with the domains that are done, those with the most bindings first, and with status 2 "
         f"(default {TIMEOUT_SECONDS:g}s)",
+    )
+    parser.add_argument(
+        "--remedies",
+        type=shared.positive,
+        default=REMEDIES,
+        metavar="N",
+        help=f"remedies for each policy with failing bindings (default {REMEDIES})",
+    )
+    parser.add_argument(
+        "--no-remedies", action="store_true", help="look for no edits after which workloads survive"
     )
     parser.add_argument(
         "--write-to",

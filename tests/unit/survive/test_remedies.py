@@ -1,0 +1,278 @@
+"""Remedies come true: each is applied by an implementation of its own, and every loss is decided on really lost clusters.
+
+``SURVIVE_REMEDIES=10000`` looks at as many remedies (``make check-survive-remedies``).
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from karmada_advisor.plan.decide import PlanSide
+from karmada_advisor.sources.simulated import SimulatedScheduler
+from karmada_advisor.survive.classify import Classified, LossClass, wanted
+from karmada_advisor.survive.domains import FailureDomain, failure_domains
+from karmada_advisor.survive.edited import FleetEditor
+from karmada_advisor.survive.engine import Losses, LossInputs
+from karmada_advisor.survive.least_capacity import LeastCapacity
+from karmada_advisor.survive.loss import Loss
+from karmada_advisor.survive.remedies import FoundRemedy, Remedies
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.dryrun.written import as_written, manifest_as_written
+from karmada_scheduler.framework import Snapshot
+from tests.unit.plan.asking import rules
+from tests.unit.survive import worlds
+
+Manifest = dict[str, Any]
+Found = dict[tuple[int, BindingKey], Classified]
+
+_WANTED = int(os.environ.get("SURVIVE_REMEDIES", "16"))
+_NAME = "propagationpolicy.karmada.io/name"
+
+
+class PolicyFleet:
+    """The manifests of a random fleet whose bindings have policies."""
+
+    def __init__(self, seed: int) -> None:
+        dice = random.Random(f"remedies/{seed}")
+        made = worlds.cluster_manifests(dice)
+        clusters = [Cluster.from_manifest(each) for each in made]
+        side = PlanSide(rules(), Snapshot.of(clusters), ())
+        self.bindings: list[Manifest] = []
+        self.edited: frozenset[str] = frozenset()
+        for number in range(8):
+            built = worlds._binding(number, clusters, dice).annotation(_NAME, f"p{number}")
+            first = built.annotation(_NAME.replace("name", "namespace"), "default").manifest()
+            if dice.random() < 0.2:
+                first["spec"]["failover"] = {"cluster": {"purgeMode": "Directly"}}
+            for part in range(dice.randrange(1, 3)):
+                each = copy.deepcopy(first)
+                each["metadata"]["name"] += f"-{part}"
+                each["spec"]["resource"]["name"] += f"-{part}"
+                each["spec"]["resource"]["uid"] = f"{dice.getrandbits(128):032x}"
+                if part and each["spec"].get("replicas"):
+                    each["spec"]["replicas"] = dice.randrange(1, 7)
+                placed = worlds._placed(Binding.from_manifest(each), side, dice)
+                self.bindings.append({**manifest_as_written(each, placed)})
+        self.clusters = worlds.relabelled(made, seed)
+
+    def losses(self) -> Losses:
+        clusters = [Cluster.from_manifest(each) for each in self.clusters]
+        bindings = [Binding.from_manifest(each) for each in self.bindings]
+        modes = {
+            Binding.from_manifest(each).key: each["spec"]["failover"]["cluster"]["purgeMode"]
+            for each in self.bindings
+            if each["spec"].get("failover")
+        }
+        domains = failure_domains(clusters).domains
+        made = Losses(LossInputs(clusters, bindings, rules(), domains, purge_modes=modes))
+        made.run()
+        return made
+
+    def manifests(self) -> Mapping[Any, Manifest]:
+        clusters = {each["metadata"]["name"]: each for each in self.clusters}
+        return clusters | {Binding.from_manifest(each).key: each for each in self.bindings}
+
+    def patched(self, remedy: FoundRemedy) -> PolicyFleet:
+        """Return the fleet after the patches of a remedy."""
+        made = copy.copy(self)
+        made.bindings = copy.deepcopy(self.bindings)
+        for each in made.bindings:
+            for one in remedy.apply:
+                if one.object.kind == each["kind"] and one.object.name == each["metadata"]["name"]:
+                    _apply(each, one.patch)
+                elif one.object.name == each["metadata"]["annotations"][_NAME]:
+                    policy = {"spec": {"placement": each["spec"]["placement"]}}
+                    if "failover" in each["spec"]:
+                        policy["spec"]["failover"] = each["spec"]["failover"]
+                    _apply(policy, one.patch)
+                    each["spec"] |= policy["spec"]
+        pairs = zip(made.bindings, self.bindings, strict=True)
+        made.edited = frozenset(new["metadata"]["name"] for new, old in pairs if new != old)
+        made.clusters = copy.deepcopy(self.clusters)
+        for edit in remedy.edits:
+            if edit.op == "addCapacity":
+                [each] = [one for one in made.clusters if one["metadata"]["name"] == edit.object.name]
+                assert edit.minimal is not None
+                _add_room(each, edit.text.split()[0], edit.minimal.at)
+        return made
+
+
+def _add_room(cluster: Manifest, resource: str, amount: int) -> None:
+    allocatable = cluster["status"]["resourceSummary"]["allocatable"]
+    old = Cluster.from_manifest(cluster).resource_summary
+    assert old is not None
+    had = old.allocatable.get(resource)
+    units = 0 if had is None else had.milli_value if resource == "cpu" else had.value
+    allocatable[resource] = f"{units + amount}m" if resource == "cpu" else str(units + amount)
+
+
+def _apply(target: Any, operations: Sequence[Mapping[str, Any]]) -> None:
+    """Apply operations of RFC 6902 in place."""
+    for each in operations:
+        parts = [part.replace("~1", "/").replace("~0", "~") for part in each["path"].split("/")[1:]]
+        parent = target
+        for part in parts[:-1]:
+            parent = parent[int(part)] if isinstance(parent, list) else parent[part]
+        last = parts[-1]
+        if each["op"] == "remove":
+            del parent[int(last) if isinstance(parent, list) else last]
+        elif last == "-":
+            parent.append(copy.deepcopy(each["value"]))
+        else:
+            parent[int(last) if isinstance(parent, list) else last] = copy.deepcopy(each["value"])
+
+
+class Reference:
+    """Decides about every loss of a fleet, and again only about what an edit changes."""
+
+    def __init__(self, fleet: PolicyFleet, domains: Sequence[FailureDomain]) -> None:
+        self.clusters = [Cluster.from_manifest(each) for each in fleet.clusters]
+        self.domains, self.own = domains, rules()
+        self.calm = PlanSide(self.own, Snapshot.of(self.clusters), ())
+        self.lost = [frozenset(each.clusters) for each in domains]
+        self.snapshots = [worlds.lost_fleet(self.clusters, each, Loss.GONE) for each in self.lost]
+        self.known = {
+            each["metadata"]["name"]: self._decided(each, is_edited=False) for each in fleet.bindings
+        }
+
+    def after(self, fleet: PolicyFleet) -> Found | None:
+        """Return the class of each binding in each loss, once today's decisions are made; None if one of those fails."""
+        found: Found = {}
+        decided = []
+        for manifest in fleet.bindings:
+            name = manifest["metadata"]["name"]
+            is_edited = name in fleet.edited
+            made = self._decided(manifest, is_edited=True) if is_edited else self.known[name]
+            if made is None:
+                return None
+            decided.append(made)
+        for number in range(len(self.domains)):
+            here = [(each, results[number]) for each, results in decided if results]
+            found |= {(number, each.key): result for each, result in _with_pending(here, self.clusters)}
+        return found
+
+    def _decided(self, manifest: Manifest, *, is_edited: bool) -> tuple[Binding, Sequence[Classified]] | None:
+        """Return a binding today, and its class in each loss; None if today's decision fails after an edit."""
+        each = Binding.from_manifest(manifest)
+        if not each.spec.clusters:
+            return each, ()
+        is_due = not each.spec.scheduling_suspended and self.calm.type_of(each) is not ScheduleType.AVOID
+        if is_due and is_edited:
+            decided = self.own.decide(each, self.calm.snapshot)
+            assert isinstance(decided, Decision)
+            if decided.error is not None or not decided.targets:
+                return None
+            each = as_written(each, decided, worlds.NOW)
+        each = worlds.settled(self.calm, each)
+        if not each.spec.clusters:
+            return each, ()
+        purge = ((manifest["spec"].get("failover") or {}).get("cluster") or {}).get("purgeMode")
+        found = []
+        for lost, snapshot in zip(self.lost, self.snapshots, strict=True):
+            side = PlanSide(self.own, snapshot, ())
+            found.append(
+                worlds.reference(
+                    side, each, snapshot, lost, Loss.GONE, is_purged_directly=purge == "Directly"
+                )
+            )
+        return each, found
+
+
+def _with_pending(
+    found: Sequence[tuple[Binding, Classified]], clusters: Sequence[Cluster]
+) -> Iterator[tuple[Binding, Classified]]:
+    """Yield classes with what does not fit: replicas take what is free, one binding after the other."""
+    free: dict[str, Counter[str]] = {}
+    for cluster in clusters:
+        summary = cluster.resource_summary
+        assert summary is not None
+        left = Counter({name: summary.left(name).milli_value for name in summary.allocatable})
+        free[cluster.name] = left
+    for each, result in found:
+        missing = 0
+        requirements = each.spec.replica_requirements
+        asked = {} if requirements is None else dict(requirements.resource_request)
+        needs = {"pods": 1000, **{name: amount.milli_value for name, amount in asked.items()}}
+        for start in result.starts if each.spec.replicas else ():
+            left = free[start.name]
+            fits = min(max(0, left[name]) // need for name, need in needs.items() if name in left)
+            taken = min(fits, start.replicas)
+            left.subtract({name: taken * need for name, need in needs.items()})
+            missing += start.replicas - taken
+        if missing and result.effect is LossClass.MOVES:
+            total = min(wanted(each.spec), result.missing + missing)
+            dark = total >= wanted(each.spec) > 0
+            yield each, result._replace(effect=LossClass.SHORT, missing=total, dark=dark)
+        else:
+            yield each, result
+
+
+def _remedies(fleet: PolicyFleet, losses: Losses) -> Iterator[FoundRemedy]:
+    editor = FleetEditor(losses, fleet.manifests(), None, SimulatedScheduler(losses.inputs.rules))
+    yield from Remedies(editor, Loss.GONE).find()[0]
+    yield from LeastCapacity(losses, Loss.GONE).find()
+
+
+def test_every_remedy_mends_what_it_says_and_makes_no_loss_worse() -> None:
+    seen: Counter[str] = Counter()
+    for seed in count():
+        if seen.total() >= _WANTED:
+            break
+        fleet = PolicyFleet(seed)
+        losses = fleet.losses()
+        remedies = [
+            each
+            for each in _remedies(fleet, losses)
+            if each.verified and all(edit.op != "addCapacity" or edit.minimal for edit in each.edits)
+        ]
+        if not remedies:
+            continue
+        reference = Reference(fleet, losses.inputs.domains)
+        before = reference.after(fleet)
+        assert before is not None
+        for each in remedies:
+            seen.update(edit.op for edit in each.edits[:1])
+            edited, adds = fleet.patched(each), each.edits[0].op == "addCapacity"
+            after = (
+                Reference(edited, losses.inputs.domains).after(edited) if adds else reference.after(edited)
+            )
+            assert after is not None, (seed, each)
+            assert each.cured
+            for key in {(number, losses.bindings[place].key) for number, place in each.cured}:
+                assert before[key].missing > 0 == after[key].missing, (seed, key, each)
+            for key, now in after.items():
+                figures = [(one.dark, one.missing, one.interrupted) for one in (now, before[key])]
+                assert adds or not any(a > b for a, b in zip(*figures, strict=True)), (seed, key, each)
+    assert len(seen) >= min(12, _WANTED // 4), seen
+    print(seen)
+
+
+def test_a_capacity_that_is_one_step_smaller_does_not_suffice() -> None:
+    looked = 0
+    for seed in count():
+        fleet = PolicyFleet(seed)
+        losses = fleet.losses()
+        for each in LeastCapacity(losses, Loss.GONE).find():
+            [first, *others] = each.edits
+            numbers = {number for number, _ in each.cured}
+            if others or first.minimal is None or len(numbers) > 1:
+                continue
+            less = replace(first, minimal=replace(first.minimal, at=first.minimal.fails_at))
+            smaller = fleet.patched(replace(each, edits=(less,)))
+            after = Reference(smaller, losses.inputs.domains).after(smaller)
+            assert after is not None
+            effects = {found.effect for (domain, _), found in after.items() if domain in numbers}
+            assert LossClass.SHORT in effects, (seed, each)
+            looked += 1
+        if looked >= 2:
+            return
