@@ -35,7 +35,7 @@ _ANSWERS: Final = 2
 SECONDS: Final = 10.0
 """Of the search: each step decides about all that starts after a loss."""
 
-_Room = Mapping[str, Mapping[str, int]]
+_Capacity = Mapping[str, Mapping[str, int]]
 """By cluster and resource: cpu in thousandths, others in whole units."""
 
 
@@ -82,11 +82,11 @@ class LeastCapacity:
             unmended |= not answers
         if len(numbers) > 1 and not unmended and not any(self._is_short(number, most) for number in numbers):
             cured = frozenset(each for number in numbers for each in self._pairs(number))
-            rooms = (
-                _shown(name, {key: Minimum(at, at, "") for key, at in room.items()}, exact=False)
-                for name, room in sorted(most.items())
+            edits = (
+                _shown(name, {key: Minimum(at, at, "") for key, at in more.items()}, exact=False)
+                for name, more in sorted(most.items())
             )
-            self._add(found, cured, tuple(each for room in rooms for each in room))
+            self._add(found, cured, tuple(each for some in edits for each in some))
         return list(found.values())
 
     @staticmethod
@@ -167,13 +167,13 @@ class LeastCapacity:
             found[resource] = Minimum(smallest.at * step, smallest.fails_at * step, smallest.monotone)
         return found
 
-    def _is_short(self, number: int, room: _Room) -> bool:
+    def _is_short(self, number: int, more: _Capacity) -> bool:
         """Return whether anything is short after a loss if clusters have more capacity."""
         inputs = self.losses.inputs
         again = Losses(
             replace(
                 inputs,
-                snapshot=self._snapshot(room),
+                snapshot=self._snapshot(more),
                 bindings=self._starting(number),
                 domains=[inputs.domains[number]],
                 losses=[self.loss],
@@ -192,14 +192,14 @@ class LeastCapacity:
             if each.found.is_decided and each.classified.effect is not LossClass.HOLDS
         ]
 
-    def _snapshot(self, room: _Room) -> Snapshot:
+    def _snapshot(self, more: _Capacity) -> Snapshot:
         """Return the clusters, some of them with more capacity: one sequence, so that caches stay hot."""
-        known = {name: cluster for name in room if (cluster := self._unchanged.get(name)) is not None}
+        known = {name: cluster for name in more if (cluster := self._unchanged.get(name)) is not None}
         for name in {*self._changed, *known}:
             self._log.append(name)
         self._changed.clear()
         self._changed.update(known)
-        changed = [_roomier(cluster, room[name]) for name, cluster in known.items()]
+        changed = [_with_more(cluster, more[name]) for name, cluster in known.items()]
         return self._unchanged.with_reported(changed, generation=0)
 
 
@@ -233,13 +233,13 @@ def _step(resource: str, asked: int) -> int:
     return least_step * max(1, asked // (_MOST_STEPS * least_step))
 
 
-def _roomier(cluster: Cluster, room: Mapping[str, int]) -> Cluster:
+def _with_more(cluster: Cluster, more: Mapping[str, int]) -> Cluster:
     """Return a cluster with more of some resources; the same without a summary."""
     summary = cluster.resource_summary
     if summary is None:
         return cluster
     allocatable = dict(summary.allocatable)
-    for resource, more in room.items():
-        added = Quantity(more, -3 if resource == CPU else 0)
+    for resource, amount in more.items():
+        added = Quantity(amount, -3 if resource == CPU else 0)
         allocatable[resource] = allocatable[resource] + added if resource in allocatable else added
     return replace(cluster, resource_summary=replace(summary, allocatable=allocatable))

@@ -103,11 +103,11 @@ class PolicyFleet:
             if edit.op == "addCapacity":
                 [each] = [one for one in made.clusters if one["metadata"]["name"] == edit.object.name]
                 assert edit.minimal is not None
-                _add_room(each, edit.text.split()[0], edit.minimal.at)
+                _add_capacity(each, edit.text.split()[0], edit.minimal.at)
         return made
 
 
-def _add_room(cluster: Manifest, resource: str, amount: int) -> None:
+def _add_capacity(cluster: Manifest, resource: str, amount: int) -> None:
     allocatable = cluster["status"]["resourceSummary"]["allocatable"]
     old = Cluster.from_manifest(cluster).resource_summary
     assert old is not None
