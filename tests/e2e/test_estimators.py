@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
@@ -21,9 +23,11 @@ from karmada_scheduler.estimator.shared_requests import PARTIAL, UPSTREAM, Failu
 from karmada_scheduler.metrics.estimators import EstimatingObserver
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.testing import binding, cluster
+from tests.commands import run
+from tests.e2e.asking import reader
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.estimator_members import NAMES, EstimatorMembers, running
-from tests.e2e.workload import WORK, placed
+from tests.e2e.workload import WORK, condition, placed
 from tools.controlplane import ControlPlane, Object
 
 CLUSTERS = [cluster(name).build() for name in NAMES]
@@ -301,6 +305,54 @@ def test_both_schedulers_decide_alike_with_and_without_one_of_the_estimators(
     )
     theirs.stop()
     controlplane.forget(theirs)
+
+
+def test_the_adviser_tells_what_estimators_decided_from_what_is_decided_without_them(
+    controlplane: ControlPlane, members: EstimatorMembers, namespace: str, tmp_path: Path
+) -> None:
+    """Estimators report 12 and 6 of a cpu, the summaries have 999; the adviser asks no estimator."""
+    theirs = controlplane.start_karmada_scheduler("karmada-estimating", *members.flags())
+    members.place(namespace, "six", scheduler="karmada-estimating", cpu="1", replicas=6)
+    members.place(namespace, "forty", scheduler="karmada-estimating", cpu="1", replicas=40)
+    at = f"{WORK}/namespaces/{namespace}/resourcebindings"
+    controlplane.wait_for(
+        lambda: controlplane.client.list(at), "decisions", until=lambda found: all(map(has_condition, found))
+    )
+    manifest = tmp_path / "scheduler.yaml"
+    command = ["karmada-scheduler", "--scheduler-name=karmada-estimating", *members.flags()]
+    container = {"name": "karmada-scheduler", "image": "karmada-scheduler:v1.18.2", "command": command}
+    spec = {"template": {"spec": {"containers": [container]}}}
+    metadata = {"name": "karmada-scheduler"}
+    manifest.write_text(
+        yaml.safe_dump({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+    )
+    asking = (
+        f"--kubeconfig={reader(controlplane)}",
+        f"--scheduler-manifest={manifest}",
+        "--width=300",
+    )
+
+    placed_by_estimators = run("explain", f"{namespace}/six", *asking)
+    refused_by_estimators = run("explain", f"{namespace}/forty", *asking)
+    controlplane.client.patch(f"{at}/six", {"spec": {"replicas": 40}})
+    controlplane.wait_for(
+        lambda: condition(controlplane.client.get(f"{at}/six")),
+        "the scale to be refused",
+        until=lambda found: found.get("status") == "False",
+    )
+    kept = run("explain", f"{namespace}/six", *asking)
+    theirs.kill()
+    controlplane.forget(theirs)
+
+    assert "PLACED   estimated1 4, estimated2 2" in placed_by_estimators.out
+    assert "a WorkloadRebalancer would give estimated1 3, estimated2 3." in placed_by_estimators.out
+    assert "NOT PLACED" in refused_by_estimators.out
+    assert "Would be: estimated1 20, estimated2 20 (a decision now)." in refused_by_estimators.out
+    assert "PLACED IN PART, stuck   keeps 6 of 40: estimated1 4, estimated2 2" in kept.out
+    assert "Would be: estimated1 21, estimated2 19 (a decision now)." in kept.out
+    for each in (placed_by_estimators, refused_by_estimators, kept):
+        assert "No estimator in a member cluster was asked" in each.out
+        assert "asks estimators in member clusters, which are not asked here" in each.err
 
 
 def test_a_burst_fills_every_cluster_to_its_capacity_and_none_beyond_it(

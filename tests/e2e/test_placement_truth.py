@@ -12,12 +12,13 @@ import yaml
 
 from tests.commands import run
 from tests.e2e.workload import DUPLICATED, Workload, is_settled, named, placed
-from tools.controlplane import ControlPlane, Object
+from tools.controlplane import ControlPlane, Object, SimulatedMember
 
 CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
 CORDON: Object = {"key": "cluster.karmada.io/unschedulable", "effect": "NoSchedule"}
 DIVIDED: Object = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}
 THREE = ("sim-a1", "sim-a2", "sim-b1")
+LEAVING = "leaves"
 
 
 @pytest.fixture
@@ -25,6 +26,19 @@ def cordoned(controlplane: ControlPlane) -> Iterator[str]:
     """The name of a cluster that a test may cordon; it is uncordoned at the end."""
     yield "sim-a1"
     controlplane.client.patch(f"{CLUSTERS}/sim-a1", {"spec": {"taints": None}})
+
+
+@pytest.fixture
+def unjoined(controlplane: ControlPlane) -> str:
+    """The name of a cluster that a test removes."""
+    controlplane.add(SimulatedMember(LEAVING))
+    return LEAVING
+
+
+def unjoin(plane: ControlPlane, name: str) -> None:
+    """Delete a cluster, and wait until Karmada has let it go."""
+    plane.client.delete(f"{CLUSTERS}/{name}")
+    plane.wait_for(lambda: plane.client.find(f"{CLUSTERS}/{name}") is None, f"{name} to be gone")
 
 
 def rebalance(workload: Workload) -> None:
@@ -96,13 +110,13 @@ def create(workload: Workload, placement: Object, replicas: int) -> tuple[Object
 
 
 def test_what_happens_on_a_control_plane_is_what_its_placement_tests_expect(
-    controlplane: ControlPlane, namespace: str, cordoned: str, tmp_path: Path
+    controlplane: ControlPlane, namespace: str, cordoned: str, unjoined: str, tmp_path: Path
 ) -> None:
     client = controlplane.client
     fleet = client.get(CLUSTERS)["items"]
     fleet = [{"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", **each} for each in fleet]
-    names = ("divided", "copies", "down", "moved", "late")
-    divided, copies, down, moved, late = (Workload(controlplane, namespace, name) for name in names)
+    names = ("divided", "copies", "down", "moved", "late", "spread")
+    divided, copies, down, moved, late, spread = (Workload(controlplane, namespace, name) for name in names)
     cases: list[Object] = []
     created: list[tuple[Object, Object]] = []
 
@@ -151,8 +165,17 @@ def test_what_happens_on_a_control_plane_is_what_its_placement_tests_expect(
         {"name": "it is new on a cordoned fleet", "given": {"cordon": cordoned}, "expect": expected(late)}
     )
 
+    created.append(create(spread, named("sim-a2", "sim-b1", unjoined, replicaScheduling=DIVIDED), 6))
+    first = expected(spread)
+    assert unjoined in spread.placed()
+    unjoin(controlplane, unjoined)
+    spread.wait(lambda found: is_settled(found) and unjoined not in placed(found), "moved")
+    cases.append(
+        case("one of its clusters is unjoined", first, {"without": unjoined, "expect": expected(spread)})
+    )
+
     path = written(tmp_path / "tests", created, fleet, cases)
     found = run("test", str(path), "-v")
     assert found.status == 0, found.out
-    assert found.out.count("  passed  ") == 5
+    assert found.out.count("  passed  ") == 6
     assert placed(moved.binding()), "the last case had replicas to move"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Final
 
 import pytest
 import yaml
 
 from tests.commands import run
 from tests.e2e.audit_log import requests_of
-from tests.e2e.workload import DYNAMIC, Workload, condition, labelled, named
+from tests.e2e.workload import DYNAMIC, WORK, Workload, condition, is_settled, labelled, named
 from tools.controlplane import ControlPlane, Object
 
 ROLE = yaml.safe_load((Path(__file__).parents[2] / "manifests" / "reader.yaml").read_text())
@@ -25,6 +26,35 @@ def kubeconfig(controlplane: ControlPlane) -> Path:
 def has_failed(binding: Object) -> bool:
     """Return whether the last decision about a binding has failed."""
     return condition(binding).get("status") == "False"
+
+
+MANY: Final = 16
+
+
+def create_many(plane: ControlPlane, namespace: str) -> None:
+    """Create Deployments of one policy, and wait until karmada-scheduler has placed them."""
+    selected = {"many": "yes"}
+    template = {"metadata": {"labels": selected}, "spec": {"containers": [{"name": "a", "image": "none"}]}}
+    spec = {"replicas": 2, "selector": {"matchLabels": selected}, "template": template}
+    for number in range(MANY):
+        metadata = {"name": f"many-{number}", "namespace": namespace, "labels": selected}
+        plane.client.create(
+            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+        )
+    selector = {"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": selected}}
+    plane.client.create(
+        {
+            "apiVersion": "policy.karmada.io/v1alpha1",
+            "kind": "PropagationPolicy",
+            "metadata": {"name": "many", "namespace": namespace},
+            "spec": {"resourceSelectors": [selector], "placement": named("sim-b1", "sim-b2")},
+        }
+    )
+    plane.wait_for(
+        lambda: plane.client.list(f"{WORK}/namespaces/{namespace}/resourcebindings"),
+        "many bindings to be placed",
+        until=lambda found: sum(map(is_settled, found)) >= MANY,
+    )
 
 
 @pytest.fixture
@@ -49,6 +79,7 @@ def workloads(controlplane: ControlPlane, namespace: str) -> list[Workload]:
 def test_the_role_of_the_reader_suffices_and_nothing_is_written(
     controlplane: ControlPlane, kubeconfig: Path, namespace: str, workloads: list[Workload], tmp_path: Path
 ) -> None:
+    create_many(controlplane, namespace)
     manifest = tmp_path / "scheduler.yaml"
     manifest.write_text(
         json.dumps(
@@ -111,11 +142,36 @@ def test_the_role_of_the_reader_suffices_and_nothing_is_written(
         found = run(*words, at)
         assert found.status in ({0, 1} if status is None else {status}), (words, found.out, found.err)
         assert "forbidden" not in (found.out + found.err).lower(), words
+        if words == ("explain", "-n", namespace):
+            assert f"{MANY + 4} bindings" in found.out
 
     asked = requests_of(controlplane, USER)
     assert {each["verb"] for each in asked} == {"get", "list"}
     refused = [each["requestURI"] for each in asked if (each.get("responseStatus") or {}).get("code") == 403]
     assert refused == []
+
+
+def test_a_binding_that_fits_now_and_that_nobody_decides_again_is_told_from_one_that_does_not(
+    controlplane: ControlPlane, kubeconfig: Path, namespace: str
+) -> None:
+    path = "/apis/cluster.karmada.io/v1alpha1/clusters/sim-c2"
+    served = controlplane.client.get(path)["status"]["apiEnablements"]
+    others = [each for each in served if each["groupVersion"] != "apps/v1"]
+    controlplane.client.patch(f"{path}/status", {"status": {"apiEnablements": others}})
+    late = Workload(controlplane, namespace, "late").create(named("sim-c2"), scheduler=None)
+    late.wait(has_failed, "a failure")
+    asked = ("explain", f"{namespace}/late-deployment", "--width=300", f"--kubeconfig={kubeconfig}")
+    before = run(*asked)
+    controlplane.client.patch(f"{path}/status", {"status": {"apiEnablements": served}})
+    after = run(*asked)
+
+    assert "NOT PLACED" in before.out
+    assert "A decision now fails as well" in before.out
+    assert "NOT PLACED" in after.out
+    assert "(NoClusterFit)" in after.out
+    assert "Would be: sim-c2 4 (a decision now)." in after.out
+    assert "NotRetried" in after.out
+    assert (before.status, after.status) == (1, 1)
 
 
 def test_answers_say_by_which_rules_the_second_decision_was_made(

@@ -286,7 +286,7 @@ def not_in_models(situation: Situation, traces: Traces) -> Iterator[Cause]:
         more = f" and {len(clusters) - _SHOWN} more" if len(clusters) > _SHOWN else ""
         text = (
             f"the requested resource {name} is in no resource model of {', '.join(clusters[:_SHOWN])}{more}, so it counts "
-            f"as 0 there (since Karmada 1.18): add {name} to spec.resourceModels of the Cluster, or turn the feature gate "
-            "CustomizedClusterResourceModeling off"
+            f"as 0 there (since Karmada 1.18): add {name} to spec.resourceModels of the Cluster, in a grade whose minimum is as "
+            "large as the request, or turn the feature gate CustomizedClusterResourceModeling off"
         )
         yield Cause("ResourceNotInModels", Stage.CAPACITY, {"resource": name, "clusters": clusters}, text)

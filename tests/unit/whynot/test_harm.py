@@ -197,6 +197,22 @@ def test_a_set_of_components_gets_the_least_capacity_that_suffices() -> None:
     assert all("would stay Pending" in each["caution"] for each in ends_check)
 
 
+def test_a_resource_of_no_model_is_added_to_the_models() -> None:
+    gpus = cluster("m1").allocatable({"cpu": 64, "pods": 110, "nvidia.com/gpu": 8})
+    gpus.grade(0, nodes=0, cpu=0).grade(1, nodes=4, cpu=16)
+    asked = binding("train").request({"cpu": 1, "nvidia.com/gpu": 1}).replicas(2).dynamic_weight()
+
+    found = ask(asked, gpus, options=PLACED)
+    more = ask(asked.replicas(9), gpus, options=PLACED)
+
+    assert found.primary == "ResourceNotInModels"
+    edit = found.edit("addToModels")
+    assert edit["text"].startswith("a grade with nvidia.com/gpu in spec.resourceModels that takes a replica")
+    assert "--feature-gates=CustomizedClusterResourceModeling=false" in edit["instead"]
+    assert found.result("addToModels") == {"m1": 2}
+    assert more.result("addCapacity", "addToModels") == {"m1": 9}
+
+
 def test_the_workload_is_written_in_a_version_that_the_cluster_serves() -> None:
     asked = binding("web").resource("example.com/v1beta1", "Widget").duplicated()
 

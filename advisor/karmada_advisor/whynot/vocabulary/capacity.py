@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from karmada_advisor.explain import amounts
@@ -65,6 +65,17 @@ def _capacity(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
     amounts = [base + wanted, base + wanted + max(0, min(others, MAX_INT32 // 4))]
     ref = ObjectRef(CLUSTER, "", cluster.name)
     manifest, per_replica = context.manifest(ref), needed(context)
+    if missing := _not_in_models(context, cluster, per_replica):
+        # The sums of the summary count then, and if they do not suffice, more capacity is another part of the change.
+        listed, gate = ", ".join(missing), "CustomizedClusterResourceModeling"
+        yield context.make(
+            side, "addToModels", ref, PatchAction.SET, (*_SUMMARY, "allocatableModelings"), value=[],
+            text=f"a grade with {listed} in spec.resourceModels that takes a replica (or the gate {gate} off)",
+            extra=-0.8,
+            instead=f"Add {listed} to every grade of spec.resourceModels of {cluster.name}; the minimum of a grade has to be "
+            f"as large as the request. Or start the scheduler with --feature-gates={gate}=false.",
+        )  # fmt: skip
+        return
 
     def build(amount: int) -> Edit:
         path, value, text = _with_capacity(manifest, cluster, per_replica, amount, context)
@@ -115,20 +126,18 @@ def _with_capacity(
     value = {**summary, "allocatable": allocatable}
     if models is not None:
         value["allocatableModelings"] = models
-        text = f"{text}, and {_nodes_text(cluster, per_replica, models)}"
+        text = (
+            f"{text}, and {'nodes for them' if models else 'a grade in spec.resourceModels that takes one'}"
+        )
     return (), value, text
 
 
-def _nodes_text(cluster: Cluster, per_replica: Mapping[str, int], models: Sequence[Any]) -> str:
-    """Return what has to change in the nodes that resource models describe."""
-    if models:
-        return "nodes for them"
+def _not_in_models(context: Context, cluster: Cluster, per_replica: Mapping[str, int]) -> list[str]:
+    """Return the requested resources that are in no resource model of a cluster; none if its models do not count."""
+    if not _uses_models(context, cluster):
+        return []
     known = {name for model in cluster.resource_models for name in model.minimums}
-    if missing := [name for name in per_replica if name not in known]:
-        return (
-            f"{', '.join(missing)} in spec.resourceModels (or the gate CustomizedClusterResourceModeling off)"
-        )
-    return "a grade in spec.resourceModels that takes one"
+    return [name for name in per_replica if name not in known]
 
 
 def _is_sets(context: Context) -> bool:
