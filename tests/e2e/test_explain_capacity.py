@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from tests import manifests
 from tests.e2e.asking import Asking, reader
 from tests.e2e.conftest import StartScheduler
-from tests.e2e.workload import AGGREGATED, DYNAMIC, Workload, condition, named
-from tools.controlplane import ControlPlane, Object
+from tests.e2e.workload import AGGREGATED, DYNAMIC, WORK, Workload, condition, named, placed
+from tools.controlplane import ControlPlane, Object, SimulatedMember
 from tools.controlplane.processes import free_port
 
+GPU = "nvidia.com/gpu"
 CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
 
 
@@ -99,6 +101,113 @@ def test_estimators_that_do_not_answer_leave_the_resource_summaries(
     assert [each["names"] for each in answer.evidence["failed"]] == [["sim-b1"]]
     assert answer.evidence["countedInstead"] == "resource summaries (general estimator)"
     assert answer.evidence["oldestSummarySeconds"] > 0
+
+
+@pytest.fixture
+def gpu_cluster(controlplane: ControlPlane) -> Iterator[str]:
+    """A cluster with eight free GPUs, and with the resource models that Karmada gives to every new cluster."""
+    name = "gpus"
+    controlplane.add(SimulatedMember(name, labels={"kind": "gpus"}), agents=False)
+    path = f"{CLUSTERS}/{name}"
+    models = controlplane.client.get(path)["spec"]["resourceModels"]
+    assert [[each["name"] for each in model["ranges"]] for model in models] == 9 * [["cpu", "memory"]]
+    summary = {
+        "allocatable": {"cpu": "64", "memory": "256Gi", "pods": "220", GPU: "8"},
+        "allocatableModelings": [{"grade": grade, "count": 2 if grade == 5 else 0} for grade in range(9)],
+    }
+    controlplane.client.patch(f"{path}/status", {"status": {"resourceSummary": summary}})
+    yield name
+    controlplane.client.delete(path)
+    # The bindings have no templates, so Karmada waits for Works that nobody makes.
+    if controlplane.client.find(path) is not None:
+        controlplane.client.patch(path, {"metadata": {"finalizers": None}})
+    controlplane.wait_for(lambda: controlplane.client.find(path) is None, f"{name} to be gone")
+
+
+def test_a_gpu_that_no_resource_model_names_counts_as_none_in_both_schedulers(
+    controlplane: ControlPlane,
+    namespace: str,
+    gpu_cluster: str,
+    ask: Asking,
+    start_scheduler: StartScheduler,
+) -> None:
+    off = "--feature-gates=CustomizedClusterResourceModeling=false"
+    theirs = [
+        # It is off in the harness, and on by default.
+        controlplane.start_karmada_scheduler("their-models", off.replace("false", "true")),
+        controlplane.start_karmada_scheduler("their-sums", off),
+    ]
+    start_scheduler(name="our-models")
+    start_scheduler(off, name="our-sums")
+    client, at = controlplane.client, f"{WORK}/namespaces/{namespace}/resourcebindings"
+
+    def bindings() -> dict[str, Object]:
+        return {each["metadata"]["name"]: each for each in client.list(at)}
+
+    def create(suffix: str, *schedulers: str) -> None:
+        for name in schedulers:
+            client.create(
+                manifests.untemplated(
+                    namespace,
+                    f"{name}{suffix}",
+                    uid=f"uid-{name}",
+                    policy_id="gpus",
+                    replicas=2,
+                    replicaRequirements={"resourceRequest": {"cpu": "1", GPU: "1"}},
+                    schedulerName=name,
+                    placement=named(gpu_cluster, replicaScheduling=DYNAMIC),
+                )
+            )
+
+    create("", "their-models", "their-sums", "our-models", "our-sums")
+    controlplane.wait_for(
+        bindings, "decisions", until=lambda found: all(condition(each) for each in found.values())
+    )
+    found = bindings()
+    reasons = {name: condition(each).get("reason") for name, each in found.items()}
+    assert reasons == {
+        "their-models": "Unschedulable",
+        "our-models": "Unschedulable",
+        "their-sums": "Success",
+        "our-sums": "Success",
+    }
+    assert placed(found["their-sums"]) == placed(found["our-sums"]) == {gpu_cluster: 2}
+    messages = {condition(found[name])["message"] for name in ("their-models", "our-models")}
+    assert messages == {
+        "failed to assign replicas: failed to scale up: Clusters available replicas 0 are not enough to schedule."
+    }
+
+    for name in ("their-models", "our-models"):
+        answer = ask.explain(name)
+        assert answer.codes[0] == "ResourceNotInModels"
+        assert answer.evidence == {"resource": GPU, "clusters": [gpu_cluster]}
+        remedies = ask.why_not(name, "--placed").fields["remedies"]
+        texts = [edit["text"] for each in remedies for edit in each["edits"]]
+        assert any(f"a grade with {GPU} in spec.resourceModels" in each for each in texts), texts
+
+    in_models = {
+        "spec": {"resourceModels": [_grade(0, "0", "1"), _grade(1, "1", "9223372036854775807")]},
+    }
+    client.patch(f"{CLUSTERS}/{gpu_cluster}", in_models)
+    counts = [{"grade": 0, "count": 0}, {"grade": 1, "count": 8}]
+    client.patch(
+        f"{CLUSTERS}/{gpu_cluster}/status", {"status": {"resourceSummary": {"allocatableModelings": counts}}}
+    )
+    create("-again", "their-models", "our-models")
+    again = controlplane.wait_for(
+        bindings,
+        "decisions with the new models",
+        until=lambda found: all(condition(found[f"{each}-again"]) for each in ("their-models", "our-models")),
+    )
+    assert placed(again["their-models-again"]) == placed(again["our-models-again"]) == {gpu_cluster: 2}
+    for each in theirs:
+        each.kill()
+        controlplane.forget(each)
+
+
+def _grade(number: int, least: str, most: str) -> Object:
+    names = ("cpu", "memory", GPU)
+    return {"grade": number, "ranges": [{"name": name, "min": least, "max": most} for name in names]}
 
 
 def test_two_decisions_of_a_burst_take_the_same_capacity(

@@ -151,7 +151,7 @@ def test_the_role_of_the_reader_suffices_and_nothing_is_written(
     assert refused == []
 
 
-def test_a_binding_that_fits_now_and_that_nobody_decides_again_is_told_from_one_that_does_not(
+def test_a_binding_that_fits_now_and_that_nobody_decides_again_differs_from_one_that_does_not_fit(
     controlplane: ControlPlane, kubeconfig: Path, namespace: str
 ) -> None:
     path = "/apis/cluster.karmada.io/v1alpha1/clusters/sim-c2"
