@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 
 from karmada_advisor.cli.collection import no_collection
-from karmada_advisor.cli.flags.survive import DOMAINS
+from karmada_advisor.cli.flags.survive import DEFAULT_FAIL_ON, DOMAINS
 from karmada_advisor.cli.fleet import as_manifests, fleet_rules, gather_fleet, now, progress_of_bindings
 from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, CommandAnswer, print_answer
 from karmada_advisor.explain.explain import policy_of
@@ -29,13 +29,14 @@ from karmada_advisor.sources.process import use_rules
 from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.state.stored import value_at
 from karmada_advisor.survive import least_capacity, remedies
-from karmada_advisor.survive.domains import KINDS, LABEL, FailureDomains, failure_domains
+from karmada_advisor.survive.domains import KINDS, LABEL, PAIR, FailureDomain, FailureDomains, failure_domains
 from karmada_advisor.survive.edited import FleetEditor
 from karmada_advisor.survive.engine import Losses, LossInputs
 from karmada_advisor.survive.fail_on import WORDS, FailOn, Figures, failing, figures_in
 from karmada_advisor.survive.least_capacity import LeastCapacity
 from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.model import LossSettings, SurvivalReport
+from karmada_advisor.survive.pairs import decide_pairs, drawn
 from karmada_advisor.survive.remedies import FoundRemedy, Remedies
 from karmada_advisor.survive.report import survival_report
 from karmada_advisor.survive.settings import read_settings
@@ -124,18 +125,47 @@ def report_of(
     Raises:
         NoAnswerError: There is no answer.
     """
-    asked, kinds = _fail_on(arguments.fail_on), _kinds(arguments.domain)
     if arguments.process:
         use_rules(arguments)
+    sources = gather_fleet(arguments, without_clusters="There is no cluster, so nothing can be lost.")
+    steps = report_steps(arguments, sources, own)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            report: SurvivalReport = end.value
+            return report, sources.problems
+
+
+def report_steps(
+    arguments: argparse.Namespace,
+    sources: Objects,
+    own: Sequence[Registration] = (),
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Generator[None, None, SurvivalReport]:
+    """Make the report about objects that were read, in steps; returns it.
+
+    Args:
+        arguments: As parsed.
+        sources: The objects, with at least one cluster.
+        own: The plugins of a main program of the user's own.
+        progress: Called with the number of bindings that are done, and their total; None for the terminal.
+
+    Raises:
+        NoAnswerError: There is no answer.
+    """
+    holds = arguments.demand == "holds"
+    asked = _fail_on(arguments.fail_on or (f"{DEFAULT_FAIL_ON},interrupted" if holds else DEFAULT_FAIL_ON))
+    kinds = _kinds(arguments.domain)
     deadline = time.monotonic() + arguments.timeout
     loss = Loss(arguments.loss)
     settings = _settings(arguments.controller_manager, loss)
     baseline = _baseline(arguments.baseline, loss)
-    sources = gather_fleet(arguments, without_clusters="There is no cluster, so nothing can be lost.")
-    domains = _named(
-        failure_domains(sources.clusters, kinds, spanning_is_lost=arguments.spanning == "lost"),
-        arguments.names,
-    )
+    every = failure_domains(sources.clusters, kinds, spanning_is_lost=arguments.spanning == "lost")
+    pairs, count = _pairs(arguments.pairs)
+    domains = _named(every, arguments.names)
+    domains = replace(domains, domains=_with_pairs(domains.domains, every.domains, pairs))
     if not domains.domains:
         raise NoAnswerError(f"no cluster has a value for {', '.join(kinds)}, so nothing is lost together")
     with fleet_rules(arguments, sources, own, again="survive") as found:
@@ -149,19 +179,25 @@ def report_of(
                 hold_of=found.hold_of,
                 purge_modes=_purge_modes(sources),
                 purge_mode=settings.purge_mode,
-                progress=progress_of_bindings(),
+                progress=progress or progress_of_bindings(),
                 is_over=lambda: time.monotonic() >= deadline,
             )
         )
-        losses.run()
+        yield from losses.steps()
         mending, unsearched = _remedies(arguments, sources, losses, settings, deadline)
+        numbers = [_numbers(domains.domains, *each) for each in pairs]
+        if count:
+            numbers += drawn(losses, count, loss, found.fingerprint)
+        if numbers:
+            decided = decide_pairs(losses, list(dict.fromkeys(numbers)))
+            domains = replace(domains, domains=(*domains.domains, *decided))
         report = survival_report(
             losses,
             domains,
             settings,
             provenance=Provenance(Tense.RECOMPUTED, sources.source, at(now()), found.fingerprint[:SHOWN]),
             fingerprint=found.fingerprint,
-            is_reported=_reported(arguments.namespaces, arguments.policy),
+            is_reported=_reported(arguments),
             every_loss=arguments.all,
             remedies=mending,
             unsearched=unsearched,
@@ -173,7 +209,7 @@ def report_of(
         fail_on=tuple(map(str, asked)),
         failing=failing(report, asked, baseline)[0],
         has_baseline=baseline is not None,
-    ), sources.problems
+    )
 
 
 def _remedies(
@@ -187,7 +223,8 @@ def _remedies(
             losses, sources.manifests, as_manifests(sources).policies, SimulatedScheduler(losses.inputs.rules)
         ),
         settings.loss,
-        _reported(arguments.namespaces, arguments.policy),
+        _reported(arguments),
+        arguments.demand == "holds",
         per_policy=arguments.remedies,
         is_over=_after(remedies.SECONDS, deadline),
     )
@@ -299,8 +336,51 @@ def _named(found: FailureDomains, names: Sequence[str]) -> FailureDomains:
     )
 
 
-def _reported(namespaces: Sequence[str], policies: Sequence[str]) -> Callable[[Binding], bool]:
+def _pairs(written: Sequence[str]) -> tuple[list[tuple[str, str]], int]:
+    """Return the pairs that ``--pairs`` names, and how many are to be drawn.
+
+    Raises:
+        NoAnswerError: One is neither.
+    """
+    named, count = list[tuple[str, str]](), 0
+    for text in written:
+        one, separator, other = text.partition("+")
+        if text.isdecimal() and int(text):
+            count = int(text)
+        elif separator and one and other and one != other:
+            named.append((one, other))
+        else:
+            raise NoAnswerError(f"--pairs: expected A+B or a number from 1, got {text}")
+    return named, count
+
+
+def _with_pairs(
+    chosen: Sequence[FailureDomain], every: Sequence[FailureDomain], pairs: Sequence[tuple[str, str]]
+) -> tuple[FailureDomain, ...]:
+    """Return the chosen domains with those that are lost in pairs.
+
+    Raises:
+        NoAnswerError: There is no domain with one of the names.
+    """
+    first = {each.name: each for each in reversed(every)}
+    for name in (each for pair in pairs for each in pair):
+        if name not in first:
+            raise NoAnswerError(unknown(f"--pairs: {name}: such a domain", name, first))
+    added = {first[name]: None for pair in pairs for name in pair}
+    return tuple(dict.fromkeys((*chosen, *added)))
+
+
+def _numbers(domains: Sequence[FailureDomain], one: str, other: str) -> tuple[int, int]:
+    names = [each.name for each in domains]
+    return names.index(one), names.index(other)
+
+
+def _reported(arguments: argparse.Namespace) -> Callable[[Binding], bool]:
+    namespaces, policies, least = arguments.namespaces, arguments.policy, arguments.min_priority
+
     def is_reported(binding: Binding) -> bool:
+        if least is not None and binding.spec.priority < least:
+            return False
         if namespaces and binding.key.namespace not in namespaces:
             return False
         if not policies:
@@ -326,7 +406,7 @@ def _fail_on(written: str) -> list[FailOn]:
             near = nearest(word, WORDS)
             hint = f"; nearest: {near}" if near else ""
             raise NoAnswerError(f"--fail-on: {word} is none of {', '.join(WORDS)}{hint}")
-        if separator and kind not in KINDS and not (kind.startswith(LABEL) and kind != LABEL):
+        if separator and kind not in (*KINDS, PAIR) and not (kind.startswith(LABEL) and kind != LABEL):
             raise NoAnswerError(f"--fail-on: expected {DOMAINS} after @, got {kind or 'nothing'}")
         found.append(FailOn(word, kind))
     return found

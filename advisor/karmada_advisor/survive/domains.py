@@ -13,6 +13,8 @@ ZONE: Final = "zone"
 REGION: Final = "region"
 PROVIDER: Final = "provider"
 LABEL: Final = "label="
+PAIR: Final = "pair"
+"""Two domains that are lost at once, ``A+B``."""
 KINDS: Final = (CLUSTER, ZONE, REGION, PROVIDER)
 """The kinds without ``label=KEY``, in the order of a report."""
 

@@ -5,7 +5,7 @@ All decisions are made about one snapshot. Only the bindings on a lost cluster a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -127,7 +127,7 @@ class Losses:
             before: The same fleet, decided, of which only some bindings differ; None without one.
             changed: Their positions.
         """
-        self.inputs: Final = inputs
+        self.inputs = inputs
         self._before: Final = None if inputs.rules.is_coupled else before
         self._changed: Final = frozenset(changed)
         self.side: PlanSide = (
@@ -157,15 +157,21 @@ class Losses:
 
     def run(self) -> None:
         """Decide about everything, or until ``is_over``."""
+        for _ in self.steps():
+            pass
+
+    def steps(self) -> Iterator[None]:
+        """Do the same in steps: one is a binding, or the loss of one domain where decisions depend on each other."""
         coupled = self.inputs.rules.is_coupled
         for part in [()] if coupled else self._parts():
-            if not self._decide_part(frozenset(part)):
+            yield from self._decide_part(frozenset(part))
+            if self.inputs.is_over():
                 break
             for number in part:
                 self.done[number] = True
         else:
             if coupled:
-                self._decide_in_order()
+                yield from self._decide_in_order()
         free = FreeCapacity(self.side.snapshot)
         for loss, tallies in self.tallies.items():
             for number, tally in enumerate(tallies):
@@ -238,19 +244,19 @@ class Losses:
                     counts[number] += 1
         return sorted(range(len(counts)), key=lambda number: -counts[number])
 
-    def _decide_part(self, part: frozenset[int]) -> bool:
-        """Decide about all bindings in some domains; return whether that was not ended before."""
+    def _decide_part(self, part: frozenset[int]) -> Iterator[None]:
+        """Decide about all bindings in some domains, or until ``is_over``."""
         shared, last = SharedDecisions(), None
         for number, (place, binding) in enumerate(self._ordered, 1):
             if self.inputs.is_over():
-                return False
+                return
             placement = binding.spec.placement
             if placement is not last:
                 shared, last = SharedDecisions(), placement
             if placement is not None and binding.spec.clusters and not binding.deleting:
                 self._prepare(place, binding, shared, part)
             self.inputs.progress(number, len(self._ordered))
-        return True
+            yield
 
     def _prepare(self, place: int, binding: Binding, shared: SharedDecisions, part: frozenset[int]) -> None:
         inputs = self.inputs
@@ -267,7 +273,7 @@ class Losses:
             self._decide(place, decisions, part)
             decisions.forget()
 
-    def _decide_in_order(self) -> None:
+    def _decide_in_order(self) -> Iterator[None]:
         """Decide domain by domain, each decision after those before it."""
         coupled = CoupledLosses(self.side, self.bindings)
         asked = dict(sorted(self.asked.items()))
@@ -281,6 +287,7 @@ class Losses:
                     self._add(loss, number, place, found, result)
             self.done[number] = True
             self.inputs.progress(count, len(self._lost))
+            yield
 
     def _decide(self, place: int, decisions: LossDecisions, part: frozenset[int]) -> None:
         """Decide about one binding in every loss of a part that concerns it."""

@@ -12,7 +12,7 @@ from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import Provenance
 from karmada_advisor.plan.result import targets
 from karmada_advisor.survive.classify import LossClass
-from karmada_advisor.survive.domains import FailureDomain, FailureDomains, kind_order
+from karmada_advisor.survive.domains import PAIR, FailureDomain, FailureDomains, kind_order
 from karmada_advisor.survive.engine import Losses, LossTally, Pair
 from karmada_advisor.survive.loss import UNREACHABLE, Loss, eviction_delay
 from karmada_advisor.survive.model import (
@@ -90,7 +90,11 @@ def survival_report(
         domains,
         bindings,
         remedies=tuple(_remedy(each, places) for each in remedies),
-        notes=(*_notes(found, made), *_unsearched(unsearched)),
+        notes=(
+            *_notes(found, made),
+            *_of_pairs(domains, totals.clusters),
+            *_unsearched(unsearched),
+        ),
     )
 
 
@@ -108,6 +112,16 @@ def _remedy(found: FoundRemedy, places: Mapping[int, int]) -> LossRemedy:
         found.verified,
         found.flags,
     )
+
+
+def _of_pairs(domains: Sequence[DomainLoss], clusters: int) -> Iterator[str]:
+    pairs = [each for each in domains if each.kind == PAIR]
+    if pairs:
+        dark = sum(each.is_spof for each in pairs)
+        yield (
+            f"{dark:,} of {counted(len(pairs), 'pair')} of domains, of {math.comb(clusters, 2):,} possible ones of clusters, take "
+            "a workload down that neither takes down alone; what is shown about pairs is what is new in that way"
+        )
 
 
 def _unsearched(count: int) -> Iterator[str]:
@@ -242,7 +256,7 @@ class _Report:
             followers,
             deleting,
             len(domains),
-            sum(each.is_spof for each in domains),
+            sum(each.is_spof and each.kind != PAIR for each in domains),
             dark,
         )
 
@@ -297,14 +311,13 @@ def summary(settings: LossSettings, totals: SurvivalTotals, domains: Sequence[Do
     """Return the first sentence: how many single points of failure, the worst, and what happens without hands."""
     if not domains:
         return "there is no failure domain of the kinds that were asked for, so nothing is lost."
-    done = [each for each in domains if each.done]
+    done = [each for each in domains if each.done and each.kind != PAIR]
     if not done:
         return f"none of {counted(len(domains), 'domain')} is done (--timeout), so nothing is known."
     if not totals.bindings:
         return "no binding is placed, so no loss takes anything down."
     parts = [_spofs(done), _worst(_smallest(done)), _itself(settings)]
-    if len(done) < len(domains):
-        left = len(domains) - len(done)
+    if left := sum(not each.done for each in domains):
         parts.append(f"{counted(left, 'domain is', 'domains are')} not done (--timeout).")
     return " ".join(each for each in parts if each)
 

@@ -6,7 +6,7 @@ carrier: each cell has the letter of the worst class, and the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Final
 
@@ -52,10 +52,10 @@ LETTERS: Final = {
 _WORST: Final = {each: number for number, each in enumerate(LETTERS)}
 _COLUMNS: Final = ("Dark", "Missing", "Interrupted", "Short", "Stuck", "Swept", "Moves", "Holds")
 _CELLS: Final = f"""{STYLE}
-.map th, .map td {{ padding: .2rem .35rem; }}
-.map td {{ text-align: center; white-space: nowrap; }}
-.map thead th {{ vertical-align: bottom; writing-mode: vertical-rl; }}
-.map thead th:first-child {{ writing-mode: horizontal-tb; }}
+.losses th, .losses td {{ padding: .2rem .35rem; }}
+.losses td {{ text-align: center; white-space: nowrap; }}
+.losses thead th {{ vertical-align: bottom; writing-mode: vertical-rl; }}
+.losses thead th:first-child {{ writing-mode: horizontal-tb; }}
 a {{ color: inherit; }}
 a:focus-visible {{ outline: 3px solid; }}
 .worst {{ background: #a11; color: #fff; }}
@@ -107,7 +107,8 @@ def survive_html(report: SurvivalReport) -> str:
 <p>Fleet {_text(report.provenance.fleet)}, {_text(report.provenance.at)}, {_text(report.provenance.source)},
 {counted(report.totals.bindings, "binding")}; {len(report.failing):,} of
 {counted(report.totals.domains, "domain")} with something of --fail-on {_text(",".join(report.fail_on))}.</p>
-{"".join(_map(report, listed))}
+<h2>Heat map</h2>
+{heat_map(report)}
 {"".join(_tables(report))}
 {"".join(_details(report, listed))}
 {_notes(report)}"""
@@ -144,9 +145,26 @@ def _group_text(group: LossGroup) -> str:
     )
 
 
+def heat_map(report: SurvivalReport, link: Callable[[DomainLoss], str] | None = None) -> str:
+    """Return the heat map as HTML.
+
+    Args:
+        report: The report.
+        link: Returns where a domain is described; None for the sections of the document.
+    """
+    return "".join(_map(report, by_domain(report), link))
+
+
 def _map(
-    report: SurvivalReport, listed: Mapping[int, Sequence[tuple[BindingLosses, BindingLoss]]]
+    report: SurvivalReport,
+    listed: Mapping[int, Sequence[tuple[BindingLosses, BindingLoss]]],
+    link: Callable[[DomainLoss], str] | None,
 ) -> Iterator[str]:
+    def target(number: int) -> str:
+        if link is not None:
+            return escape(link(report.domains[number]), quote=True)
+        return f"#d{number}" if number < _DETAILS else ""
+
     columns = [number for number in range(len(report.domains)) if listed.get(number)]
     cells: dict[str, dict[int, list[BindingLoss]]] = {}
     for number in columns:
@@ -154,16 +172,18 @@ def _map(
             cells.setdefault(policy_name(binding), {}).setdefault(number, []).append(loss)
     rows = sorted(cells, key=lambda name: (_badness(cells[name]), name))
     shown = columns[:_ROWS]
+    every = " (all with --all)" if link is None else ""
     legend = ", ".join(f"{letter} {each.value}" for each, letter in LETTERS.items())
-    yield f"<h2>Heat map</h2>\n<p>Each cell: the worst class, and of the bindings of the policy that do not simply move or hold (all with --all), how many are dark. {legend}."
+    yield f"<p>Each cell: the worst class, and of the bindings of the policy that do not simply move or hold{every}, how many are dark. {legend}."
     yield " A dot: nothing.</p>\n"
-    yield '<div class="table"><table class="map"><caption>Policies by domains, the worst first</caption>\n<thead><tr><th scope="col">Policy</th>'
+    yield '<div class="table"><table class="losses"><caption>Policies by domains, the worst first</caption>\n<thead><tr><th scope="col">Policy</th>'
     for number in shown:
-        yield f'<th scope="col">{_link(report, number)}</th>'
+        name = _text(str(report.domains[number]))
+        yield f'<th scope="col">{_linked(name, target(number))}</th>'
     yield "</tr></thead><tbody>\n"
     for name in rows[:_ROWS]:
         yield f'<tr><th scope="row">{_text(name)}</th>'
-        yield from (_cell(cells[name].get(number, []), number) for number in shown)
+        yield from (_cell(cells[name].get(number, []), target(number)) for number in shown)
         yield "</tr>\n"
     yield "</tbody></table></div>\n"
     left = [
@@ -180,12 +200,12 @@ def _badness(found: Mapping[int, Sequence[BindingLoss]]) -> tuple[int, int]:
     return -sum(each.dark for each in losses), -sum(each.missing for each in losses)
 
 
-def _link(report: SurvivalReport, number: int) -> str:
-    name = _text(str(report.domains[number]))
-    return f'<a href="#d{number}">{name}</a>' if number < _DETAILS else name
+def _linked(text: str, target: str, label: str = "") -> str:
+    label = f' aria-label="{label}"' if label else ""
+    return f'<a href="{target}"{label}>{text}</a>' if target else text
 
 
-def _cell(losses: Sequence[BindingLoss], number: int) -> str:
+def _cell(losses: Sequence[BindingLoss], target: str) -> str:
     if not losses:
         return "<td>·</td>"
     worst = min((each.effect for each in losses), key=_WORST.__getitem__)
@@ -193,8 +213,7 @@ def _cell(losses: Sequence[BindingLoss], number: int) -> str:
     shade = "worst" if dark else _SHADES.get(letter, "bad")
     title = escape(f"{WHAT[worst]}; {dark} dark of {len(losses)}", quote=True)
     text = f"{letter} {dark}/{len(losses)}"
-    inner = f'<a href="#d{number}" aria-label="{title}">{text}</a>' if number < _DETAILS else text
-    return f'<td class="{shade}" title="{title}">{inner}</td>'
+    return f'<td class="{shade}" title="{title}">{_linked(text, target, title)}</td>'
 
 
 def _tables(report: SurvivalReport) -> Iterator[str]:
@@ -206,9 +225,7 @@ def _tables(report: SurvivalReport) -> Iterator[str]:
         for number, each in enumerate(report.domains):
             if each.kind == kind:
                 cells = "".join(f'<td class="number">{figure}</td>' for figure in _figures(each))
-                name = (
-                    f'<a href="#d{number}">{_text(each.name)}</a>' if number < _DETAILS else _text(each.name)
-                )
+                name = _linked(_text(each.name), f"#d{number}" if number < _DETAILS else "")
                 yield f'<tr><th scope="row">{name}</th>{cells}</tr>\n'
         yield "</tbody></table></div>\n"
 

@@ -13,6 +13,7 @@ from karmada_advisor.plan.model import Plan
 from karmada_advisor.views.state import headline
 from karmada_advisor.web.decisions import Decisions
 from karmada_advisor.web.state import PageState
+from karmada_advisor.web.survival import Survival
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.api.binding import BindingKey
@@ -87,6 +88,10 @@ class Answers(Protocol):
     @property
     def problems(self) -> tuple[str, ...]:
         """What went wrong in idle moments, one line each."""
+
+    @property
+    def survival(self) -> Survival:
+        """What losses would do, as far as it is known."""
 
     @property
     def metrics(self) -> bytes:

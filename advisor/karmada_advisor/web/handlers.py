@@ -17,11 +17,14 @@ from karmada_advisor.explain.names import unknown
 from karmada_advisor.plan.model import Effect, Plan
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.state.model import StateName
+from karmada_advisor.survive.domains import CLUSTER, kind_order
 from karmada_advisor.views.fields import (
     document_fields,
     fields_of,
 )
 from karmada_advisor.views.plan_markdown import plan_markdown
+from karmada_advisor.views.survive_document import heat_map
+from karmada_advisor.views.survive_words import groups
 from karmada_advisor.web import charts
 from karmada_advisor.web.answers import Answers, AskedChange, Question, summary
 from karmada_advisor.web.bindings import Filter, worst_first
@@ -36,7 +39,7 @@ from karmada_advisor.web.fleet import (
     fleet_of,
     sorted_clusters,
 )
-from karmada_advisor.web.pages import Pages
+from karmada_advisor.web.pages import Pages, domain_path
 from karmada_advisor.web.state import PageState
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
@@ -86,6 +89,9 @@ class Handlers:
             "/clusters/{cluster}/why-not": page(self._why_not_cluster_page),
             "/bindings": page(self._bindings_page),
             "/decisions": page(self._decisions_page),
+            "/survive": page(self._survive_page),
+            "/survive/{kind}/{name}": page(self._lost_page),
+            "/v1/survive": data(self._survive_data),
             "/plan": page(self._plan_page),
             "/v1/plan": data(self._plan_data),
             "/v1/fleet": data(self._fleet_data),
@@ -166,13 +172,15 @@ class Handlers:
             "source": state.source,
             "read_at": state.read_at,
             "problems": [*filter(None, (state.failure,)), *state.problems, *self._answers.problems],
+            "state_number": state.number,
             "stamp": self._stamp(),
         }
 
     def _stamp(self) -> str:
         """Return what differs after every change of the objects, causes and problems, for those who wait for one."""
         state = self._answers.state
-        shown = (self._answers.causes, state.failure, tuple(state.problems), self._answers.problems)
+        made = self._answers.survival.made_at
+        shown = (self._answers.causes, state.failure, tuple(state.problems), self._answers.problems, made)
         return f"{state.number}-{hash(shown) & 0xFFFFFFFF:x}"
 
     async def _fleet_page(self, request: HttpRequest) -> Document:
@@ -184,6 +192,7 @@ class Handlers:
             "summary": summary(state, self._answers.causes),
             "causes": self._answers.causes,
             "process": decisions.process,
+            "survival": self._answers.survival,
         }
         return self._rendered("fleet.html", request, values, data="/v1/fleet")
 
@@ -242,6 +251,7 @@ class Handlers:
         ]
         paged, paging = _paged(worst_first(rows), request)
         values = {"cluster": cluster, "rows": paged, "paging": paging, "labels": self._labels(cluster.name)}
+        values["lost"] = self._answers.survival.domain(CLUSTER, cluster.name)
         return self._rendered("cluster.html", request, values, data=f"/v1{request.target.partition('?')[0]}")
 
     def _labels(self, name: str) -> Mapping[str, str]:
@@ -264,6 +274,40 @@ class Handlers:
         if found is None:
             raise RequestRefusedError(404, unknown(f"cluster {name}", name, state.contents.cluster_by_name))
         return cluster_shown(state.contents, found)
+
+    async def _survive_page(self, request: HttpRequest) -> Document:
+        survival, report = self._answers.survival, self._answers.survival.report
+        values = {
+            "survival": survival,
+            "report": report,
+            "heat_map": "" if report is None else heat_map(report, domain_path),
+            "kinds": [] if report is None else sorted({each.kind for each in report.domains}, key=kind_order),
+        }
+        return self._rendered("survive.html", request, values, data="/v1/survive")
+
+    async def _survive_data(self, _: HttpRequest) -> Mapping[str, Any]:
+        survival = self._answers.survival
+        if survival.report is None:
+            raise BusyError(survival.problem or "the losses are being decided; try again in a moment")
+        return document_fields(survival.report)
+
+    async def _lost_page(self, request: HttpRequest) -> Document:
+        survival = self._answers.survival
+        if survival.report is None:
+            raise BusyError(survival.problem or "the losses are being decided; try again in a moment")
+        kind, name = request.path["kind"], request.path["name"]
+        found = survival.domain(kind, name)
+        if found is None:
+            known = [each.name for each in survival.report.domains if each.kind == kind]
+            raise RequestRefusedError(404, unknown(f"{kind} {name}", name, known))
+        number, domain = found
+        values = {
+            "survival": survival,
+            "domain": domain,
+            "groups": groups(survival.in_domain(number)),
+            "capacity": domain.overcommitted[:ROWS],
+        }
+        return self._rendered("survive_domain.html", request, values, data="/v1/survive")
 
     async def _why_not_cluster(self, request: HttpRequest) -> WhyNotCluster:
         state = self._answers.state
@@ -387,6 +431,7 @@ class Handlers:
             "filters": plugins,
             "scores": scores,
             "suggested": self._suggested(explanation),
+            "lost_with": self._answers.survival.of_binding(self._key_of(self._answers.state, request)),
         }
         return self._rendered("binding.html", request, values, data=_data_path(request, "/b", "/v1/explain"))
 

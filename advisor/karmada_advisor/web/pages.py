@@ -15,12 +15,14 @@ from karmada_advisor.explain.amounts import counted, listed
 from karmada_advisor.explain.funnel import LOST_BY
 from karmada_advisor.explain.model import PolicyRef, Target
 from karmada_advisor.state.model import StateName
+from karmada_advisor.survive.model import DomainLoss
 from karmada_advisor.views.fields import fields_of
 from karmada_advisor.views.kubectl import patch_command
 from karmada_advisor.views.layout import Style
 from karmada_advisor.views.plan_changes import field_texts
 from karmada_advisor.views.plan_words import claim_texts, moves, summary
 from karmada_advisor.views.state import answer, shows_rows, would_be
+from karmada_advisor.views.survive_words import WHAT
 from karmada_advisor.views.text import asked_text, provenance_text
 from karmada_advisor.views.why_not import (
     boundary,
@@ -66,6 +68,11 @@ def path_of(namespace: str, name: str, before: str = "/b") -> str:
 def cluster_path(name: str) -> str:
     """Return the path of the page about a cluster."""
     return f"/clusters/{quote(name, safe='')}"
+
+
+def domain_path(domain: DomainLoss) -> str:
+    """Return the path of the page about the loss of a domain."""
+    return f"/survive/{quote(domain.kind, safe='')}/{quote(domain.name, safe='')}"
 
 
 def key_path(key: BindingKey, before: str = "/b") -> str:
@@ -168,6 +175,8 @@ class Pages:
             "path_of": path_of,
             "key_path": key_path,
             "cluster_path": cluster_path,
+            "domain_path": domain_path,
+            "WHAT": WHAT,
             "query": query,
             "LOST_BY": LOST_BY,
             "cause_label": cause_label,

@@ -200,3 +200,60 @@ def test_a_name_with_control_characters_is_escaped(tmp_path: Path) -> None:
     ran = commands.run("survive", *_files(tmp_path, clusters=[odd, *CLUSTERS[1:]]))
     assert "\x1b" not in ran.out
     assert "x\\x1b[31m" in ran.out
+
+
+def test_a_pair_shows_only_what_neither_domain_does_alone(run: Run) -> None:
+    fields = run("--pairs", "a+c", "-o=json", "--domain=cluster").fields
+    [pair] = [each for each in fields["domains"] if each["kind"] == "pair"]
+    assert (pair["name"], pair["clusters"]) == ("a+c", ["a", "c"])
+    # Both clusters of "wide" are lost, so it is interrupted; "pinned" is dark with a alone.
+    assert (pair["chosen"]["dark"], pair["chosen"]["interrupted"], pair["isSpof"]) == (0, 1, False)
+    assert fields["totals"]["spofs"] == 1
+    [note] = fields["notes"]
+    assert note == (
+        "0 of 1 pair of domains, of 6 possible ones of clusters, take a workload down that neither takes down alone; what is "
+        "shown about pairs is what is new in that way"
+    )
+
+
+def test_drawn_pairs_are_the_same_again_and_not_more_than_there_are(run: Run) -> None:
+    def names(count: str) -> list[str]:
+        domains = run("--pairs", count, "-o=json", "--domain=cluster", "--no-remedies").fields["domains"]
+        return sorted(each["name"] for each in domains if each["kind"] == "pair")
+
+    assert names("3") == names("3")
+    assert len(names("3")) == 3
+    assert names("100") == ["a+b", "a+c", "a+d", "b+c", "b+d", "c+d"]
+
+
+@pytest.mark.parametrize(
+    ("pair", "text"),
+    [
+        ("a", "--pairs: expected A+B or a number from 1, got a"),
+        ("a+a", "--pairs: expected A+B"),
+        ("0", "--pairs: expected A+B"),
+        ("a+zz", "--pairs: zz: such a domain does not exist"),
+    ],
+)
+def test_what_is_no_pair_is_said_in_a_sentence(run: Run, pair: str, text: str) -> None:
+    ran = run("--pairs", pair)
+    assert (ran.status, ran.out) == (2, "")
+    assert text in ran.err
+
+
+def test_to_hold_is_more_than_to_return(tmp_path: Path) -> None:
+    moving = settled(binding("web").replicas(2, cpu="1").dynamic_weight().on(a=2))
+    files = _files(tmp_path, bindings=[moving])
+    assert commands.run("survive", *files, "a").status == 0
+    ran = commands.run("survive", *files, "a", "--demand=holds")
+    assert (ran.status, ran.out.splitlines()[-1]) == (
+        1,
+        "Survive: nothing goes dark; 1 of 1 domain fails --fail-on dark,interrupted.",
+    )
+
+
+def test_bindings_of_lower_priority_are_not_reported(tmp_path: Path) -> None:
+    made = _bindings()
+    made[0].manifest()["spec"]["schedulePriority"] = {"priority": 5}
+    files = _files(tmp_path, bindings=made)
+    assert commands.run("survive", *files, "-o=json", "--min-priority=5").fields["totals"]["bindings"] == 1

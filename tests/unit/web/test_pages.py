@@ -35,6 +35,8 @@ PAGES = (
     "/why-not/shop/checkout-deployment?cluster=us-east-1",
     "/why-not/pay/billing-deployment",
     "/b/shop/nothing",
+    "/survive",
+    "/survive/cluster/us-east-1",
     "/plan",
     "/plan?without=ap-south-1",
     "/plan?cordon=nothing",

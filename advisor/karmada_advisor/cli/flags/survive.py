@@ -62,6 +62,26 @@ def make_parser() -> argparse.ArgumentParser:
     )
     shared.add_texts(
         parser,
+        "--pairs",
+        "A+B|N",
+        "also lose two domains at once: those named, or N pairs of clusters, half of them of the worst 50; shown is what "
+        "neither does alone; may be repeated",
+    )
+    parser.add_argument(
+        "--min-priority",
+        type=int,
+        metavar="N",
+        help="report bindings whose schedulePriority is at least N only",
+    )
+    parser.add_argument(
+        "--demand",
+        choices=("returns", "holds"),
+        default="returns",
+        help="what counts as surviving: every replica runs again; or nothing is interrupted either, which is then the "
+        "default of --fail-on, and what remedies have to reach (default returns)",
+    )
+    shared.add_texts(
+        parser,
         "--policy",
         "NAME",
         "report bindings of this policy only, as NAME or NAMESPACE/NAME; may be repeated",
@@ -80,7 +100,6 @@ def make_parser() -> argparse.ArgumentParser:
         "what gives the exit status 1: classes of docs/survive.md, dark, interrupted, missing, overcommit, spof, none; "
         f"for one kind of domain as dark@zone (default {DEFAULT_FAIL_ON})",
     )
-    parser.set_defaults(fail_on=DEFAULT_FAIL_ON)
     shared.add_text(
         parser,
         "--baseline",

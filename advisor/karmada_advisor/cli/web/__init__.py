@@ -87,7 +87,7 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
             f"{counted(len(state.contents.bindings), 'binding')} from {state.source}"
         )
         print_error(f"The page is on http://{arguments.bind_address}/ until Ctrl-C.")
-        computer.serve(answers.look_for_causes, ended=answers.start_again)
+        computer.serve(answers.work_ahead, ended=answers.start_again)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from karmada_advisor.cli import plan
 from karmada_advisor.cli.flags import plan as plan_flags
 from karmada_advisor.cli.fleet import as_manifests
 from karmada_advisor.cli.web.reading import Reader
+from karmada_advisor.cli.web.survival import SurvivalScan
 from karmada_advisor.cli.whynot import ask, ask_cluster, question_of, search_bounds
 from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.inputs import ExplainInputs, ProcessView
@@ -42,6 +43,7 @@ from karmada_advisor.web.decisions import (
 )
 from karmada_advisor.web.metrics import WebMetrics
 from karmada_advisor.web.state import PageState
+from karmada_advisor.web.survival import Survival
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.api.binding import BindingKey
@@ -94,6 +96,7 @@ class CommandAnswers:
         self._is_first = True
         self._unexplained: dict[BindingKey, str] = {}
         self._asking = asyncio.Lock()
+        self._survival = SurvivalScan(arguments, own)
 
     def __enter__(self) -> Self:
         """Build the plugins once, so that their warnings are printed and their errors end the command."""
@@ -134,6 +137,7 @@ class CommandAnswers:
 
     def start_again(self) -> None:
         """Drop plugins and caches: an answer was ended half-way."""
+        self._survival.start_again()
         if self._inputs is not None:
             self._inputs.close()
             self._inputs = None
@@ -253,6 +257,15 @@ class CommandAnswers:
             text = str(problem)
             return Decisions(OBJECTS, of_objects(state.contents.rows), text, ProcessState(problem=text))
         return Decisions(RECORDS, of_records(records), "", process)
+
+    @property
+    def survival(self) -> Survival:
+        """What losses would do."""
+        return self._survival.survival
+
+    def work_ahead(self) -> bool:
+        """Do one slice of what nobody has asked for yet, in the main thread; return whether there is more."""
+        return self.look_for_causes() or self._survival.advance(self.state)
 
     def look_for_causes(self) -> bool:
         """Find the causes of one more group of bindings, in the main thread; return whether there are more."""

@@ -1,0 +1,79 @@
+"""The pages about losses: computed ahead in slices, and shown with their age."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.commands import run
+from tests.unit.survive.test_command import CLUSTERS, _bindings
+from tests.unit.web.site import Site, write
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    async with Site(tmp_path, clusters=CLUSTERS, bindings=_bindings()) as served:
+        yield served
+
+
+def _work(site: Site) -> int:
+    """Work ahead until nothing is left; return the number of slices."""
+    return next(number for number in count(1) if not site.answers.work_ahead())
+
+
+async def test_before_the_first_report_the_page_says_so_and_the_data_come_later(site: Site) -> None:
+    assert "Not decided yet." in (await site.get("/survive")).page.text
+    assert (await site.get("/v1/survive")).status == 503
+    lost = await site.get("/survive/cluster/a")
+    assert (lost.status, lost.headers["Refresh"]) == (503, "2")
+
+
+async def test_the_pages_show_what_the_command_prints(site: Site) -> None:
+    _work(site)
+    clusters, bindings = site.files
+    printed = run(
+        "survive", f"--clusters={clusters}", f"--bindings={bindings}", "-o=json", "--no-remedies"
+    ).fields
+    found = (await site.get("/v1/survive")).fields
+    for each in (printed, found):
+        each.pop("provenance")
+    assert found == printed
+
+    page = (await site.get("/survive")).page
+    assert printed["summary"][:40].lower() in page.text.lower()
+    links = page.attributes("a", "href")
+    assert "/survive/cluster/a" in links
+    labels = page.attributes("a", "aria-label")
+    assert "unplaced: no cluster takes it; 1 dark of 1" in labels
+
+    lost = (await site.get("/survive/cluster/a")).page.text
+    assert "If a is lost" in lost
+    assert "1 dark" in lost
+    assert "PropagationPolicy default/one, 1: unplaced: no cluster takes it" in lost
+    assert (await site.get("/survive/cluster/aa")).status == 404
+
+
+async def test_a_binding_a_cluster_and_the_fleet_say_what_a_loss_would_do(site: Site) -> None:
+    _work(site)
+    assert (
+        "Lost with: cluster a (unplaced, dark )" in (await site.get("/b/default/pinned-deployment")).page.text
+    )
+    assert "If it is lost: 1 dark, 3 replicas missing" in (await site.get("/clusters/a")).page.text
+    assert "is a single point of failure" in (await site.get("/")).page.text
+
+
+async def test_a_report_about_objects_that_have_changed_says_so(site: Site) -> None:
+    _work(site)
+    assert "have changed since" not in (await site.get("/survive")).page.text
+    write(site.files[1], _bindings()[:1])
+    site.reader.read()
+    assert "from objects that have changed since" in (await site.get("/survive")).page.text
+
+
+async def test_work_that_was_ended_half_way_is_begun_again(site: Site) -> None:
+    site.answers.start_again()
+    _work(site)
+    assert (await site.get("/v1/survive")).status == 200
