@@ -63,7 +63,7 @@ lint: install $(TOOLS)/.installed ## format, lint, types, import contracts, Dock
 	$(BIN)/mypy
 	$(TOOLS)/hadolint Dockerfile
 	$(TOOLS)/zizmor --quiet --offline --persona=pedantic .github
-	@$(BIN)/python -m tests.deploy actionlint -shellcheck=$(TOOLS)/shellcheck
+	@$(BIN)/python -m tests.deploy actionlint $(TOOLS)/shellcheck
 
 .PHONY: check
 check: lint ## lint, and the fast tests

@@ -35,7 +35,7 @@ def _release(arguments: argparse.Namespace) -> None:
 
 
 def _actionlint(arguments: argparse.Namespace) -> int:
-    command = [programs.actionlint(), *arguments.options]
+    command = [str(programs.actionlint()), f"-shellcheck={arguments.shellcheck}"]
     return subprocess.run(command, cwd=chart.ROOT, check=False).returncode
 
 
@@ -56,7 +56,7 @@ def main() -> int:
     command.add_argument("version")
     command.set_defaults(do=_release)
     command = commands.add_parser("actionlint", help="check .github/workflows")
-    command.add_argument("options", nargs=argparse.REMAINDER)
+    command.add_argument("shellcheck", help="the program that checks the steps")
     command.set_defaults(do=_actionlint)
     arguments = parser.parse_args()
     try:
