@@ -28,7 +28,7 @@ from tools.mutants.mutation import PROBE
 _MEMORY: Final = 4 << 30
 _HANGS_SECONDS: Final = 10.0
 _HANGS_CPU_SECONDS: Final = 0.1
-"""A fork that uses less CPU time in so many seconds waits for something; on a busy machine it still gets more."""
+"""A fork that uses less CPU time in so many seconds, and is not ready to run at their end, waits for something."""
 _EXAMPLES: Final = 25
 """Random examples per law; a run of the tests has 100."""
 Block = tuple[str, str]
@@ -146,7 +146,7 @@ def _answer(reading: int, pid: int) -> Any:
     while True:
         if not select.select([reading], [], [], _HANGS_SECONDS)[0]:
             before, used = used, _cpu_seconds(pid)
-            if used - before < _HANGS_CPU_SECONDS:
+            if used - before < _HANGS_CPU_SECONDS and not _is_ready_to_run(pid):
                 return "timeout"
             continue
         part = os.read(reading, 1 << 20)
@@ -159,6 +159,12 @@ def _cpu_seconds(pid: int) -> float:
     """Return the CPU time that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _is_ready_to_run(pid: int) -> bool:
+    """Return whether a thread of a process would run if it had a core; on a busy machine it may wait for one."""
+    states = (path.read_text(encoding="ascii") for path in Path(f"/proc/{pid}/task").glob("*/stat"))
+    return any(each.rpartition(")")[2].split()[0] in "RD" for each in states)
 
 
 def _end(pid: int) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tools.simulation.coverage import never_occurred
 from tools.simulation.plan import Plan, load
+from tools.simulation.planted_aims import AIMED_BUGS
 from tools.simulation.planted_breadth import BREADTH_BUGS
 from tools.simulation.planted_bugs import BUGS, LEAKS
 from tools.simulation.planted_guard import GUARD_BUGS
@@ -23,7 +24,7 @@ from tools.simulation.run import Report, Run
 from tools.simulation.seeds import run_seeds
 from tools.simulation.shrink import shrink
 
-PLANTED = (*BUGS, *BREADTH_BUGS, *GUARD_BUGS, *LEAKS)
+PLANTED = (*BUGS, *BREADTH_BUGS, *GUARD_BUGS, *AIMED_BUGS, *LEAKS)
 
 _TRACE_LINES = 60
 _SEEDS_FOR_EVERYTHING = 100
@@ -83,7 +84,16 @@ def show_failure(plan: Plan, folder: Path) -> None:
     print(f"shrunk from {len(plan.steps)} steps and {len(plan.faults)} faults ", end="")
     print(f"to {len(small.steps)} and {len(small.faults)}")
     print("\n".join(report.trace[-_TRACE_LINES:]))
-    print(f"replay: make simulate-faults ARGS='--plan {path}'")
+    print(f"replay: make simulate-faults ARGS='--plan {path}'; or as a test:\n\n{as_test(small)}")
+
+
+def as_test(plan: Plan) -> str:
+    """Return a test that fails as long as a plan breaks an invariant; it needs ``Plan``, ``Step``, ``Fault`` and ``Run``."""
+    return (
+        f"def test_seed_{plan.seed}_{plan.profile}_breaks_no_invariant() -> None:\n"
+        f"    plan = {plan!r}\n"
+        f"    assert not Run(plan).execute().violations\n"
+    )
 
 
 def show_plan(path: Path) -> int:

@@ -246,13 +246,30 @@ class Actions:
         """Freeze a replica."""
         return self._on(process, lambda found: found.freeze(seconds))
 
-    def do_freeze_leader(self, seconds: float) -> bool:
+    def do_freeze_leader(self, seconds: float, name: str = "") -> bool:
         """Freeze the leader, as soon as it has sent a write that is not answered yet, or at once if it writes nothing."""
+        del name  # of the binding of a moment
         leader = self._replicas.leader()
         if leader is None:
             return False
         leader.freeze(seconds)
         return True
+
+    def do_kill_leader(self, name: str = "") -> bool:
+        """Kill the leader; it is started again."""
+        del name  # of the binding of a moment
+        leader = self._replicas.leader()
+        if leader is not None:
+            leader.kill()
+        return leader is not None
+
+    def do_place_binding(self, name: str, cluster: str) -> bool:
+        """Move a binding to a cluster, as a person does."""
+
+        def place(found: Object) -> None:
+            found["spec"]["clusters"] = [{"name": cluster, "replicas": found["spec"].get("replicas", 0)}]
+
+        return self._change_binding(name, place)
 
     def do_stall(self, process: int, seconds: float) -> bool:
         """Block the main event loop of a replica."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
 from tests.fake_apiserver.objects import policy
 from tools.apiserver_model import ApiServerModel
 from tools.simulation.actions import Actions, Object, Replicas, placement
+from tools.simulation.aims import Aims
 from tools.simulation.bindings import BINDING_KINDS, id_of_policy, kind_and_key
 from tools.simulation.controllers import Controllers
+from tools.simulation.faults import Faults
 from tools.simulation.network import Network
+from tools.simulation.plan import Fault
 from tools.simulation.setup import SOURCES, Setup
 from tools.simulation.simulation import Simulation
 
@@ -78,12 +81,25 @@ class AllActions(Actions):
         network: Network,
         replicas: Replicas,
         setup: Setup,
+        faults: Faults,
     ) -> None:
         """Take the parts of the run."""
         super().__init__(simulation, model, network, replicas)
         self._setup = setup
         self._controllers = None if setup.guard is None else Controllers(simulation, model)
         self._readable: dict[str, bytes] = {}
+        self._faults = faults
+        self.aims: Final = Aims(simulation, model, replicas, self.take)
+
+    def do_aim(self, moment: str, then: str, within: float, delay: float, **arguments: Any) -> None:
+        """Take an action at a moment that is to come within some seconds; see ``aims``."""
+        self.aims.wait(moment, within, delay, then, arguments)
+
+    def do_inject(self, kind: str, seconds: float, requests: str, value: Any = None, name: str = "") -> None:
+        """Let a fault apply from now on for some seconds."""
+        del name  # of the binding of a moment
+        now = self._simulation.now
+        self._faults.add(Fault(kind=kind, start=now, end=now + seconds, requests=requests, value=value))
 
     def _change_binding(self, name: str, change: Callable[[Object], None]) -> bool:
         return name not in self._readable and super()._change_binding(name, change)

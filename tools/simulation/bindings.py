@@ -24,6 +24,13 @@ def kind_and_key(name: str) -> tuple[str, str, str]:
     return "ResourceBinding", namespace or "default", plain
 
 
+def name_of(kind: str, namespace: str, plain: str) -> str:
+    """Return the name in a plan of a binding, the inverse of ``kind_and_key``."""
+    if kind == "ClusterResourceBinding":
+        return f"/{plain}"
+    return plain if namespace == "default" else f"{namespace}/{plain}"
+
+
 def key_of(name: str) -> Key:
     """Return the key of a binding in the state of the model."""
     kind, namespace, plain = kind_and_key(name)

@@ -53,11 +53,19 @@ _NOT_IN: Final = {
 """Faults and actions that a profile does not have; see ``generate_guard``."""
 
 
+_ALONE: Final = {
+    "aimed": ("aim", "inject", "cut_watches", "place_binding", "kill_leader", "freeze_leader", "terminate"),
+}
+"""Profiles that have nothing in common with the others, and what they have."""
+
+
 def never_occurred(profiles: Iterable[str], faults: Counter[str], actions: Counter[str]) -> list[str]:
     """Return the faults and actions of profiles that did not occur in any of their runs."""
     expected: dict[str, None] = {}
     for profile in profiles:
-        common = (*_COMMON_FAULTS, *_COMMON_ACTIONS)
+        common = () if profile in _ALONE else (*_COMMON_FAULTS, *_COMMON_ACTIONS)
         expected |= dict.fromkeys(each for each in common if each not in _NOT_IN.get(profile, ()))
-        expected |= dict.fromkeys((*_FAULTS.get(profile, ()), *_ACTIONS.get(profile, ())))
+        expected |= dict.fromkeys(
+            (*_FAULTS.get(profile, ()), *_ACTIONS.get(profile, ()), *_ALONE.get(profile, ()))
+        )
     return [each for each in expected if not faults[each] and not actions[each]]

@@ -151,10 +151,16 @@ class Faults:
 
     def __init__(self, faults: Iterable[Fault], *, seed: str) -> None:
         """Draw shares from ``seed``, the process, the kind of request and its number, so that no draw moves another."""
-        self._faults = [(each, re.compile(each.requests)) for each in faults]
+        self._faults: list[tuple[Fault, re.Pattern[str]]] = []
         self._seed = seed
         self._numbers: Counter[tuple[int, str]] = Counter()
         self.hits: Counter[tuple[str, str]] = Counter()
+        for each in faults:
+            self.add(each)
+
+    def add(self, fault: Fault) -> None:
+        """Add a fault."""
+        self._faults.append((fault, re.compile(fault.requests)))
 
     def fate(self, process: int, kind: str, now: float) -> Fate:
         """Return what happens to a request that is sent now."""

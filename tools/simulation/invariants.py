@@ -9,6 +9,7 @@ During a run, with facts of the API server alone:
 - ``no harm``: each change of a binding's clusters is what the decision core gives for clusters that were stored at some
   time. A list without its clusters, or an error, never was.
 
+- ``stops``: a process ends soon after a signal, in runs whose faults do not keep it from that (profile ``aimed``).
 - ``no lost key``: a binding that needs scheduling is in the queue of each process, or is being processed.
 
 At rest, some minutes after the last fault:
@@ -62,6 +63,7 @@ from tools.simulation.rules import (
 from tools.simulation.setup import NAME
 
 if TYPE_CHECKING:
+    from tools.simulation.process import SchedulerProcess
     from tools.simulation.run import Run
 
 
@@ -344,6 +346,14 @@ class Judge:
         """Return the version of a stored binding. A later one than the cached one is on its way, with what it needs."""
         raw = self._run.model.state(key.kind).get(BY_NAME[key.kind].key(key.namespace, key.name))
         return None if raw is None else orjson.loads(raw)["metadata"]["resourceVersion"]
+
+    def check_stopped(self, processes: Iterable[SchedulerProcess]) -> None:
+        """Judge whether processes have ended after a signal."""
+        for process in processes:
+            if not process.is_dead:
+                self.add(
+                    "stops", f"{process.name} has not ended {self._run.setup.stops_within:g} s after SIGTERM"
+                )
 
     def measure(self) -> None:
         """Note the sizes of all containers of all processes, and judge the last ones of those that ran all the time."""

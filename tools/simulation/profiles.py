@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from tools.simulation import generate, generate_breadth, generate_guard, generate_rounds
+from tools.simulation import generate, generate_aimed, generate_breadth, generate_guard, generate_rounds
 from tools.simulation.plan import Plan
 
-PROFILES: Final = (*generate.PROFILES, *generate_breadth.PROFILES, *generate_guard.PROFILES)
+PROFILES: Final = (
+    *generate.PROFILES,
+    *generate_breadth.PROFILES,
+    *generate_guard.PROFILES,
+    *generate_aimed.PROFILES,
+)
 ROUNDS: Final = "rounds"
 
 
@@ -20,6 +25,8 @@ def plan_for(seed: str, profile: str) -> Plan:
         return generate_breadth.plan_for(seed, profile)
     if profile in generate_guard.PROFILES:
         return generate_guard.plan_for(seed, profile)
+    if profile in generate_aimed.PROFILES:
+        return generate_aimed.plan_for(seed, profile)
     if profile == ROUNDS:
         return generate_rounds.plan_for(seed, profile)
     return generate.plan_for(seed, profile)

@@ -93,7 +93,7 @@ class Run:
         )
         self.network.on_request = self._on_request
         self.network.on_response = self._on_response
-        self.actions = AllActions(self.simulation, self.model, self.network, self, self.setup)
+        self.actions = AllActions(self.simulation, self.model, self.network, self, self.setup, self.faults)
         self.starts: list[list[SchedulerProcess]] = [[] for _ in range(plan.processes)]
         self.requests: Counter[str] = Counter()
         self.judge = Judge(self)
@@ -186,7 +186,11 @@ class Run:
 
     def _take(self, action: str, arguments: dict[str, object]) -> None:
         self.record("", f"{action} {arguments}")
+        running = self.running()
         self.actions.take(action, arguments)
+        if action == "terminate" and self.setup.stops_within:
+            stopped = [each for each in running if each.index == arguments["process"]]
+            self.simulation.after(self.setup.stops_within, lambda: self.judge.check_stopped(stopped))
 
     def _back_up(self) -> None:
         self.actions.backup()
@@ -220,6 +224,7 @@ class Run:
     def _after_step(self, process: Process) -> None:
         del process
         self.judge.check_writes()
+        self.actions.aims.after_step()
 
     def record(self, who: str, what: str) -> None:
         """Add a line to the trace."""

@@ -10,6 +10,7 @@
 - ``longest_backoff``: in seconds. The default of 1,000 s is longer than a run, and each event during a fault doubles it.
 - ``measured``: the times at which the sizes of all containers are compared; see ``flat``.
 - ``guard``, ``fail_back``: the args of PlacementGuard and FailBack, which are enabled with them.
+- ``stops_within``: the seconds within which a process ends after a signal; 0 if it may take longer.
 - ``front_ends``: the number of API servers in front of etcd; see ``front_ends``.
 """
 
@@ -45,6 +46,7 @@ class Setup:
         plugins: The names of the plugin files.
         measured: When the sizes of all containers are compared, in seconds.
         extenders: The extenders, as in a configuration file.
+        stops_within: Seconds within which a process ends after a signal, 0 for no limit.
         guard, fail_back: The args of PlacementGuard and FailBack, None without the plugin.
         versions: The versions of the plugins whose decisions may have been written so far.
     """
@@ -62,6 +64,7 @@ class Setup:
         self.fail_back: Final[Mapping[str, Any] | None] = found.get("fail_back")
         self.estimators: Final[Any] = found.get("estimators", "")
         self.measured: Final[tuple[float, ...]] = tuple(found.get("measured", ()))
+        self.stops_within: Final[float] = found.get("stops_within", 0.0)
         self.front_ends: Final[int] = found.get("front_ends", 0)
         self.versions: set[int] = {1}
         self._folder: Path | None = None

@@ -1,0 +1,198 @@
+"""Each law of the judge has a past that breaks it alone; those of guards are in ``test_guard_laws``."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from tools.apiserver_model import Request, Write
+from tools.simulation import flat, guard_laws, invariants
+from tools.simulation.environment import START
+from tools.simulation.generate_rounds import BLOCKS
+from tools.simulation.network import Sent
+from tools.simulation.plan import Plan, Step
+from tools.simulation.process import SchedulerProcess
+from tools.simulation.run import Run, _quiet
+from tools.simulation.tests.test_guard_laws import CASES
+
+PLAN = Plan(
+    seed="1",
+    faults_end=10.0,
+    settle=70.0,
+    steps=(
+        Step(at=0.0, action="put_cluster", arguments={"name": "m0", "region": "", "cpu": 9}),
+        Step(at=0.0, action="put_cluster", arguments={"name": "m1", "region": "", "cpu": 9}),
+        Step(
+            at=1.0, action="create_binding", arguments={"name": "b", "replicas": 2, "strategy": "duplicated"}
+        ),
+    ),
+)
+KEY = ("default", "b")
+
+
+@contextmanager
+def at_rest() -> Iterator[Run]:
+    """Yield a run in which one process has placed one binding on two clusters, before it is judged at rest."""
+    run = Run(PLAN)
+    with _quiet(run):
+        run.simulation.at(0.0, lambda: run._start(0))
+        for step in PLAN.steps:
+            run.simulation.at(step.at, partial(run._take, step.action, step.arguments))
+        run.simulation.run(PLAN.faults_end + 10)
+        run.judge.rest_begins()
+        run.judge.rest_ends()
+        assert not run.judge.violations
+        try:
+            yield run
+        finally:
+            for process in run.starts[0]:
+                process.dispose()
+            run.setup.close()
+
+
+def leader(run: Run) -> SchedulerProcess:
+    found = run.leader()
+    assert found is not None
+    return found
+
+
+def stored(run: Run) -> dict[str, Any]:
+    found: dict[str, Any] = orjson.loads(run.model.state("ResourceBinding")[KEY])
+    return found
+
+
+def sent(run: Run, *, version: str = "7", by: str = "", path: str = "/b", method: str = "PATCH") -> None:
+    """Let a process send a request about the binding."""
+    body = orjson.dumps({"metadata": {"resourceVersion": version} if version else {}})
+    request = Request(method=method, path=path, query={}, body=body, user="")
+    kind = f"{method} resourcebindings"
+    run.judge.on_request(Sent(0, by or leader(run).identity, run.simulation.now, kind, request))
+
+
+def store(run: Run, *, is_cached: bool, **spec: Any) -> None:
+    """Change the stored binding, without an event for the scheduler."""
+    changed = stored(run)
+    changed["spec"].update(spec)
+    changed.setdefault("status", {})["aggregatedStatus"] = []
+    run.model.put(changed)
+    application = leader(run).application
+    assert application is not None
+    if is_cached:
+        application.state.bindings.put(Binding.from_manifest(stored(run)))
+
+
+def a_write_without_a_version(run: Run) -> None:
+    sent(run, version="")
+
+
+def a_write_by_somebody_who_never_led(run: Run) -> None:
+    sent(run, by="nobody")
+
+
+def the_same_request_again_and_again(run: Run) -> None:
+    for _ in range(60):
+        sent(run, method="GET")
+
+
+def a_cluster_is_left_for_no_reason(run: Run) -> None:
+    before = stored(run)
+    after = {**before, "spec": {**before["spec"], "clusters": [{"name": "m1", "replicas": 2}]}}
+    raw = orjson.dumps(before), orjson.dumps(after)
+    run.judge._check_harm(Write(0, 9, START, "", "ResourceBinding", KEY, "", *raw, None, "", b""))
+
+
+def a_key_is_in_no_queue(run: Run) -> None:
+    store(run, is_cached=True, replicas=5)
+    run.judge.check_keys()
+    run.judge.check_keys()
+
+
+def a_change_is_not_decided(run: Run) -> None:
+    store(run, is_cached=True, replicas=5)
+    run.judge.rest_ends()
+
+
+def a_change_is_not_cached(run: Run) -> None:
+    store(run, is_cached=False)
+    run.judge.rest_ends()
+
+
+def a_write_at_rest(run: Run) -> None:
+    run.judge.scheduler_writes += 1
+    run.judge.rest_ends()
+
+
+def nobody_leads(run: Run) -> None:
+    run.actions.take("delete_lease", {})
+    run.judge.rest_ends()
+
+
+def a_reservation_is_left(run: Run) -> None:
+    leader(run).scene.books.append(Counter({BindingKey("ResourceBinding", *KEY): 1}))
+    run.judge.rest_ends()
+
+
+def an_exception_is_logged(run: Run) -> None:
+    error = ValueError("x")
+    record = logging.LogRecord("x", logging.ERROR, "", 1, "boom", (), (ValueError, error, None))
+    run.judge.on_exception(record)
+
+
+def a_process_goes_on_after_its_signal(run: Run) -> None:
+    run.judge.check_stopped(run.running())
+
+
+def a_container_grows(run: Run) -> None:
+    run.judge.measured = BLOCKS - 1
+    process = leader(run)
+    sizes = flat.sizes_of(process)
+    name = next(each for each in sizes if each.endswith("._waiting"))
+    run.judge._sizes[process.name] = [Counter({**sizes, name: sizes[name] + more}) for more in (-20, -10)]
+    run.judge.measure()
+
+
+PASTS: dict[str, Callable[[Run], None]] = {
+    "guarded": a_write_without_a_version,
+    "fenced": a_write_by_somebody_who_never_led,
+    "polite": the_same_request_again_and_again,
+    "no harm": a_cluster_is_left_for_no_reason,
+    "no lost key": a_key_is_in_no_queue,
+    "converged": a_change_is_not_decided,
+    "cached": a_change_is_not_cached,
+    "quiet": a_write_at_rest,
+    "alive": nobody_leads,
+    "balanced": a_reservation_is_left,
+    "no exception": an_exception_is_logged,
+    "stops": a_process_goes_on_after_its_signal,
+    "flat": a_container_grows,
+}
+
+
+@pytest.mark.parametrize("law", PASTS)
+def test_a_past_breaks_the_law_that_it_tells_of_and_no_other(law: str) -> None:
+    with at_rest() as run:
+        PASTS[law](run)
+        assert {each.invariant for each in run.judge.violations} == {law}
+
+
+def test_every_law_of_the_judge_has_a_past_that_breaks_it_alone() -> None:
+    broken_alone = {*PASTS, *(broken[0] for _, broken in CASES.values() if len(broken) == 1)}
+    laws: set[str] = set()
+    for module in (invariants, guard_laws):
+        assert module.__file__ is not None
+        text = Path(module.__file__).read_text(encoding="utf-8")
+        laws |= set(re.findall(r'\b_?add\(\s*"([^"{]+)",', text))
+        for pair in re.findall(r'law = "([^"]+)" if .* else "([^"]+)"', text):
+            laws |= set(pair)
+    assert len(laws) > 15
+    assert laws - broken_alone == set()
