@@ -38,17 +38,14 @@ from karmada_advisor.placement_tests.model import (
 )
 from karmada_advisor.placement_tests.uids import NONE_ODD, UIDS
 from karmada_advisor.plan.change import ChangeError, Draft
-from karmada_advisor.plan.inputs import PlanInputs
+from karmada_advisor.plan.inputs import Known, PlanInputs, parse
 from karmada_advisor.plan.objects import PlanObjects, UnversionedTemplateKey
-from karmada_advisor.plan.parsed import Known, parse
 from karmada_advisor.plan.planner import make_plan
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.forecast import Simulation, as_new
-from karmada_scheduler.dryrun.frameworks import Frameworks
-from karmada_scheduler.dryrun.objects import ShownObjects
-from karmada_scheduler.dryrun.workloads import Workloads
+from karmada_scheduler.dryrun.objects import Frameworks, ShownObjects, Workloads
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.testing import framework
 from tools.check_frame import Progress, add_cases, parser

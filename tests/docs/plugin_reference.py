@@ -107,9 +107,8 @@ PARTS: Final = (
                 "Component", "GracefulEvictionTask", "WorkloadAffinityGroups", "ClusterHealth",
             ),
             "api/workload.py": ("Workload", "OwnerReference", "WorkloadAnswer"),
-            "api/placement.py": ("Placement",),
-            "api/placement_rules.py": (
-                "ClusterAffinity", "ClusterAffinityTerm", "OverflowAffinity", "SpreadConstraint",
+            "api/placement.py": (
+                "Placement", "ClusterAffinity", "ClusterAffinityTerm", "OverflowAffinity", "SpreadConstraint",
                 "ReplicaSchedulingStrategy", "ClusterPreferences", "StaticClusterWeight", "WorkloadAffinity",
             ),
             "api/matching.py": ("LabelSelector", "FieldSelector", "Requirement", "Toleration"),
@@ -240,10 +239,15 @@ def _attributes(found: Any) -> Iterator[str]:
         text = described[each.name].description if each.name in described else "\n".join(_sentences(each))
         default = None if "property" in each.labels else each.value
         shown = "" if default is None or str(default).startswith("field(") else f"`{default}`"
-        type_ = "" if each.annotation is None else f"`{each.annotation}`"
+        type_ = "" if each.annotation is None else f"`{_type_of(each.annotation)}`"
         rows.append((f"`{each.name}`", type_, shown, _flat(text)))
     if rows:
         yield from _table(("attribute", "type", "default", "meaning"), rows)
+
+
+def _type_of(annotation: object) -> str:
+    """Return a type as authors need it: without what the readers of manifests have to know."""
+    return re.sub(r"^Annotated\[(.+), (?:[A-Z]+|ApiField\(.*\))\]$", r"\1", str(annotation))
 
 
 def _inherited(found: Any) -> Iterator[Any]:
@@ -325,7 +329,7 @@ def _parameters(function: Any) -> str:
         if kind is griffe.ParameterKind.keyword_only and not keyword_only:
             shown.append("*")
             keyword_only = True
-        annotation = "" if each.annotation is None else f": {each.annotation}"
+        annotation = "" if each.annotation is None else f": {_type_of(each.annotation)}"
         default = "" if each.default is None or stars else f" = {each.default}"
         shown.append(f"{stars}{each.name}{annotation}{default}")
     return ", ".join(shown)

@@ -15,9 +15,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from kubernetes.aio.config import kube_config
 
-from karmada_scheduler.client import exec_plugin, expiry
+from karmada_scheduler.client import exec_plugin
 from karmada_scheduler.client.exec_plugin import ExecPluginError
-from karmada_scheduler.client.identity import ConnectionConfigError
+from karmada_scheduler.client.identity import ConnectionConfigError, expiry_of_token, shown_time
 from karmada_scheduler.client.kubeconfig import load
 from tests.fuzz.measuring import fuzzed, measured
 from tests.fuzz.strategies import Changed, damaged, mutated
@@ -181,5 +181,5 @@ def _token(claims: bytes) -> str:
 @given(claims=_written({"exp": 1, "sub": "a"}))
 def test_the_expiry_of_any_token_can_be_shown(claims: bytes) -> None:
     with measured("token", claims):
-        expires_at = expiry.of_token(_token(claims))
-        assert expires_at is None or expiry.shown(expires_at)
+        expires_at = expiry_of_token(_token(claims))
+        assert expires_at is None or shown_time(expires_at)

@@ -23,7 +23,7 @@ from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import DEFAULT_SECONDS, SigalrmTimeout
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.metrics.plugins import AlgorithmObserver
-from karmada_scheduler.process import gc_tuning
+from karmada_scheduler.process import memory
 from karmada_scheduler.testing import framework
 from tools.bench.fleet import Manifest
 from tools.oracle.program import Oracle
@@ -150,7 +150,7 @@ def _targets(targets: Sequence[tuple[str, int]] | None, error: Exception | None)
 def _settled_memory() -> Iterator[None]:
     """Tune the garbage collector as the scheduler does once its caches are filled."""
     before = gc.get_threshold()
-    gc_tuning.freeze()
+    memory.freeze()
     try:
         yield
     finally:

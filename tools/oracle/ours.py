@@ -10,7 +10,7 @@ from typing import Any
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.versions import compare_resource_versions
+from karmada_scheduler.binding_cycle.writer import compare_resource_versions
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.available_replicas import Assumed, EstimationError, Estimators
 from karmada_scheduler.core.classify import placement_changed, replicas_changed

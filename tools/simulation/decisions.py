@@ -19,10 +19,8 @@ from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.forecast import Simulation
-from karmada_scheduler.dryrun.frameworks import Frameworks
-from karmada_scheduler.dryrun.objects import ShownObjects
+from karmada_scheduler.dryrun.objects import Frameworks, ShownObjects, Workloads
 from karmada_scheduler.dryrun.result import SimulationResult
-from karmada_scheduler.dryrun.workloads import Workloads
 from karmada_scheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.framework import Plugin, Snapshot
 from karmada_scheduler.framework.runtime.framework import Framework

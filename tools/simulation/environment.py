@@ -17,7 +17,7 @@ from karmada_scheduler.app.environment import Environment
 from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.client.identity import Identity
 from karmada_scheduler.client.login import Login
-from karmada_scheduler.client.transport import Transport
+from karmada_scheduler.client.sessions import Transport
 from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.estimator.transport import DialEstimator
 from karmada_scheduler.extenders.transport import NewExtenderTransport

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from karmada_advisor.claims.template import Template
 from karmada_scheduler.api.manifest import Manifest, read_optional_mapping, read_text
 from karmada_scheduler.api.matching import LabelSelector
-from karmada_scheduler.api.placement_json import read_affinity
+from karmada_scheduler.api.object_fields import read_object
+from karmada_scheduler.api.placement import ClusterAffinity
 
 
 class Match(IntEnum):
@@ -70,7 +71,9 @@ def read_selector(selector: Manifest, path: str) -> Selector:
         ManifestError: A field has the wrong type.
     """
     given = read_optional_mapping(selector, "labelSelector", path)
-    labels = None if given is None else read_affinity({"labelSelector": given}, path).label_selector
+    labels = (
+        None if given is None else read_object(ClusterAffinity, {"labelSelector": given}, path).label_selector
+    )
     return Selector(
         read_text(selector, "apiVersion", path),
         read_text(selector, "kind", path),

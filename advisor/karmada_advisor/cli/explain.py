@@ -37,9 +37,8 @@ from karmada_advisor.sources.objects import NoAnswerError, Objects, add_other_bi
 from karmada_advisor.state.curable import may_be_cured
 from karmada_advisor.state.reading import unreadable
 from karmada_advisor.views.kubectl import resource_name
-from karmada_advisor.views.layout import wide
+from karmada_advisor.views.layout import wide, with_printable_texts
 from karmada_advisor.views.overview_text import overview_text
-from karmada_advisor.views.printable import with_printable_texts
 from karmada_advisor.views.text import explanation_text
 from karmada_scheduler.config import features
 from karmada_scheduler.framework.profile.factory import Registration

@@ -21,7 +21,7 @@ from karmada_advisor.sources.label_selectors import selector_of
 from karmada_advisor.sources.objects import Objects, gather
 from karmada_advisor.sources.placement_test_init import WrittenTests, write_tests
 from karmada_advisor.views.fields import as_yaml
-from karmada_advisor.views.printable import printable
+from karmada_advisor.views.layout import printable
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework.profile.factory import Registration
 

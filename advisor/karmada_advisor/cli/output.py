@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from karmada_advisor.cli.flags.shared import DEFAULT_WIDTH, LEAST_WIDTH
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.views.fields import as_json, as_yaml, document_fields
-from karmada_advisor.views.layout import Style
-from karmada_advisor.views.printable import printable
+from karmada_advisor.views.layout import Style, printable
 
 if TYPE_CHECKING:
     from karmada_advisor.views.fields import Document

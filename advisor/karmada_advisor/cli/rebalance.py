@@ -17,7 +17,7 @@ from karmada_advisor.cli.fleet import fleet_rules, gather_fleet, now, progress_o
 from karmada_advisor.cli.output import GOOD, NO_ANSWER, CommandAnswer, print_answer
 from karmada_advisor.explain.names import unknown
 from karmada_advisor.explain.trace_trigger import at
-from karmada_advisor.rebalance.inputs import Inputs
+from karmada_advisor.rebalance.candidates import Inputs
 from karmada_advisor.rebalance.model import Bounds, Goal, RebalanceProposal
 from karmada_advisor.rebalance.propose import manifests, propose
 from karmada_advisor.sources.objects import NoAnswerError

@@ -31,9 +31,8 @@ from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.config import features
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.dryrun.forecast import Simulation, as_new
-from karmada_scheduler.dryrun.objects import ShownObjects
+from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.dryrun.result import Outcome, SimulationResult
-from karmada_scheduler.dryrun.workloads import Workloads
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.profile.factory import Registration

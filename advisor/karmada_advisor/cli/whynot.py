@@ -24,12 +24,12 @@ from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.sources import capture, rules
-from karmada_advisor.sources.configurations import alternatives
 from karmada_advisor.sources.inputs import Explaining, explaining
 from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
 from karmada_advisor.sources.remedies import editable
+from karmada_advisor.sources.rules import alternatives
 from karmada_advisor.state.reading import state_of
-from karmada_advisor.views.printable import with_printable_texts
+from karmada_advisor.views.layout import with_printable_texts
 from karmada_advisor.views.why_not import why_not_cluster_text, why_not_text
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer, goal_shown, remedy_of_configuration
 from karmada_advisor.whynot.goals import BlockedStep, IsPlaced, OffCluster, OnCluster, blocker_of, is_placed

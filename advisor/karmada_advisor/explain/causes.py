@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Final
 
 from karmada_advisor.explain import (
-    causes_binding,
     causes_capacity,
     causes_divide,
     causes_failure,
@@ -46,7 +45,7 @@ def causes_of(inputs: ExplainInputs, decision: Decision, cluster: str | None = N
 def causes_of_binding(situation: Situation) -> list[Cause]:
     """Return why a binding is where it is, or nowhere."""
     if not situation.is_decided:
-        return _ranked([*causes_binding.of_state(situation), *causes_state.reported_by_events(situation)])
+        return _ranked([*causes_trigger.of_state(situation), *causes_state.reported_by_events(situation)])
     stored = list(causes_state.of_state(situation))
     if situation.inputs.missing:
         return _ranked([*stored, *causes_state.of_record(situation)])
@@ -56,12 +55,12 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
                 *stored,
                 *causes_state.of_refusal(situation),
                 *causes_state.of_unreadable_annotation(situation),
-                *causes_binding.before_failure(situation),
+                *causes_trigger.before_failure(situation),
                 *causes_failure.of_failure(situation),
             ]
         )
     if situation.state is NextState.NO_REPLICAS:
-        return _ranked(causes_binding.of_no_replicas(situation))
+        return _ranked(causes_trigger.of_no_replicas(situation))
     return _ranked(
         [
             *causes_state.of_graceful_move(situation),
@@ -73,7 +72,7 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
             *causes_select.of_placed(situation),
             *causes_divide.of_placed(situation),
             *causes_capacity.own_replicas(situation),
-            *causes_binding.after_placement(situation),
+            *causes_trigger.after_placement(situation),
             *causes_state.of_unreadable_annotation(situation),
             *causes_objects.summary_counts(situation),
             *causes_objects.propagation(situation),
@@ -96,10 +95,10 @@ def causes_of_cluster(situation: Situation, cluster: str) -> list[Cause]:
         evidence = {"cluster": cluster, "nearest": near}
         return _ranked([Cause("ClusterUnknown", Stage.POLICY, evidence, text)])
     if not situation.is_decided:
-        return _ranked(causes_binding.of_state(situation))
+        return _ranked(causes_trigger.of_state(situation))
     found = _ranked(_of_known(situation, cluster))
     if not found and situation.state is NextState.NO_REPLICAS:
-        return _ranked(causes_binding.of_no_replicas(situation))
+        return _ranked(causes_trigger.of_no_replicas(situation))
     return found
 
 

@@ -15,7 +15,8 @@ from karmada_advisor.claims.template import is_skipped_namespace
 from karmada_advisor.explain.inputs import Manifest
 from karmada_advisor.state.stored import mapping, mappings, value_at
 from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.api.placement_json import read_affinity
+from karmada_scheduler.api.object_fields import read_object
+from karmada_scheduler.api.placement import ClusterAffinity
 from karmada_scheduler.api.policy import PROPAGATION_POLICY, claims, policy_name
 
 _FIELDS: Final = ("apiVersion", "kind", "namespace", "name", "label")
@@ -131,8 +132,8 @@ def miss_of(selector: Mapping[str, Any], template: TemplateHead) -> str:
     if template.labels is None:
         return "labels are not known"
     try:
-        labels = read_affinity(
-            {"labelSelector": selector["labelSelector"]}, "resourceSelectors"
+        labels = read_object(
+            ClusterAffinity, {"labelSelector": selector["labelSelector"]}, "resourceSelectors"
         ).label_selector
     except ManifestError as problem:
         return str(problem)

@@ -20,7 +20,7 @@ from karmada_advisor.placement_tests.model import PlacementTestFile, ScenarioCha
 from karmada_advisor.placement_tests.uids import OddTemplates, renamed, with_uids
 from karmada_advisor.plan.change import Draft, with_defaults, with_id
 from karmada_advisor.plan.effects import Comparison
-from karmada_advisor.plan.inputs import PlanInputs
+from karmada_advisor.plan.inputs import Known, PlanInputs, known_after
 from karmada_advisor.plan.model import BindingPlan
 from karmada_advisor.plan.objects import (
     Manifest,
@@ -33,7 +33,6 @@ from karmada_advisor.plan.objects import (
     text_of,
     unversioned,
 )
-from karmada_advisor.plan.parsed import Known, known_after
 from karmada_advisor.plan.steps import PlannedStep, take_step
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers

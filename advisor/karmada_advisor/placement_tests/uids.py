@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import combinations
 from typing import Final
 
+from karmada_advisor.plan.inputs import Known
 from karmada_advisor.plan.objects import (
     PlanObjects,
     UnversionedTemplateKey,
@@ -13,7 +14,6 @@ from karmada_advisor.plan.objects import (
     resource_key,
     text_of,
 )
-from karmada_advisor.plan.parsed import Known
 from karmada_advisor.plan.steps import PlannedStep
 from karmada_scheduler.core.algorithms.webster import prefers_descending_names
 from karmada_scheduler.dryrun.dry_run import DryRun

@@ -11,7 +11,8 @@ from karmada_advisor.plan.objects import Manifest, part
 from karmada_advisor.state.stored import mappings, texts
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.matching import Requirement
-from karmada_scheduler.api.placement_json import read_affinity
+from karmada_scheduler.api.object_fields import read_object
+from karmada_scheduler.api.placement import ClusterAffinity
 
 _SHOWN: Final = 5
 _FIELDS: Final = ("provider", "region", "zone")
@@ -49,7 +50,7 @@ def lint_placement(name: str, placement: Manifest, known: KnownValues) -> Iterat
         if (
             not found
             and known.clusters
-            and not any(map(read_affinity(affinity, path).matches, known.clusters))
+            and not any(map(read_object(ClusterAffinity, affinity, path).matches, known.clusters))
         ):
             yield PlanWarning("MatchesNoCluster", name, path, "no cluster matches all of it together")
     yield from _lint_spread(name, placement, known)
@@ -86,7 +87,7 @@ def _lint_affinity(name: str, path: str, affinity: Manifest, known: KnownValues)
                 near = known.nearest_name(given)
                 text = _text(f"no cluster is named {given}", near)
                 yield PlanWarning("ClusterUnknown", name, f"{path}.{field}", text, near)
-    selected = read_affinity(affinity, path)
+    selected = read_object(ClusterAffinity, affinity, path)
     if selected.field_selector is not None:
         for each in selected.field_selector.match_expressions:
             yield from _lint_field(name, f"{path}.fieldSelector", each, known)

@@ -186,9 +186,6 @@ class Blocker(BindingEntry):
     effect: Effect
     text: str
 
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
-
 
 @dataclass(frozen=True, slots=True)
 class BlockedDeletion:
@@ -245,9 +242,6 @@ class BindingPlan(BindingEntry):
     held: Held | None = None
     graceful: tuple[str, ...] = ()
     policy_before: PolicyRef | None = None
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,9 +358,6 @@ class Drift(BindingEntry):
     before: tuple[Target, ...]
     after: tuple[Target, ...]
     error: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
 @dataclass(frozen=True, slots=True)

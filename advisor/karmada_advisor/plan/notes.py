@@ -10,13 +10,13 @@ from typing import Final
 
 from karmada_advisor.claims.quota import Quota
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.plan import eviction
+from karmada_advisor.plan import deletions
 from karmada_advisor.plan.change import NOT_READY
 from karmada_advisor.plan.decide import HeldMove
 from karmada_advisor.plan.deletions import deleted_clusters
 from karmada_advisor.plan.derive import Derived
 from karmada_advisor.plan.effects import Comparison
-from karmada_advisor.plan.inputs import PlanInputs
+from karmada_advisor.plan.inputs import Parsed, PlanInputs
 from karmada_advisor.plan.model import (
     BlockedDeletion,
     Capacity,
@@ -25,7 +25,6 @@ from karmada_advisor.plan.model import (
     FailureGroup,
     PlanHeldBy,
 )
-from karmada_advisor.plan.parsed import Parsed
 from karmada_scheduler.api.binding import Binding, BindingKey
 
 _SHOWN: Final = 5
@@ -134,13 +133,13 @@ def notes(inputs: PlanInputs, found: Compared) -> Iterator[str]:
     yield from held_notes(found.all.values())
     changed = found.parsed.changed_clusters
     for effect in ("NoSchedule", "NoExecute"):
-        for name, taints in eviction.new_taints(changed, effect).items():
+        for name, taints in deletions.new_taints(changed, effect).items():
             kept = [
                 each
                 for each in found.all.values()
                 if each.new is not None
                 and any(target.name == name for target in each.after)
-                and not eviction.tolerates(each.new, taints)
+                and not deletions.tolerates(each.new, taints)
             ]
             if kept:
                 yield f"{len(kept)} of them are on {name} and would not be placed there again once they leave"

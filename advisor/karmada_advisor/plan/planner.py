@@ -7,15 +7,14 @@ from typing import Final, TypeVar
 
 from karmada_advisor.claims.quota import Quota
 from karmada_advisor.explain.inputs import rebalanced
-from karmada_advisor.plan import deletions, eviction, failures, holds, triggers
+from karmada_advisor.plan import deletions, failures, holds, triggers
 from karmada_advisor.plan.decide import PlannedDecision, PlanSide, grouped
 from karmada_advisor.plan.derive import derive
 from karmada_advisor.plan.effects import Comparison, same
-from karmada_advisor.plan.inputs import PlanInputs
+from karmada_advisor.plan.inputs import PlanInputs, parse
 from karmada_advisor.plan.load import LoadMove, Loads
 from karmada_advisor.plan.model import Capacity, ClusterLoad, Effect, Plan
 from karmada_advisor.plan.notes import Compared
-from karmada_advisor.plan.parsed import parse
 from karmada_advisor.plan.result import result
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
@@ -139,7 +138,7 @@ class Planner:
 
     def _comparisons(self) -> Iterator[tuple[BindingKey, Comparison]]:
         before, after = self.parsed.bindings_before, self.parsed.bindings_after
-        taints = eviction.new_taints(self._changed) if self._inputs.evicts else {}
+        taints = deletions.new_taints(self._changed) if self._inputs.evicts else {}
         rules = self._inputs.rules_after
         hold_of = holds.stored_holds(
             self._inputs.schedulers,
@@ -153,7 +152,7 @@ class Planner:
             found.hold_before = None if old is None else hold_of(old)
             found.hold = None if new is None else found.hold_before if old is new else hold_of(new)
             if new is not None and taints:
-                found.new = eviction.evicted(new, taints)
+                found.new = deletions.evicted(new, taints)
                 found.when = triggers.AFTER_EVICTION if found.new is not new else ""
             yield key, found
 

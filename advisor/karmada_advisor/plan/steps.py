@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from karmada_advisor.plan.effects import Comparison
-from karmada_advisor.plan.inputs import PlanInputs
+from karmada_advisor.plan.inputs import Known, PlanInputs
 from karmada_advisor.plan.model import BindingPlan
 from karmada_advisor.plan.objects import PlanObjects
-from karmada_advisor.plan.parsed import Known
 from karmada_advisor.plan.planner import Planner
 from karmada_advisor.plan.result import binding_plan
 from karmada_scheduler.api.binding import Binding, BindingKey

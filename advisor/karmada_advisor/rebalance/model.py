@@ -118,9 +118,6 @@ class BindingMove(BindingEntry):
     starts: int
     gain: float
 
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
-
 
 @dataclass(frozen=True, slots=True)
 class Batch:

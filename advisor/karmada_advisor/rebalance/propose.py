@@ -13,7 +13,7 @@ from karmada_advisor.explain.model import PolicyRef, Provenance, Tense
 from karmada_advisor.plan.decide import PlanSide
 from karmada_advisor.plan.fingerprint import SHOWN
 from karmada_advisor.plan.result import targets
-from karmada_advisor.rebalance.inputs import Inputs
+from karmada_advisor.rebalance.candidates import Inputs
 from karmada_advisor.rebalance.model import (
     Batch,
     BindingMove,

@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 from karmada_advisor.explain.inputs import rebalanced
 from karmada_advisor.plan.decide import PlannedDecision, PlanSide, grouped
 from karmada_advisor.plan.effects import same, shift
-from karmada_advisor.rebalance.candidates import Candidates, candidates
-from karmada_advisor.rebalance.inputs import Inputs
+from karmada_advisor.rebalance.candidates import Candidates, Inputs, candidates
 from karmada_advisor.rebalance.model import Left, Reason
 from karmada_advisor.rebalance.usage import Gain, Usage, gain_of
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster

@@ -16,8 +16,8 @@ from karmada_scheduler.client.karmada import (
     RESOURCE_BINDINGS,
     KarmadaClient,
     Resource,
+    list_pages,
 )
-from karmada_scheduler.client.lists import list_pages
 from karmada_scheduler.client.metadata import METADATA_LIST
 
 _RESOURCES: Final = {RESOURCE_BINDING: RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDING: CLUSTER_RESOURCE_BINDINGS}

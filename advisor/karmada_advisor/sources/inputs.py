@@ -18,8 +18,7 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.forecast import as_new
-from karmada_scheduler.dryrun.objects import ShownObjects
-from karmada_scheduler.dryrun.workloads import Workloads
+from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.profile.factory import Registration
 

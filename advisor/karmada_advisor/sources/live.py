@@ -31,8 +31,8 @@ from karmada_scheduler.client.karmada import (
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,
     Resource,
+    list_pages,
 )
-from karmada_scheduler.client.lists import list_pages
 from karmada_scheduler.client.metadata import KindName, MetadataClient, NotServedError, ServedResource
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 

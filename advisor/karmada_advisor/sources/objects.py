@@ -25,7 +25,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError, read_required_text
 from karmada_scheduler.api.policy import ID_LABELS
 from karmada_scheduler.api.workload import Workload
-from karmada_scheduler.dryrun.workloads import ReadWorkloads
+from karmada_scheduler.dryrun.objects import ReadWorkloads
 
 __all__ = [
     "NoAnswerError",

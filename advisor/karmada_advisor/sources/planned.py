@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Final
 
 from karmada_advisor.plan.model import ChangeShown
-from karmada_advisor.sources import rules as configurations
 from karmada_advisor.sources.objects import NoAnswerError
 from karmada_advisor.sources.process_rules import ProcessConfiguration
+from karmada_advisor.sources.rules import dry_running, parsed_gates, print_warning
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.config import features
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.dryrun.dry_run import DryRun
-from karmada_scheduler.dryrun.objects import ShownObjects
-from karmada_scheduler.dryrun.workloads import Workloads
+from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.framework.profile.factory import Registration
 
 _OVERCOMMIT: Final = "SchedulingOvercommitProtection"
@@ -41,11 +40,11 @@ class Configurations:
         Raises:
             NoAnswerError: It cannot be used.
         """
-        gates = configurations.parsed_gates(arguments)
+        gates = parsed_gates(arguments)
         objects = ShownObjects(Workloads(self.workloads))
         try:
             return self.stack.enter_context(
-                configurations.dry_running(arguments, gates, self.own, objects, say=self._warn_once)
+                dry_running(arguments, gates, self.own, objects, say=self._warn_once)
             )
         except ConfigError as unusable:
             raise NoAnswerError("\n".join(str(each) for each in unusable.problems)) from unusable
@@ -54,7 +53,7 @@ class Configurations:
         """Print a warning that may concern each of the configurations."""
         if text not in self._warned:
             self._warned.add(text)
-            configurations.print_warning(text)
+            print_warning(text)
 
     @property
     def current(self) -> argparse.Namespace:
@@ -82,14 +81,14 @@ class Configurations:
     def other_mode(self) -> argparse.Namespace:
         """The arguments after the change with the other value of SchedulingOvercommitProtection."""
         changed = self.changed
-        value = str(not configurations.parsed_gates(changed).enabled(_OVERCOMMIT)).lower()
+        value = str(not parsed_gates(changed).enabled(_OVERCOMMIT)).lower()
         changed.feature_gates = [*changed.feature_gates, f"{_OVERCOMMIT}={value}"]
         return changed
 
     def shown(self) -> tuple[ChangeShown, ...]:
         """Return how the change of the configuration is shown; empty if nothing changes."""
         before, after = self.current, self.changed
-        old, new = configurations.parsed_gates(before), configurations.parsed_gates(after)
+        old, new = parsed_gates(before), parsed_gates(after)
         found = [
             ChangeShown("~", f"feature gate {name}", f"{_on(old.enabled(name))} -> {_on(new.enabled(name))}")
             for name in features.KNOWN
@@ -106,7 +105,7 @@ class Configurations:
     def text(self, arguments: argparse.Namespace | None = None) -> str:
         """Return a configuration for the fingerprint; the current one if none is given."""
         current = arguments or self.current
-        gates = configurations.parsed_gates(current)
+        gates = parsed_gates(current)
         config = current.config.read_bytes().decode(errors="replace") if current.config else ""
         process: ProcessConfiguration | None = current.process_rules
         return ("" if process is None else repr(process)) + repr(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from karmada_advisor.sources.errors import NoAnswerError
@@ -18,8 +19,7 @@ from karmada_scheduler.config.flags import plugin_tokens
 from karmada_scheduler.config.options import LeaderElection, Options
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
 from karmada_scheduler.dryrun.dry_run import DryRun
-from karmada_scheduler.dryrun.frameworks import Frameworks
-from karmada_scheduler.dryrun.objects import ShownObjects
+from karmada_scheduler.dryrun.objects import Frameworks, ShownObjects
 from karmada_scheduler.framework import Handle
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.profile.factory import Registration
@@ -211,3 +211,55 @@ def _not_called(built: BuiltProfiles) -> Iterator[str]:
     }
     if found:
         yield f"not called, because nothing is written: {', '.join(found)}"
+
+
+_GATES: Final = (
+    "CustomizedClusterResourceModeling",
+    "MultiplePodTemplatesScheduling",
+    "SchedulingOvercommitProtection",
+    "WorkloadAffinity",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A change of the configuration.
+
+    Attributes:
+        op: ``setGate`` or ``disablePlugin``.
+        text: For people.
+        flags: What to append to the command line of the scheduler, and of ``simulate``.
+    """
+
+    op: str
+    text: str
+    flags: tuple[str, ...]
+
+    def applied(self, arguments: argparse.Namespace) -> argparse.Namespace:
+        """Return arguments with the change."""
+        changed = copy.copy(arguments)
+        [flag] = self.flags
+        name, _, value = flag.removeprefix("--").partition("=")
+        attribute = name.replace("-", "_")
+        setattr(changed, attribute, [*(getattr(arguments, attribute) or ()), value])
+        return changed
+
+
+def alternatives(
+    arguments: argparse.Namespace, gates: FeatureGates, refusing: str
+) -> Iterator[Configuration]:
+    """Yield changes of one gate or plugin.
+
+    Args:
+        arguments: The command line.
+        gates: Its feature gates.
+        refusing: The plugin that refuses the cluster, "" if none does.
+    """
+    if refusing:
+        enabled = "" if arguments.plugins else "*,"
+        flag = f"--plugins={enabled}-{refusing}"
+        yield Configuration("disablePlugin", f"without the plugin {refusing} ({flag})", (flag,))
+    for name in _GATES:
+        value = not gates.enabled(name)
+        flag = f"--feature-gates={name}={str(value).lower()}"
+        yield Configuration("setGate", f"feature gate {name}={str(value).lower()}", (flag,))

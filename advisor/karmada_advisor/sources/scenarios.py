@@ -10,14 +10,13 @@ from pathlib import Path
 from karmada_advisor.claims.model import DetectorOptions
 from karmada_advisor.placement_tests.case_state import CaseClock, Scenario, objects_of, schedulers_named
 from karmada_advisor.placement_tests.model import Manifest, PlacementTestFile
-from karmada_advisor.plan.parsed import Known, parse
+from karmada_advisor.plan.inputs import Known, parse
 from karmada_advisor.sources import rules
 from karmada_advisor.sources.files import as_workload
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.dryrun.dry_run import DryRun
-from karmada_scheduler.dryrun.objects import ShownObjects
-from karmada_scheduler.dryrun.workloads import Workloads
+from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.framework.profile.factory import Registration
 
 

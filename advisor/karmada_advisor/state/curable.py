@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from karmada_advisor.state.model import BindingState, Placed, StateName
+from karmada_advisor.state.propagation import Suspended
 from karmada_advisor.state.stored import condition_of
-from karmada_advisor.state.suspension import Suspended
 from karmada_scheduler.api.binding import Binding
 
 _CURABLE: Final = frozenset(

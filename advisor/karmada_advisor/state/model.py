@@ -14,6 +14,10 @@ class Target:
     name: str
     replicas: int
 
+    def __str__(self) -> str:
+        """Return the name with the replicas, as it stands in lists."""
+        return f"{self.name} {self.replicas}" if self.replicas else self.name
+
 
 @dataclass(frozen=True, slots=True)
 class BindingEntry:

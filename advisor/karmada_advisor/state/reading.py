@@ -9,10 +9,9 @@ from functools import cached_property
 from typing import Any, Final
 
 from karmada_advisor.state.model import BindingState, HeldBy, Placed, SchedulerStatus, StateName, Target
-from karmada_advisor.state.propagation import rows_of
+from karmada_advisor.state.propagation import Suspended, manager_of, rows_of
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import Stored, condition_of, duration, mapping, mappings, short
-from karmada_advisor.state.suspension import Suspended, manager_of
 from karmada_scheduler.api.binding import Binding, GracefulEvictionTask
 from karmada_scheduler.api.manifest import format_time, parse_time
 from karmada_scheduler.config.features import FeatureGates

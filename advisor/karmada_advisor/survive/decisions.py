@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from karmada_advisor.plan.decide import PlanSide, without_clusters
+from karmada_advisor.plan.deletions import is_evictable
 from karmada_advisor.plan.effects import Hold, same
-from karmada_advisor.plan.eviction import is_evictable
 from karmada_advisor.plan.model import PlanHeldBy
 from karmada_advisor.survive.classify import Evicted, FailedBy, Targets
 from karmada_advisor.survive.loss import LOST, Loss, admits, masked, on

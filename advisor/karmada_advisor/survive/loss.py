@@ -18,7 +18,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Final
 
-from karmada_advisor.plan.eviction import NO_EXECUTE
+from karmada_advisor.plan.deletions import NO_EXECUTE
 from karmada_scheduler.api.binding import Binding, GracefulEvictionTask
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError

@@ -175,9 +175,7 @@ def _combinations(trace: SelectTrace) -> Table:
 
 
 def _placement(placement: Sequence[Target], rows: int) -> str:
-    return _listed(
-        [f"{each.name} {each.replicas}" if each.replicas else each.name for each in placement], rows
-    )
+    return _listed([*map(str, placement)], rows)
 
 
 def _listed(names: Sequence[str], limit: int) -> str:

@@ -7,9 +7,8 @@ from os.path import relpath
 from pathlib import Path
 
 from karmada_advisor.placement_tests.model import CaseOutcome, PlacementTestReport
-from karmada_advisor.views.layout import Style
+from karmada_advisor.views.layout import Style, printable
 from karmada_advisor.views.placement_tests_text import failure_text
-from karmada_advisor.views.printable import printable
 
 
 def github_annotations(report: PlacementTestReport) -> str:

@@ -19,8 +19,7 @@ from karmada_advisor.placement_tests.model import (
     FileResult,
     PlacementTestReport,
 )
-from karmada_advisor.views.layout import Style, table
-from karmada_advisor.views.printable import printable
+from karmada_advisor.views.layout import Style, printable, table
 from karmada_advisor.views.text import asked_text, explanation_text, funnel_lines
 
 _KEY_WIDTH: Final = 13

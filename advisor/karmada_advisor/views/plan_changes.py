@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from karmada_advisor.plan.model import ChangeShown, FieldChange, value_text
-from karmada_advisor.views.layout import Style
-from karmada_advisor.views.printable import printable
+from karmada_advisor.views.layout import Style, printable
 
 LONGEST: Final = 120
 """Characters of a value that are shown."""

@@ -11,8 +11,8 @@ from typing import Final
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.plan.model import BindingPlan, Effect, FailureGroup, Plan
 from karmada_advisor.views import plan_words as words
+from karmada_advisor.views.layout import printable
 from karmada_advisor.views.plan_changes import field_line
-from karmada_advisor.views.printable import printable
 
 MAX_CHARACTERS: Final = 60_000
 """GitHub takes 65,536."""

@@ -17,9 +17,8 @@ from karmada_advisor.plan.model import (
     PlanHeldBy,
 )
 from karmada_advisor.views import plan_words as words
-from karmada_advisor.views.layout import Style, folded_to, table
+from karmada_advisor.views.layout import Style, folded_to, printable, table
 from karmada_advisor.views.plan_changes import change_lines
-from karmada_advisor.views.printable import printable
 
 _CHANGES: Final = 8
 _GROUPS: Final = 4

@@ -22,7 +22,7 @@ from karmada_advisor.plan.model import (
     PlanWarning,
     Totals,
 )
-from karmada_advisor.views.printable import printable
+from karmada_advisor.views.layout import printable
 
 _GI: Final = 2**30
 _MI: Final = 2**20
@@ -237,7 +237,7 @@ def targets_of(each: BindingPlan) -> Sequence[Target]:
 
 def placement(targets: Sequence[Target]) -> list[str]:
     """Return clusters with their replicas, as they are listed."""
-    return [printable(f"{each.name} {each.replicas}" if each.replicas else each.name) for each in targets]
+    return [printable(str(each)) for each in targets]
 
 
 def mode_text(capacity: Capacity) -> str:

@@ -8,8 +8,7 @@ from typing import Final
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import Target
 from karmada_advisor.rebalance.model import BindingMove, ClusterShare, Goal, Left, Reason, RebalanceProposal
-from karmada_advisor.views.layout import Style, folded_to, table
-from karmada_advisor.views.printable import printable
+from karmada_advisor.views.layout import Style, folded_to, printable, table
 
 _CLUSTERS: Final = 6
 _EXAMPLES: Final = 3

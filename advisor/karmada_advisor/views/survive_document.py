@@ -15,8 +15,8 @@ from karmada_advisor.survive.classify import LossClass
 from karmada_advisor.survive.domains import kind_order
 from karmada_advisor.survive.model import BindingLoss, BindingLosses, DomainLoss, SurvivalReport
 from karmada_advisor.views.html import STYLE, html_page
+from karmada_advisor.views.layout import printable
 from karmada_advisor.views.markdown import MAX_CHARACTERS, escaped
-from karmada_advisor.views.printable import printable
 from karmada_advisor.views.survive_words import (
     WHAT,
     LossGroup,

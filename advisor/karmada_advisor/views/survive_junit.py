@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.survive.domains import kind_order
 from karmada_advisor.survive.model import DomainLoss, SurvivalReport
-from karmada_advisor.views.printable import printable
+from karmada_advisor.views.layout import printable
 from karmada_advisor.views.survive_words import LossGroup, by_domain, groups
 from karmada_advisor.views.xml_elements import add_text, document, element
 

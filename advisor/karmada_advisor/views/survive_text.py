@@ -20,8 +20,7 @@ from karmada_advisor.survive.model import (
     Overcommitted,
     SurvivalReport,
 )
-from karmada_advisor.views.layout import Style, table
-from karmada_advisor.views.printable import printable
+from karmada_advisor.views.layout import Style, printable, table
 from karmada_advisor.views.survive_words import (
     by_domain,
     capacity_of,

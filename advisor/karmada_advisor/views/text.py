@@ -319,10 +319,7 @@ def _remedy_lines(remedies: Sequence[Remedy], style: Style) -> list[str]:
     """Return one line per change with its result at the end; below it where that is too wide."""
     side, subject = (max(len(getattr(each, name)) for each in remedies) for name in ("side", "subject"))
     leads = [f"  {each.side:<{side}}  {each.subject:<{subject}}  " for each in remedies]
-    results = [
-        f"-> {style.fold([f'{t.name} {t.replicas}' if t.replicas else t.name for t in each.result]) or NO_RESULT}"
-        for each in remedies
-    ]
+    results = [f"-> {style.fold([*map(str, each.result)]) or NO_RESULT}" for each in remedies]
     indent = " " * len(leads[0])
     change = max(len(each.change) for each in remedies)
     lines = [

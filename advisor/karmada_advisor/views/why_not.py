@@ -175,12 +175,7 @@ def described(edit: EditShown) -> str:
 
 
 def _placement(placement: Sequence[Target], style: Style) -> str:
-    if not placement:
-        return NO_RESULT
-    return style.fold(
-        [f"{each.name} {each.replicas}" if each.replicas else each.name for each in placement],
-        limit=_CLUSTERS,
-    )
+    return style.fold([*map(str, placement)], limit=_CLUSTERS) or NO_RESULT
 
 
 def _end(found: WhyNot, style: Style) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -236,12 +236,7 @@ class Handlers:
 
     async def _clusters_data(self, request: HttpRequest) -> Mapping[str, Any]:
         _, _, shown = self._wanted_clusters(request)
-        return {
-            "apiVersion": API_VERSION,
-            "kind": "FleetClusterList",
-            "count": len(shown),
-            "items": [_cluster_fields(each) for each in shown[: _number(request, "limit", ROWS * 10)]],
-        }
+        return _list_fields("FleetClusterList", shown, request, _cluster_fields)
 
     async def _cluster_page(self, request: HttpRequest) -> Document:
         state = self._answers.state
@@ -353,13 +348,7 @@ class Handlers:
 
     async def _bindings_data(self, request: HttpRequest) -> Mapping[str, Any]:
         _, rows = self._filtered(request)
-        found = worst_first(rows)
-        return {
-            "apiVersion": API_VERSION,
-            "kind": "BindingList",
-            "count": len(found),
-            "items": fields_of(found[: _number(request, "limit", ROWS * 10)]),
-        }
+        return _list_fields("BindingList", worst_first(rows), request, fields_of)
 
     async def _decisions_page(self, request: HttpRequest) -> Document:
         decisions = await self._answers.decisions(self._answers.state)
@@ -604,6 +593,19 @@ def _first_rows(rows: Any) -> Any:
     others = [row for row in rows if not row.is_target][: ROWS - len(targets)]
     kept = {row.name for row in (*targets, *others)}
     return [row for row in rows if row.name in kept]
+
+
+def _list_fields(
+    kind: str, found: Sequence[Any], request: HttpRequest, fields: Callable[[Any], Any]
+) -> Mapping[str, Any]:
+    """Return a list as data, cut at the limit of the request."""
+    shown = found[: _number(request, "limit", ROWS * 10)]
+    return {
+        "apiVersion": API_VERSION,
+        "kind": kind,
+        "count": len(found),
+        "items": [fields(each) for each in shown],
+    }
 
 
 def _cluster_fields(shown: ClusterShown) -> dict[str, Any]:

@@ -110,8 +110,7 @@ def share(value: float | None) -> str:
 
 def placement(targets: Iterable[Target], limit: int = 6) -> str:
     """Return targets in one line, folded."""
-    items = [f"{each.name} {each.replicas}" if each.replicas else each.name for each in targets]
-    return Style().fold(items, limit=limit)
+    return Style().fold([*map(str, targets)], limit=limit)
 
 
 def fold(items: Sequence[str], limit: int = 5) -> str:

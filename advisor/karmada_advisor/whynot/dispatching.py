@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Final
 
 from karmada_advisor.explain.model import Target
+from karmada_advisor.state.propagation import Suspended
 from karmada_advisor.state.stored import mapping
-from karmada_advisor.state.suspension import Suspended
 from karmada_advisor.whynot.detector import received, ref_of
 from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Side, edit, patched
 from karmada_advisor.whynot.model import Touched, VerifiedRemedy, edit_shown, patches_of

@@ -30,7 +30,7 @@ from karmada_scheduler.api.binding_spec import (
     TargetCluster,
     WorkloadAffinityGroups,
 )
-from karmada_scheduler.api.interning import interned, interned_map
+from karmada_scheduler.api.content_cache import interned, interned_map
 from karmada_scheduler.api.manifest import (
     Manifest,
     ManifestError,

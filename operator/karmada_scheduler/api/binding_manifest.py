@@ -25,8 +25,7 @@ from karmada_scheduler.api.binding_spec import (
     TargetCluster,
     WorkloadAffinityGroups,
 )
-from karmada_scheduler.api.content_cache import MEBI, cached_by_content
-from karmada_scheduler.api.interning import interned
+from karmada_scheduler.api.content_cache import MEBI, cached_by_content, interned
 from karmada_scheduler.api.manifest import (
     Manifest,
     ManifestError,
@@ -39,6 +38,7 @@ from karmada_scheduler.api.manifest import (
     read_text_map,
     read_time,
 )
+from karmada_scheduler.api.object_fields import read_object
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.quantity import read_list
 
@@ -93,7 +93,13 @@ def read_spec(spec: Manifest) -> BindingSpec:
         else read_integer(
             read_mapping(spec, "schedulePriority", "spec"), "priority", "spec.schedulePriority", bits=32
         ),
-        workload_affinity_groups=None if groups is None else _read_groups(spec),
+        workload_affinity_groups=None
+        if groups is None
+        else read_object(
+            WorkloadAffinityGroups,
+            read_mapping(spec, "workloadAffinityGroups", "spec"),
+            "spec.workloadAffinityGroups",
+        ),
         failover_purge_modes=_read_purge_modes(spec) if get("failover") else frozenset(),
         unknown_target_fields=_read_unknown_fields(targets, listed),
     )
@@ -187,13 +193,6 @@ def _read_purge_modes(spec: Manifest) -> frozenset[str]:
     )
     modes = [read_lenient_text(part, "purgeMode") for part in parts if isinstance(part, Mapping)]
     return frozenset(interned(mode) for mode in modes if mode)
-
-
-def _read_groups(spec: Manifest) -> WorkloadAffinityGroups:
-    groups, path = read_mapping(spec, "workloadAffinityGroups", "spec"), "spec.workloadAffinityGroups"
-    return WorkloadAffinityGroups(
-        read_text(groups, "affinityGroup", path), read_text(groups, "antiAffinityGroup", path)
-    )
 
 
 def _read_components(spec: Manifest) -> tuple[Component, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeVar
+from typing import Annotated, Final, NamedTuple, TypeVar
 
 import orjson
 
@@ -23,6 +23,7 @@ from karmada_scheduler.api.manifest import (
     read_texts,
 )
 from karmada_scheduler.api.matching import Taint
+from karmada_scheduler.api.object_fields import ApiField, read_objects
 from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.api.well_known import Condition
 
@@ -60,7 +61,7 @@ class GradeCount(NamedTuple):
     """
 
     grade: int
-    nodes: int
+    nodes: Annotated[int, ApiField("count")]
 
 
 @dataclass(frozen=True)
@@ -153,10 +154,10 @@ class Cluster:
             region=read_text(spec, "region", "spec"),
             zones=read_texts(spec, "zones", "spec"),
             sync_mode=read_text(spec, "syncMode", "spec"),
-            taints=_taints(spec),
+            taints=read_objects(Taint, spec, "taints", "spec"),
             resource_models=_resource_models(spec.get("resourceModels")),
             api_kinds=_api_kinds(status.get("apiEnablements")),
-            conditions=_conditions(status),
+            conditions=read_objects(Condition, status, "conditions", "status"),
             resource_summary=resource_summary,
             unreadable_fields=unreadable_fields,
         )
@@ -164,17 +165,6 @@ class Cluster:
     def condition(self, type_: str) -> Condition | None:
         """Return the condition of a type, None without one."""
         return next((condition for condition in self.conditions if condition.type == type_), None)
-
-
-def _taints(spec: Manifest) -> tuple[Taint, ...]:
-    return tuple(
-        Taint(
-            key=read_text(taint, "key", f"spec.taints[{index}]"),
-            value=read_text(taint, "value", f"spec.taints[{index}]"),
-            effect=read_text(taint, "effect", f"spec.taints[{index}]"),
-        )
-        for index, taint in enumerate(read_mappings(spec, "taints", "spec"))
-    )
 
 
 def _once_per_content(read: Callable[[object], Read]) -> Callable[[object], Read]:
@@ -220,18 +210,6 @@ def _api_kinds(found: object) -> ApiKinds:
     return frozenset(pairs)
 
 
-def _conditions(status: Manifest) -> tuple[Condition, ...]:
-    return tuple(
-        Condition(
-            type=read_text(condition, "type", f"status.conditions[{index}]"),
-            status=read_text(condition, "status", f"status.conditions[{index}]"),
-            reason=read_text(condition, "reason", f"status.conditions[{index}]"),
-            message=read_text(condition, "message", f"status.conditions[{index}]"),
-        )
-        for index, condition in enumerate(read_mappings(status, "conditions", "status"))
-    )
-
-
 def _resource_summary(status: Manifest) -> tuple[ResourceSummary | None, tuple[str, ...]]:
     """Return the summary, and the errors of unreadable quantities.
 
@@ -256,13 +234,7 @@ def _resource_summary(status: Manifest) -> tuple[ResourceSummary | None, tuple[s
             )
             for name, amounts in found.items()
         }
-    modelings = tuple(
-        GradeCount(
-            read_integer(each, "grade", f"{path}.allocatableModelings[{index}]"),
-            read_integer(each, "count", f"{path}.allocatableModelings[{index}]"),
-        )
-        for index, each in enumerate(read_mappings(summary, "allocatableModelings", path))
-    )
+    modelings = read_objects(GradeCount, summary, "allocatableModelings", path)
     return ResourceSummary(modelings=modelings, **lists), tuple(problems.values())
 
 

@@ -11,7 +11,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
+
+from karmada_scheduler.api.object_fields import ALWAYS
 
 Labels = Mapping[str, str]
 Test = Callable[[Labels], bool]
@@ -56,8 +58,8 @@ class Requirement:
         values: For In and NotIn.
     """
 
-    key: str
-    operator: str
+    key: Annotated[str, ALWAYS]
+    operator: Annotated[str, ALWAYS]
     values: tuple[str, ...] = ()
 
     def compile(self) -> Test | None:

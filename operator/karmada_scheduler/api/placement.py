@@ -2,80 +2,183 @@
 
 Bindings of one policy carry equal placements. Parsed placements are cached by content, so equal placements are mostly
 the same object. Values derived from a placement (its JSON, compiled selectors) are computed once and stored with it.
-The rules of a placement are importable from here as well.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import orjson
 
+from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.content_cache import MEBI, cached_by_content
-from karmada_scheduler.api.manifest import (
-    Manifest,
-    ManifestError,
-    read_mappings,
-    read_optional_mapping,
-    wrong_type,
-)
-from karmada_scheduler.api.matching import Toleration
-from karmada_scheduler.api.placement_json import (
-    affinity_fields,
-    go_escaped,
-    read_affinity,
-    read_spread_constraint,
-    read_strategy,
-    read_term,
-    read_toleration,
-    read_workload_affinity,
-    spread_constraint_fields,
-    strategy_fields,
-    term_fields,
-    toleration_fields,
-    workload_affinity_fields,
-)
-from karmada_scheduler.api.placement_rules import (
-    AGGREGATED,
-    DIVIDED,
-    DUPLICATED,
-    SPREAD_BY_CLUSTER,
-    SPREAD_BY_PROVIDER,
-    SPREAD_BY_REGION,
-    SPREAD_BY_ZONE,
-    WEIGHTED,
-    ClusterAffinity,
-    ClusterAffinityTerm,
-    ClusterPreferences,
-    OverflowAffinity,
-    ReplicaSchedulingStrategy,
-    SpreadConstraint,
-    StaticClusterWeight,
-    WorkloadAffinity,
-)
+from karmada_scheduler.api.manifest import Manifest, ManifestError, wrong_type
+from karmada_scheduler.api.matching import FieldSelector, LabelSelector, Toleration
+from karmada_scheduler.api.object_fields import ALWAYS, INLINE, ApiField, object_fields, read_object
 
-__all__ = [
-    "AGGREGATED",
-    "DIVIDED",
-    "DUPLICATED",
-    "SPREAD_BY_CLUSTER",
-    "SPREAD_BY_PROVIDER",
-    "SPREAD_BY_REGION",
-    "SPREAD_BY_ZONE",
-    "WEIGHTED",
-    "ClusterAffinity",
-    "ClusterAffinityTerm",
-    "ClusterPreferences",
-    "OverflowAffinity",
-    "Placement",
-    "ReplicaSchedulingStrategy",
-    "SpreadConstraint",
-    "StaticClusterWeight",
-    "WorkloadAffinity",
-]
+DUPLICATED: Final = "Duplicated"
+DIVIDED: Final = "Divided"
+AGGREGATED: Final = "Aggregated"
+WEIGHTED: Final = "Weighted"
+
+SPREAD_BY_CLUSTER: Final = "cluster"
+SPREAD_BY_REGION: Final = "region"
+SPREAD_BY_ZONE: Final = "zone"
+SPREAD_BY_PROVIDER: Final = "provider"
+
+
+@dataclass(frozen=True)
+class ClusterAffinity:
+    """Selects clusters; an empty one selects all.
+
+    Attributes:
+        label_selector: Selects by labels of Clusters.
+        field_selector: Selects by provider, region and zones.
+        cluster_names: Names of selected clusters; empty for all.
+        exclude: Names of clusters that are not selected.
+    """
+
+    label_selector: LabelSelector | None = None
+    field_selector: FieldSelector | None = None
+    cluster_names: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.label_selector, self.field_selector, self.cluster_names, self.exclude))
+
+    def matches(self, cluster: Cluster) -> bool:
+        """Return whether a cluster is selected; an excluded one never is.
+
+        Source: karmada v1.18.2 pkg/util/selector.go ClusterMatches.
+        """
+        if cluster.name in self._excluded:
+            return False
+        if self.label_selector is not None and not self.label_selector.matches(cluster.labels):
+            return False
+        if self.field_selector is not None and not self.field_selector.matches(
+            provider=cluster.provider, region=cluster.region, zones=cluster.zones
+        ):
+            return False
+        return not self.cluster_names or cluster.name in self._named
+
+    @property
+    def only_names(self) -> bool:
+        """Whether it selects by name only."""
+        return bool(self.cluster_names) and not (self.exclude or self.label_selector or self.field_selector)
+
+    @cached_property
+    def _named(self) -> frozenset[str]:
+        return frozenset(self.cluster_names)
+
+    @cached_property
+    def _excluded(self) -> frozenset[str]:
+        return frozenset(self.exclude)
+
+
+@dataclass(frozen=True, slots=True)
+class OverflowAffinity:
+    """Clusters to use when those before them are full.
+
+    Attributes:
+        affinity_name: Its name.
+        affinity: Selects its clusters.
+    """
+
+    affinity_name: Annotated[str, ALWAYS]
+    affinity: Annotated[ClusterAffinity, INLINE]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAffinityTerm:
+    """One of several affinities that are tried in order.
+
+    Attributes:
+        affinity_name: Its name; the status has the name of the term in use.
+        affinity: Selects its clusters.
+        overflow_affinities: Further clusters, tier by tier, for replicas that do not fit.
+        divides_by_tiers: Whether overflow affinities are set. An explicit empty list changes how upstream divides
+            replicas, but not the meaning of the placement, so it does not count in comparisons.
+    """
+
+    affinity_name: Annotated[str, ALWAYS]
+    affinity: Annotated[ClusterAffinity, INLINE] = field(default_factory=ClusterAffinity)
+    overflow_affinities: tuple[OverflowAffinity, ...] = ()
+    divides_by_tiers: Annotated[bool, ApiField(presence_of="overflowAffinities")] = field(
+        default=False, compare=False
+    )
+
+
+class SpreadConstraint(NamedTuple):
+    """Limits of the number of groups of clusters to spread over.
+
+    Attributes:
+        spread_by_field: ``cluster``, ``region``, ``zone`` or ``provider``; empty if it is by a label.
+        spread_by_label: The key of a label of Clusters.
+        max_groups: Maximum number of groups.
+        min_groups: Minimum number of groups.
+    """
+
+    spread_by_field: str = ""
+    spread_by_label: str = ""
+    max_groups: int = 0
+    min_groups: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StaticClusterWeight:
+    """A static weight for some clusters.
+
+    Attributes:
+        target_cluster: Selects the clusters.
+        weight: 1 or more.
+    """
+
+    target_cluster: ClusterAffinity
+    weight: Annotated[int, ALWAYS]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPreferences:
+    """The weights by which replicas are divided.
+
+    Attributes:
+        static_weight_list: Static weights.
+        dynamic_weight: ``AvailableReplicas``, or empty; it has precedence over static weights.
+    """
+
+    static_weight_list: tuple[StaticClusterWeight, ...] = ()
+    dynamic_weight: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSchedulingStrategy:
+    """How replicas are divided over the selected clusters.
+
+    Attributes:
+        replica_scheduling_type: ``Duplicated`` or ``Divided``.
+        replica_division_preference: With Divided: ``Aggregated`` or ``Weighted``.
+        weight_preference: With Weighted; without it, all clusters have the same weight.
+    """
+
+    replica_scheduling_type: str = ""
+    replica_division_preference: str = ""
+    weight_preference: ClusterPreferences | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadAffinity:
+    """Label keys of affinity and anti-affinity between workloads; None without a rule."""
+
+    affinity_label_key: Annotated[str | None, ApiField("affinity", within="groupByLabelKey")] = None
+    anti_affinity_label_key: Annotated[str | None, ApiField("antiAffinity", within="groupByLabelKey")] = None
+
 
 _CACHED: Final = 8192
 _SHORT: Final = 1024
@@ -118,7 +221,7 @@ class Placement:
         try:
             content = orjson.dumps(manifest, option=orjson.OPT_PASSTHROUGH_DATETIME)
         except TypeError:
-            return _parse(manifest)
+            return read_object(Placement, manifest, "")
         return _cached(content)
 
     @classmethod
@@ -146,7 +249,7 @@ class Placement:
 
     @cached_property
     def _json(self) -> str:
-        written = json.dumps(_placement_fields(self), ensure_ascii=False, separators=(",", ":"))
+        written = json.dumps(object_fields(self), ensure_ascii=False, separators=(",", ":"))
         return go_escaped(written)
 
     @cached_property
@@ -162,7 +265,7 @@ class Placement:
 
 @cached_by_content(entries=_CACHED, short=_SHORT, long_bytes=4 * MEBI)
 def _cached(content: bytes) -> Placement:
-    return _parse(orjson.loads(content))
+    return read_object(Placement, orjson.loads(content), "")
 
 
 @cached_by_content(entries=_CACHED_TEXTS, short=_SHORT, long_bytes=4 * MEBI)
@@ -178,49 +281,11 @@ def _cached_text(document: str) -> Placement:
     return Placement.from_manifest(decoded)
 
 
-def _parse(manifest: Manifest) -> Placement:
-    affinity = read_optional_mapping(manifest, "clusterAffinity", "")
-    strategy = read_optional_mapping(manifest, "replicaScheduling", "")
-    workload = read_optional_mapping(manifest, "workloadAffinity", "")
-    return Placement(
-        cluster_affinity=None if affinity is None else read_affinity(affinity, "clusterAffinity"),
-        cluster_affinities=tuple(
-            read_term(term, f"clusterAffinities[{index}]")
-            for index, term in enumerate(read_mappings(manifest, "clusterAffinities", ""))
-        ),
-        cluster_tolerations=tuple(
-            read_toleration(toleration, f"clusterTolerations[{index}]")
-            for index, toleration in enumerate(read_mappings(manifest, "clusterTolerations", ""))
-        ),
-        spread_constraints=tuple(
-            read_spread_constraint(constraint, f"spreadConstraints[{index}]")
-            for index, constraint in enumerate(read_mappings(manifest, "spreadConstraints", ""))
-        ),
-        replica_scheduling=None if strategy is None else read_strategy(strategy),
-        workload_affinity=None if workload is None else read_workload_affinity(workload),
-    )
-
-
-def _placement_fields(placement: Placement) -> dict[str, object]:
-    # An object that is present stays, even when it is empty: omitempty drops nil pointers only.
-    affinity, strategy, workload = (
-        placement.cluster_affinity,
-        placement.replica_scheduling,
-        placement.workload_affinity,
-    )
-    written: dict[str, object] = {}
-    if affinity is not None:
-        written["clusterAffinity"] = affinity_fields(affinity)
-    if placement.cluster_affinities:
-        written["clusterAffinities"] = [term_fields(term) for term in placement.cluster_affinities]
-    if placement.cluster_tolerations:
-        written["clusterTolerations"] = [toleration_fields(each) for each in placement.cluster_tolerations]
-    if placement.spread_constraints:
-        written["spreadConstraints"] = [
-            spread_constraint_fields(each) for each in placement.spread_constraints
-        ]
-    if strategy is not None:
-        written["replicaScheduling"] = strategy_fields(strategy)
-    if workload is not None:
-        written["workloadAffinity"] = workload_affinity_fields(workload)
-    return written
+def go_escaped(document: str) -> str:
+    """Escape the characters that Go's encoder escapes in addition to those of the JSON standard."""
+    if document.isascii() and not any(each in document for each in "<>&"):
+        return document
+    return (
+        document.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+        .replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    )  # fmt: skip

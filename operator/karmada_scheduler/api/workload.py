@@ -6,17 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from karmada_scheduler.api.interning import interned, interned_map
+from karmada_scheduler.api.content_cache import interned, interned_map
 from karmada_scheduler.api.manifest import (
     Manifest,
-    read_boolean,
     read_integer,
     read_mapping,
-    read_mappings,
     read_required_text,
     read_text,
     read_text_map,
 )
+from karmada_scheduler.api.object_fields import read_objects
 
 LAST_APPLIED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """A copy of the whole manifest by ``kubectl apply``; not kept."""
@@ -97,10 +96,7 @@ class Workload:
                 for name, value in annotations.items()
                 if name != LAST_APPLIED_ANNOTATION
             },
-            owner_references=tuple(
-                _owner(each, f"{path}.ownerReferences")
-                for each in read_mappings(found, "ownerReferences", path)
-            ),
+            owner_references=read_objects(OwnerReference, found, "ownerReferences", path),
             generation=read_integer(found, "generation", path),
             resource_version=read_text(found, "resourceVersion", path),
             deleting=found.get("deletionTimestamp") is not None,
@@ -115,16 +111,6 @@ class Workload:
             and self.owner_references == other.owner_references
             and self.deleting == other.deleting
         )
-
-
-def _owner(found: Manifest, path: str) -> OwnerReference:
-    return OwnerReference(
-        read_text(found, "apiVersion", path),
-        read_text(found, "kind", path),
-        read_text(found, "name", path),
-        read_text(found, "uid", path),
-        read_boolean(found, "controller", path),
-    )
 
 
 class WorkloadAnswer(NamedTuple):

@@ -11,8 +11,7 @@ from typing import Any
 from karmada_scheduler import __version__
 from karmada_scheduler.app.api_server import ApiServer
 from karmada_scheduler.app.host import Host
-from karmada_scheduler.app.leader import Leader
-from karmada_scheduler.app.leadership import Leadership
+from karmada_scheduler.app.leader import Leader, Leadership
 from karmada_scheduler.app.records import Explain
 from karmada_scheduler.app.wiring import Wiring
 from karmada_scheduler.app.workloads import WorkloadSource

@@ -25,7 +25,7 @@ from karmada_scheduler.extenders.transport import HttpExtenderTransport, NewExte
 from karmada_scheduler.framework.runtime.timeouts import CallTimeout, SigalrmTimeout
 from karmada_scheduler.http_server.server import Server
 from karmada_scheduler.informer.kopf_watch import EventSource, KopfWatch
-from karmada_scheduler.process import gc_tuning, process_exit
+from karmada_scheduler.process import memory, process_exit
 from karmada_scheduler.process.daemon_thread import InThread, in_daemon_thread
 from karmada_scheduler.process.memory import release_free
 from karmada_scheduler.process.process_exit import TerminationSignals
@@ -87,7 +87,7 @@ class Environment:
     decision_budget: Callable[[], Budget] = new_budget
     extender_transport: NewExtenderTransport = HttpExtenderTransport
     dial_estimator: DialEstimator = GrpcChannel.dial
-    initial_list: Callable[[], AbstractContextManager[None]] = gc_tuning.paused
+    initial_list: Callable[[], AbstractContextManager[None]] = memory.paused
     after_list: Callable[[], None] = release_free
 
 

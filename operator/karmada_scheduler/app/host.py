@@ -3,13 +3,47 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from karmada_scheduler.app.environment import Environment
-from karmada_scheduler.app.readiness import Readiness
 from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.config.options import Options
+from karmada_scheduler.informer.kopf_watch import EventSource
 from karmada_scheduler.metrics.metrics import CONTENT_TYPE, Metrics
 from karmada_scheduler.process import process_exit
+
+LOADING: Final = "plugins are being loaded"
+FILLING: Final = "the caches are not filled yet"
+
+
+class Readiness:
+    """The phases of a start: plugins are loaded, the caches are filled, the watches work.
+
+    Attributes:
+        is_filled: Whether the caches have everything that the initial lists had.
+    """
+
+    def __init__(self) -> None:
+        """Start with the loading of plugins."""
+        self._phase = LOADING
+        self._watch: EventSource | None = None
+
+    def plugins_loaded(self) -> None:
+        """Enter the phase in which the caches are filled."""
+        self._phase = FILLING
+
+    def caches_filled(self, watch: EventSource) -> None:
+        """Enter the last phase: the process is ready as long as its watches have no problem."""
+        self._watch = watch
+
+    @property
+    def is_filled(self) -> bool:
+        return self._watch is not None
+
+    @property
+    def problem(self) -> str | None:
+        """The reason why ``/readyz`` fails, None if it succeeds."""
+        return self._phase if self._watch is None else self._watch.problem
 
 
 class Host:

@@ -128,7 +128,7 @@ class BindingTransaction:
         else:
             return result
         finally:
-            # Both lead back to the transaction, and cyclic garbage is collected rarely (gc_tuning).
+            # Both lead back to the transaction, and cyclic garbage is collected rarely (process.memory).
             self._context = self._patch_error = None
 
     async def _bind(self, context: BindContext, wait: WaitFor) -> str:

@@ -6,19 +6,33 @@ before with our own change, and enters the cache without enqueueing the binding.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.manifest import Manifest
-from karmada_scheduler.api.versions import compare_resource_versions
 from karmada_scheduler.binding_cycle.result import NotLeadingError
 from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.karmada import KarmadaClient
 from karmada_scheduler.metrics.metrics import Metrics
+
+_RESOURCE_VERSION: Final = re.compile(r"[1-9][0-9]*")
+
+
+def compare_resource_versions(one: str, other: str) -> int:
+    """Compare two resourceVersions: -1, 0 or 1; ValueError if one is no number.
+
+    Source: k8s.io/apimachinery v0.35.3 pkg/util/resourceversion.
+    """
+    for version in (one, other):
+        if _RESOURCE_VERSION.fullmatch(version) is None:
+            raise ValueError(f"resource version is not well formed: {version}")
+    left, right = int(one), int(other)
+    return (left > right) - (left < right)
 
 
 class BindingWriter:

@@ -26,8 +26,7 @@ from karmada_scheduler.client.http_connection import Response
 from karmada_scheduler.client.identity import Identity
 from karmada_scheduler.client.login import Login
 from karmada_scheduler.client.responses import decoded, refusal
-from karmada_scheduler.client.sessions import is_tls_refusal
-from karmada_scheduler.client.transport import HttpTransport, Transport
+from karmada_scheduler.client.sessions import HttpTransport, Transport, is_tls_refusal
 from karmada_scheduler.client.watch_lines import Lines
 
 MERGE_PATCH: Final = "application/merge-patch+json"

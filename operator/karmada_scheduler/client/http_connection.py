@@ -90,7 +90,7 @@ class PersistentConnection(asyncio.Protocol):
         # With TLS 1.3 a server verifies our certificate when the first request may already have been sent.
         refused = self._is_first and not self._has_data and isinstance(exc, ssl.SSLError)
         self._fail(str(exc) if exc else "the server closed the connection", refused_tls=refused)
-        # Both refer to the connection, and cyclic garbage is collected rarely (gc_tuning).
+        # Both refer to the connection, and cyclic garbage is collected rarely (process.memory).
         self._transport = None
         del self._parser
 

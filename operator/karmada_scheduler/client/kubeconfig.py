@@ -23,9 +23,18 @@ from urllib.parse import urlsplit
 from kubernetes.aio import client, config
 from kubernetes.aio.config import incluster_config
 
-from karmada_scheduler.client import exec_plugin, expiry, kubeconfig_file
+from karmada_scheduler.client import exec_plugin, kubeconfig_file
 from karmada_scheduler.client.exec_plugin import ExecPluginError
-from karmada_scheduler.client.identity import ConnectionConfigError, Identity, Pem, TLSMaterial, stat_of
+from karmada_scheduler.client.identity import (
+    ConnectionConfigError,
+    Identity,
+    Pem,
+    TLSMaterial,
+    expiry_of_token,
+    shown_time,
+    stat_of,
+    validity_of_certificate,
+)
 from karmada_scheduler.client.kubeconfig_file import NO_OVERRIDES, ConfigOverrides
 
 _USER_INFO: Final = re.compile(r"(?<=//)[^/?#]*@")
@@ -176,7 +185,7 @@ class _Credentials:
             raise ConnectionConfigError(f"{what}: has characters that no HTTP header has")
         self._authorization = f"Bearer {token.strip()}"
         self._sent.append(what)
-        expires_at = expiry.of_token(token.strip())
+        expires_at = expiry_of_token(token.strip())
         if expires_at is not None:
             self._expiries.append((expires_at, what))
 
@@ -223,7 +232,7 @@ class _Credentials:
             raise ConnectionConfigError(f"clusters: proxy-url: {shown!r} is not the URL of an HTTP proxy")
         valid_from = None
         if self._certificate is not None:
-            valid_from, expires_at = expiry.validity_of_certificate(self._certificate.content)
+            valid_from, expires_at = validity_of_certificate(self._certificate.content)
             self._sent.append(f"the client certificate ({self._certificate.source})")
             if expires_at is not None:
                 self._expiries.append((expires_at, f"the client certificate ({self._certificate.source})"))
@@ -234,7 +243,7 @@ class _Credentials:
         expires_at, what = min(self._expiries, default=(None, ""))
         expired = ""
         if expires_at is not None and expires_at <= now:
-            expired = f"Credentials are out of date: {what} of {where} expired on {expiry.shown(expires_at)}"
+            expired = f"Credentials are out of date: {what} of {where} expired on {shown_time(expires_at)}"
         unverified = ""
         if self._insecure and self.server.startswith("https:"):
             unverified = f"The API server's certificate is not verified: insecure-skip-tls-verify in {where}"

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 from karmada_scheduler.client import json_body
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.connection import JSON, Connection
-from karmada_scheduler.client.lists import list_pages
+from karmada_scheduler.client.karmada import list_pages
 from karmada_scheduler.client.watch_lines import read_event
 
 METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{JSON}"

@@ -23,8 +23,7 @@ from karmada_scheduler.core.classify import ScheduleType, classify
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
-from karmada_scheduler.dryrun.frameworks import Frameworks
-from karmada_scheduler.dryrun.objects import ShownObjects
+from karmada_scheduler.dryrun.objects import Frameworks, ShownObjects
 from karmada_scheduler.dryrun.result import HoldReasons
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.diagnosis import PluginError

@@ -7,13 +7,13 @@ redirects included, is an error.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
 
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.extenders import ExtenderConfig
-from karmada_scheduler.extenders import interest, wire
+from karmada_scheduler.extenders import wire
 from karmada_scheduler.extenders.transport import (
     HttpExtenderTransport,
     NewExtenderTransport,
@@ -23,6 +23,35 @@ from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.extender import ExtenderError, ExtenderFilterResult
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.scheduling_points import MAX_CLUSTER_SCORE
+
+
+def is_interested(extender: ExtenderConfig, binding: Binding) -> bool:
+    """Return whether a binding requests a resource of ``managedResources``, or there is no such list."""
+    if not extender.managed_resources:
+        return True
+    spec = binding.spec
+    requirements = (spec.replica_requirements, *(each.replica_requirements for each in spec.components))
+    return any(
+        resource.name in each.resource_request
+        for each in requirements
+        if each is not None
+        for resource in extender.managed_resources
+    )
+
+
+def needs_binding(extenders: Iterable[ExtenderConfig], binding: Binding) -> bool:
+    """Return whether a request has the whole object of a binding."""
+    return any(_filters_or_prioritizes(each) and is_interested(each, binding) for each in extenders)
+
+
+def needs_clusters(extenders: Iterable[ExtenderConfig]) -> bool:
+    """Return whether a request has whole Cluster objects."""
+    return any(_filters_or_prioritizes(each) and not each.node_cache_capable for each in extenders)
+
+
+def _filters_or_prioritizes(extender: ExtenderConfig) -> bool:
+    return bool(extender.filter_verb or extender.prioritize_verb)
+
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +139,7 @@ class HttpExtender:
 
     def is_interested(self, binding: Binding) -> bool:
         """Return whether the binding requests a resource of ``managedResources``, or there is no such list."""
-        return interest.is_interested(self._config, binding)
+        return is_interested(self._config, binding)
 
     async def filter(self, cycle: Cycle, clusters: Sequence[Cluster]) -> ExtenderFilterResult:
         """Return which clusters can take the binding.

@@ -13,8 +13,16 @@ from karmada_scheduler.api.policy import ID_LABELS as POLICY_KINDS
 from karmada_scheduler.api.policy import PROPAGATION_POLICY, Policy, PolicyKey
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
-from karmada_scheduler.cache.policies import PolicyCache
 from karmada_scheduler.cache.store import Change, Store
+
+
+class PolicyCache(Store[PolicyKey, Policy]):
+    """PropagationPolicies and ClusterPropagationPolicies by key."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        super().__init__(lambda policy: policy.key)
+
 
 __all__ = ["BINDING_KINDS", "CLUSTER", "POLICY_KINDS", "ObjectKind"]
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from karmada_scheduler.metrics.families import Families, exponential, expose_each
-from karmada_scheduler.metrics.histogram import FastHistogram, HistogramCollector, ResultCode
+from karmada_scheduler.metrics.families import (
+    Families,
+    FastHistogram,
+    HistogramCollector,
+    ResultCode,
+    exponential,
+    expose_each,
+)
 
 
 class PluginMetrics:

@@ -16,10 +16,12 @@ from karmada_scheduler.config.options import Options
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
 from karmada_scheduler.core import requeue_rules
-from karmada_scheduler.extenders.http_extender import HttpExtender
-from karmada_scheduler.extenders.interest import needs_binding, needs_clusters
-from karmada_scheduler.extenders.tls import ExtenderTLSError
-from karmada_scheduler.extenders.transport import HttpExtenderTransport, NewExtenderTransport
+from karmada_scheduler.extenders.http_extender import HttpExtender, needs_binding, needs_clusters
+from karmada_scheduler.extenders.transport import (
+    ExtenderTLSError,
+    HttpExtenderTransport,
+    NewExtenderTransport,
+)
 from karmada_scheduler.framework.binding_points import QueueSortPlugin
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.profile.inputs import BuiltProfiles

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 
 
@@ -25,3 +27,21 @@ def _malloc_trim() -> Callable[[int], int] | None:
         return None
     found: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
     return found
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Run a block, such as the initial lists, without collections, then ``freeze``."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+    freeze()
+
+
+def freeze() -> None:
+    """Exclude all present objects from later collections, and collect new ones rarely."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 100)

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from karmada_scheduler.api.binding import ReplicaRequirements
-from karmada_scheduler.api.content_cache import cached_by_content
-from karmada_scheduler.api.interning import interned_map
+from karmada_scheduler.api.content_cache import cached_by_content, interned_map
 from karmada_scheduler.api.manifest import ManifestError, read_text
 from karmada_scheduler.api.quantity import parse
 

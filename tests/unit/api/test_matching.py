@@ -12,8 +12,8 @@ from karmada_scheduler.api.matching import (
     is_label_value,
     matches_zones,
 )
+from karmada_scheduler.api.object_fields import read_object
 from karmada_scheduler.api.placement import ClusterAffinity
-from karmada_scheduler.api.placement_json import read_affinity
 from karmada_scheduler.testing import cluster
 
 FOO_BAR = {"matchLabels": {"foo": "bar"}}
@@ -111,7 +111,7 @@ ALL_ZONES = ("zone1", "zone2", "zone3")
     ],
 )
 def test_an_affinity_matches_by_all_its_parts(affinity: dict[str, object], matches: bool) -> None:
-    assert read_affinity(affinity, "affinity").matches(CLUSTER1) is matches
+    assert read_object(ClusterAffinity, affinity, "affinity").matches(CLUSTER1) is matches
 
 
 def test_a_cluster_without_provider_matches_no_provider() -> None:

@@ -18,7 +18,7 @@ from karmada_scheduler.api.binding import (
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError, format_time, parse_time, read_time, second_after
 from karmada_scheduler.api.policy import Policy, PolicyKey
-from karmada_scheduler.api.versions import compare_resource_versions
+from karmada_scheduler.binding_cycle.writer import compare_resource_versions
 from karmada_scheduler.testing import binding, cluster
 
 Change = Callable[[dict[str, Any]], object]

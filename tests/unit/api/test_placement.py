@@ -9,6 +9,7 @@ import pytest
 
 from karmada_scheduler.api import placement as placement_module
 from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.object_fields import read_object
 from karmada_scheduler.api.placement import Placement
 
 FULL: dict[str, Any] = {
@@ -167,7 +168,7 @@ def test_an_invalid_annotation_is_an_error_with_the_reason(document: str, messag
 def test_placements_that_were_applied_once_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """A parsed placement has several KB; 8,192 of them filled up with each change of a policy, by 50 MB."""
     monkeypatch.setattr(
-        placement_module, "_cached", lambda content: placement_module._parse(json.loads(content))
+        placement_module, "_cached", lambda content: read_object(Placement, json.loads(content), "")
     )
     applied = [
         weakref.ref(Placement.from_json(json.dumps({"clusterAffinity": {"clusterNames": [f"m{number}"]}})))

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from karmada_scheduler.app.leadership import Leadership
+from karmada_scheduler.app.leader import Leadership
 from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.process.supervisor import Supervisor

@@ -19,7 +19,7 @@ from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.connect import connect
 from karmada_scheduler.client.connection import Connection, Credentials
 from karmada_scheduler.client.json_body import unreadable
-from karmada_scheduler.client.lists import list_pages
+from karmada_scheduler.client.karmada import list_pages
 from tools.controlplane.pki import Authority
 
 PATH = "/apis/a/v1/objects"

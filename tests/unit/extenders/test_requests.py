@@ -9,7 +9,7 @@ import pytest
 
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.config.extenders import ExtenderConfig, ManagedResource
-from karmada_scheduler.extenders.interest import needs_binding, needs_clusters
+from karmada_scheduler.extenders.http_extender import needs_binding, needs_clusters
 from karmada_scheduler.framework.extender import Extender
 from karmada_scheduler.framework.result import Code, Result
 from karmada_scheduler.testing import binding

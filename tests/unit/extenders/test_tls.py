@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from karmada_scheduler.config.extenders import ExtenderConfig, ExtenderTLS
-from karmada_scheduler.extenders.tls import ExtenderTLSError, context_for
+from karmada_scheduler.extenders.transport import ExtenderTLSError, context_for
 from karmada_scheduler.framework.extender import ExtenderError
 from tests.strict_tls import as_of_python_3_13
 from tests.unit.extenders.conftest import ExtenderFactory

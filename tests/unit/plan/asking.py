@@ -16,9 +16,7 @@ from karmada_advisor.plan.planner import make_plan
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.dryrun.dry_run import DryRun
-from karmada_scheduler.dryrun.frameworks import Frameworks
-from karmada_scheduler.dryrun.objects import ShownObjects
-from karmada_scheduler.dryrun.workloads import Workloads
+from karmada_scheduler.dryrun.objects import Frameworks, ShownObjects, Workloads
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, framework
 
 Change = Callable[[Draft], object]

@@ -15,8 +15,7 @@ import pytest
 import karmada_advisor
 import karmada_scheduler
 import karmada_scheduler_plugins
-from karmada_scheduler.api.content_cache import MAX_BYTES, MEBI, cached_by_content
-from karmada_scheduler.api.interning import interned, interned_map
+from karmada_scheduler.api.content_cache import MAX_BYTES, MEBI, cached_by_content, interned, interned_map
 from karmada_scheduler.framework.runtime.filter_cache import MAX_ENTRIES
 from karmada_scheduler.records.refusals import _MAX_CACHED as REFUSALS
 
@@ -35,7 +34,7 @@ OTHERS: Final[dict[str, int]] = {
     # names and numbers, longer ones are not cached
     "api.binding_manifest:_shared_target": (1 << 15) * (NAME + ENTRY),
     "api.binding_manifest:_shared_health": (1 << 15) * (NAME + ENTRY),
-    "api.interning:_interned_map": (1 << 13) * 4096,
+    "api.content_cache:_interned_map": (1 << 13) * 4096,
     "records.record:_to_the_second": 4 * ENTRY,
     "logs:_second": ENTRY,
     # code
@@ -75,6 +74,8 @@ OTHERS: Final[dict[str, int]] = {
     "estimator.shared_requests:_sent": CLUSTERS * 4096,
     # 4,096 Events of at most ten messages of 1,024 characters
     "client.event_correlator:_entries": 4096 * 10 * 1024,
+    # one entry per class of the API, at most 40
+    "api.object_fields:_fields_of": 40 * ENTRY,
     # the content cache itself, counted where it is used
     "api.content_cache:_results": 0,
 }

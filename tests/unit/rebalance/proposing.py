@@ -10,7 +10,7 @@ from typing import Any
 from karmada_advisor.explain.inputs import rebalanced
 from karmada_advisor.plan.decide import PlanSide
 from karmada_advisor.plan.holds import HoldOf, nothing_holds
-from karmada_advisor.rebalance.inputs import Inputs
+from karmada_advisor.rebalance.candidates import Inputs
 from karmada_advisor.rebalance.model import Bounds, Goal, RebalanceProposal
 from karmada_advisor.rebalance.propose import propose
 from karmada_scheduler.api.binding import Binding, TargetCluster

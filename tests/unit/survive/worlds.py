@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from karmada_advisor.plan.decide import PlanSide, without_clusters
+from karmada_advisor.plan.deletions import is_evictable
 from karmada_advisor.plan.effects import same
-from karmada_advisor.plan.eviction import is_evictable
 from karmada_advisor.survive.classify import Classified, Evicted, FailedBy, classified
 from karmada_advisor.survive.decisions import failed_by
 from karmada_advisor.survive.loss import LOST, Loss, lost_taints

@@ -11,9 +11,8 @@ import pytest
 
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.views.html import explanation_html
-from karmada_advisor.views.layout import Style
+from karmada_advisor.views.layout import Style, printable, with_printable_texts
 from karmada_advisor.views.markdown import MAX_CHARACTERS, escaped, explanation_markdown
-from karmada_advisor.views.printable import printable, with_printable_texts
 from karmada_advisor.views.text import explanation_text
 from karmada_scheduler.testing import binding, cluster
 from tests.unit.explain.asking import explained

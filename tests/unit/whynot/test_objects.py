@@ -13,8 +13,7 @@ from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side, edi
 from karmada_advisor.whynot.objects import ObjectSet
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.dryrun.dry_run import DryRun
-from karmada_scheduler.dryrun.objects import ShownObjects
-from karmada_scheduler.dryrun.workloads import Workloads
+from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 
 

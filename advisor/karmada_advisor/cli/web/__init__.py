@@ -26,7 +26,7 @@ from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
 from karmada_scheduler.http_server.request_guard import Access, RequestLimits
 from karmada_scheduler.http_server.server import ListenError
-from karmada_scheduler.process.gc_tuning import freeze
+from karmada_scheduler.process.memory import freeze
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 from karmada_advisor.whynot.edits import Edit, Harm, PatchAction, Path, Side
 from karmada_advisor.whynot.vocabulary.context import NEAREST, PLACEMENT, Context
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.placement_json import read_affinity
+from karmada_scheduler.api.object_fields import read_object
+from karmada_scheduler.api.placement import ClusterAffinity
 
 _PLACES: Final = frozenset(
     {"region", "zone", "provider", "cloud", "country", "location", "datacenter", "site"}
@@ -168,7 +169,7 @@ def drop_term(context: Context, index: int, name: str, *, extra: float) -> Edit:
 
 
 def _matches(found: Any, cluster: Cluster) -> bool:
-    return isinstance(found, dict) and read_affinity(found, "").matches(cluster)
+    return isinstance(found, dict) and read_object(ClusterAffinity, found, "").matches(cluster)
 
 
 def _select(context: Context, path: Path, found: dict[str, Any]) -> Iterator[Edit]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.state.model import SchedulerStatus
-from karmada_advisor.state.suspension import manager_of
+from karmada_advisor.state.propagation import manager_of
 from karmada_advisor.whynot.edits import Edit, Harm, PatchAction, Side
 from karmada_advisor.whynot.vocabulary.context import Context
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
