@@ -189,13 +189,21 @@ def main() -> int:
         "--bindings", type=int, default=1000, help="Deployments to create (default: %(default)s)"
     )
     made.add_argument("--only", default="", help="losses of these worlds, such as itself,gone")
+    made.add_argument(
+        "--karmada-scheduler",
+        action="store_true",
+        help="let Karmada's own scheduler place the bindings: the forecast is about Karmada",
+    )
     options = made.parse_args()
     losses = [each for each in LOSSES if not options.only or each.loss in options.only.split(",")]
 
     def check(folder: Path) -> bool:
         with ControlPlane(folder, feature_gates={"Failover": True}, audit_log=True) as plane:
             plane.add(*members())
-            start_scheduler(plane, *_LEASE, name=SCHEDULER)
+            if options.karmada_scheduler:
+                plane.start_karmada_scheduler(SCHEDULER)
+            else:
+                start_scheduler(plane, *_LEASE, name=SCHEDULER)
             made = SurviveCheck(plane, options.bindings)
             made.prepare()
             print(f"{options.bindings} bindings are placed", flush=True)

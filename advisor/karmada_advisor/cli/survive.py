@@ -18,6 +18,7 @@ from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.flags.survive import DEFAULT_FAIL_ON, DOMAINS
 from karmada_advisor.cli.fleet import as_manifests, fleet_rules, gather_fleet, now, progress_of_bindings
 from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, CommandAnswer, print_answer
+from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import Provenance, Tense
 from karmada_advisor.explain.names import nearest, unknown
@@ -184,7 +185,7 @@ def report_steps(
             )
         )
         yield from losses.steps()
-        mending, unsearched = _remedies(arguments, sources, losses, settings, deadline)
+        mending, notes = _remedies(arguments, sources, losses, settings, deadline)
         numbers = [_numbers(domains.domains, *each) for each in pairs]
         if count:
             numbers += drawn(losses, count, loss, found.fingerprint)
@@ -200,7 +201,7 @@ def report_steps(
             is_reported=_reported(arguments),
             every_loss=arguments.all,
             remedies=mending,
-            unsearched=unsearched,
+            more_notes=notes,
         )
     if baseline is not None:
         _check_baseline(baseline, report)
@@ -214,10 +215,10 @@ def report_steps(
 
 def _remedies(
     arguments: argparse.Namespace, sources: Objects, losses: Losses, settings: LossSettings, deadline: float
-) -> tuple[Sequence[FoundRemedy], int]:
-    """Return what mends losses, and for how many groups of failing bindings nothing was looked for."""
+) -> tuple[Sequence[FoundRemedy], Sequence[str]]:
+    """Return what mends losses, and notes about what was not looked for."""
     if arguments.no_remedies:
-        return (), 0
+        return (), ()
     found = Remedies(
         FleetEditor(
             losses, sources.manifests, as_manifests(sources).policies, SimulatedScheduler(losses.inputs.rules)
@@ -229,9 +230,16 @@ def _remedies(
         is_over=_after(remedies.SECONDS, deadline),
     )
     edits, unsearched = found.find()
-    is_over = _after(least_capacity.SECONDS, deadline)
-    capacity = [] if settings.loss is Loss.ITSELF else LeastCapacity(losses, settings.loss, is_over).find()
-    return [*edits, *capacity, *found.of_settings(settings)], unsearched
+    notes = []
+    if unsearched:
+        text = counted(unsearched, "group of failing bindings", "groups of failing bindings")
+        notes.append(f"no remedy was looked for, for {text}: there are too many, or the time was over")
+    capacity = LeastCapacity(losses, settings.loss, _after(least_capacity.SECONDS, deadline))
+    more = [] if settings.loss is Loss.ITSELF else capacity.find()
+    if capacity.looked < capacity.short:
+        of = counted(capacity.short, "domain leaves", "domains leave")
+        notes.append(f"{of} something short; the least capacity to add was looked for in {capacity.looked:,}")
+    return [*edits, *more, *found.of_settings(settings)], notes
 
 
 def _after(seconds: float, deadline: float) -> Callable[[], bool]:

@@ -32,7 +32,7 @@ _MOST_STEPS: Final = 64
 _DOMAINS: Final = 5
 _CANDIDATES: Final = 5
 _ANSWERS: Final = 2
-SECONDS: Final = 10.0
+SECONDS: Final = 5.0
 """Of the search: each step decides about all that starts after a loss."""
 
 _Capacity = Mapping[str, Mapping[str, int]]
@@ -47,6 +47,8 @@ class LeastCapacity:
         losses: The losses, decided.
         loss: The world.
         is_over: Whether to end.
+        short: Domains that leave something without capacity; known after ``find``, as ``looked``.
+        looked: Those that were looked at.
     """
 
     losses: Losses
@@ -58,6 +60,7 @@ class LeastCapacity:
         self._log = ChangeLog()
         self._unchanged = Snapshot.of(self.losses.inputs.clusters, log=self._log)
         self._changed: set[str] = set()
+        self.short = self.looked = 0
 
     def find(self) -> list[FoundRemedy]:
         """Return what to add for each of the domains with the most missing replicas, and what suffices for all of them."""
@@ -80,6 +83,7 @@ class LeastCapacity:
                     for resource, minimum in least_.items():
                         together[resource] = max(together.get(resource, 0), minimum.at)
             unmended |= not answers
+            self.looked += not self.is_over()
         if len(numbers) > 1 and not unmended and not any(self._is_short(number, most) for number in numbers):
             cured = frozenset(each for number in numbers for each in self._pairs(number))
             edits = (
@@ -109,6 +113,7 @@ class LeastCapacity:
             )
             for number, tally in enumerate(self.losses.tallies[self.loss])
         }
+        self.short = sum(map(bool, missing.values()))
         worst = sorted((each for each in missing if missing[each]), key=lambda each: -missing[each])
         return sorted(worst[:_DOMAINS], key=lambda each: len(self._starting(each)))
 

@@ -38,7 +38,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.dryrun.written import manifest_as_written
 
 MAX_GROUPS: Final = 200
-SECONDS: Final = 30.0
+SECONDS: Final = 20.0
 """Of all searches of edits of placements."""
 _BOUNDS: Final = SearchBounds(seconds=1.0, max_runs=40, max_depth=2, answers=4)
 _CANDIDATES: Final = 3

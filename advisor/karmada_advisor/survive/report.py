@@ -12,7 +12,7 @@ from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import Provenance
 from karmada_advisor.plan.result import targets
 from karmada_advisor.survive.classify import LossClass
-from karmada_advisor.survive.domains import PAIR, FailureDomain, FailureDomains, kind_order
+from karmada_advisor.survive.domains import CLUSTER, PAIR, FailureDomain, FailureDomains, kind_order
 from karmada_advisor.survive.engine import Losses, LossTally, Pair
 from karmada_advisor.survive.loss import UNREACHABLE, Loss, eviction_delay
 from karmada_advisor.survive.model import (
@@ -57,7 +57,7 @@ def survival_report(
     is_reported: Selected = lambda _: True,
     every_loss: bool = False,
     remedies: Sequence[FoundRemedy] = (),
-    unsearched: int = 0,
+    more_notes: Sequence[str] = (),
 ) -> SurvivalReport:
     """Return the report.
 
@@ -70,7 +70,7 @@ def survival_report(
         is_reported: Whether a binding is counted and listed; all of them compete for capacity.
         every_loss: Whether losses that a binding survives are listed, too.
         remedies: What mends losses.
-        unsearched: Groups of failing bindings for which no remedy was looked for.
+        more_notes: Further notes.
     """
     made = _Report(losses, settings, is_reported)
     ranked = sorted(
@@ -93,7 +93,7 @@ def survival_report(
         notes=(
             *_notes(found, made),
             *_of_pairs(domains, totals.clusters),
-            *_unsearched(unsearched),
+            *more_notes,
         ),
     )
 
@@ -122,12 +122,6 @@ def _of_pairs(domains: Sequence[DomainLoss], clusters: int) -> Iterator[str]:
             f"{dark:,} of {counted(len(pairs), 'pair')} of domains, of {math.comb(clusters, 2):,} possible ones of clusters, take "
             "a workload down that neither takes down alone; what is shown about pairs is what is new in that way"
         )
-
-
-def _unsearched(count: int) -> Iterator[str]:
-    if count:
-        text = counted(count, "group of failing bindings", "groups of failing bindings")
-        yield f"no remedy was looked for, for {text}: there are too many, or the time of --timeout was over"
 
 
 def _order(domain: DomainLoss) -> tuple[bool, int, int, int, int, int, str, str]:
@@ -291,6 +285,10 @@ def _notes(found: FailureDomains, made: _Report) -> Iterator[str]:
             f"{counted(len(spanning), 'cluster')} in several zones, lost with none of them (--spanning lost): "
             f"{_some(spanning)}"
         )
+    alone = Counter(each.kind for each in found.domains if each.kind != CLUSTER and len(each.clusters) == 1)
+    for kind, count in alone.items():
+        one, many = f"{kind} has one cluster", f"{kind}s have one cluster"
+        yield f"{counted(count, one, many)}: losing it is losing that cluster"
     if found.deleting:
         yield f"{counted(len(found.deleting), 'cluster is', 'clusters are')} being deleted already, and in no domain: {_some(found.deleting)}"
     unapplied = made.without_applied_placement()

@@ -257,3 +257,29 @@ def test_bindings_of_lower_priority_are_not_reported(tmp_path: Path) -> None:
     made[0].manifest()["spec"]["schedulePriority"] = {"priority": 5}
     files = _files(tmp_path, bindings=made)
     assert commands.run("survive", *files, "-o=json", "--min-priority=5").fields["totals"]["bindings"] == 1
+
+
+def test_a_zone_of_one_cluster_is_said_to_be_the_loss_of_that_cluster(tmp_path: Path) -> None:
+    clusters = [cluster("a").region("x"), cluster("b").region("y"), cluster("c").region("y")]
+    fields = commands.run("survive", *_files(tmp_path, clusters=clusters), "-o=json").fields
+    assert fields["notes"] == ["1 region has one cluster: losing it is losing that cluster"]
+
+
+def test_a_fleet_without_regions_has_clusters_only_and_says_so_when_it_is_asked_for_more(
+    tmp_path: Path,
+) -> None:
+    files = _files(tmp_path, clusters=[cluster("a"), cluster("b")])
+    fields = commands.run("survive", *files, "-o=json").fields
+    assert {each["kind"] for each in fields["domains"]} == {"cluster"}
+    assert "no cluster has a value for region" in commands.run("survive", *files, "--domain=region").err
+
+
+def test_a_search_without_time_says_what_it_has_not_looked_for(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("karmada_advisor.survive.remedies.SECONDS", 0)
+    [note] = run("-o=json", "--domain=cluster").fields["notes"]
+    assert (
+        note
+        == "no remedy was looked for, for 1 group of failing bindings: there are too many, or the time was over"
+    )
