@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.workload import Workload, named
+from tests.e2e.workload import Workload, condition, named
 from tools.controlplane import ControlPlane
+from tools.controlplane.karmada import CLUSTERS
 
 
 @pytest.fixture
@@ -58,3 +61,44 @@ def test_kubectl_runs_and_completes_the_commands(
         "-q",
     )
     assert one.startswith(f"{web.namespace}/{web.name}-deployment")
+
+
+@pytest.fixture
+def tainted(controlplane: ControlPlane) -> Iterator[str]:
+    """A cluster that takes nothing new until its taint is removed."""
+    path = f"{CLUSTERS}/sim-b2"
+    controlplane.client.patch(path, {"spec": {"taints": [{"key": "closed", "effect": "NoSchedule"}]}})
+    yield path
+    controlplane.client.patch(path, {"spec": {"taints": None}})
+
+
+def watching(plane: ControlPlane, path: str, web: Workload) -> subprocess.Popen[str]:
+    """Start ``explain --watch``, and return it once it has shown the present state."""
+    command = ["explain", f"{web.namespace}/{web.name}-deployment", "--watch=120s", "--no-remedies"]
+    process = subprocess.Popen(
+        [str(plane.binaries.path("kubectl")), "pyscheduler", *command],
+        env={**os.environ, "PATH": path, "KUBECONFIG": str(plane.kubeconfig)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    assert "NOT PLACED" in process.stderr.readline()
+    return process
+
+
+def test_a_watched_binding_is_explained_when_it_is_placed_and_a_watch_ends_at_once_at_sigint(
+    controlplane: ControlPlane, web: Workload, path: str, tainted: str
+) -> None:
+    web.create(named("sim-b2"), scheduler=None)
+    web.wait(lambda found: condition(found).get("reason") == "NoClusterFit", "refused")
+    interrupted, process = (watching(controlplane, path, web) for _ in range(2))
+    interrupted.send_signal(signal.SIGINT)
+    interrupted.communicate(timeout=60)
+    assert interrupted.returncode == 128 + signal.SIGINT
+
+    controlplane.client.patch(tainted, {"spec": {"taints": None}})
+    out, changes = process.communicate(timeout=120)
+    assert process.returncode == 0, (out, changes)
+    assert "PLACED   sim-b2 4" in changes
+    assert "PLACED   sim-b2 4" in out

@@ -11,8 +11,10 @@ import yaml
 
 from tests.commands import run
 from tests.e2e.audit_log import requests_of
+from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import DYNAMIC, WORK, Workload, condition, is_settled, labelled, named
 from tools.controlplane import ControlPlane, Object
+from tools.controlplane.demo_objects import CASES, MINE, NAMESPACE
 
 ROLE = yaml.safe_load((Path(__file__).parents[2] / "manifests" / "reader.yaml").read_text())
 USER = "reader-of-the-role"
@@ -205,3 +207,32 @@ def test_a_control_plane_becomes_placement_tests_which_pass(
         tmp_path / "two/placements_test.yaml"
     ).read_text()
     assert "OtherScheduler" in (tmp_path / "one/placements_test.yaml").read_text()
+
+
+def test_the_demo_becomes_placement_tests_which_pass(
+    controlplane: ControlPlane, kubeconfig: Path, start_scheduler: StartScheduler, tmp_path: Path
+) -> None:
+    start_scheduler(name=MINE)
+    controlplane.client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    workloads = [Workload(controlplane, NAMESPACE, each.name) for each in CASES]
+    policies = tmp_path / "policies.yaml"
+    policies.write_text(yaml.safe_dump_all([each.manifests()[0] for each in CASES]))
+    for each in CASES:
+        for manifest in each.manifests():
+            controlplane.client.apply(manifest)
+    for each, workload in zip(CASES, workloads, strict=True):
+        controlplane.wait_for(
+            lambda workload=workload: controlplane.client.find(workload.binding_path),  # type: ignore[misc]
+            each.name,
+        )
+        workload.wait_settled(replicas=each.replicas)
+    flags = (f"--policies={policies}", "-n", NAMESPACE, f"--kubeconfig={kubeconfig}")
+    for name in ("one", "two"):
+        found = run("test", "--init", str(tmp_path / name), *flags)
+        assert found.status == 0, (found.out, found.err)
+        assert "3 workloads, 3 cases" in found.out
+    content = (tmp_path / "one/placements_test.yaml").read_text()
+    assert content == (tmp_path / "two/placements_test.yaml").read_text()
+    assert "OtherScheduler" not in content
+    assert run("test", str(tmp_path / "one")).status == 0
+    controlplane.client.delete(f"/api/v1/namespaces/{NAMESPACE}")

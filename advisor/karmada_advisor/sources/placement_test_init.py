@@ -21,7 +21,9 @@ from karmada_advisor.sources.change_files import read_changes
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.placement_test_files import read_test_file
 from karmada_advisor.sources.scenarios import scenario_of
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.api.policy import ID_LABELS
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 
 FLEET: Final = "fleet.yaml"
 WORKLOADS: Final = "workloads.yaml"
@@ -94,6 +96,7 @@ def write_tests(
         "fleet": {"files": [FLEET]},
         "policies": [POLICIES] if anonymise else [relpath(each, folder) for each in policies],
         "workloads": [WORKLOADS],
+        **_schedulers(present),
         **_sizes(present),
     }
     try:
@@ -199,6 +202,18 @@ def _cases(
     if not cases:
         raise NoAnswerError("--init: no policy of --policies claims a workload, so there is nothing to test")
     return cases, unclaimed, elsewhere
+
+
+def _schedulers(bindings: Iterable[Manifest]) -> dict[str, Any]:
+    """Return the schedulers that exist, if there is another one than the default: each has decided about a binding."""
+    names = {DEFAULT_SCHEDULER_NAME} | {
+        text_of(each, "spec", "schedulerName") or DEFAULT_SCHEDULER_NAME
+        for each in bindings
+        if any(
+            found.get("type") == SCHEDULED_CONDITION for found in part(each, "status").get("conditions") or ()
+        )
+    }
+    return {"scheduler": {"names": sorted(names)}} if len(names) > 1 else {}
 
 
 def _name(binding: Manifest) -> str:

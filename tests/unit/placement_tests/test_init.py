@@ -94,6 +94,25 @@ def test_a_namespace_and_labels_choose_workloads(folder: Path) -> None:
     assert (found.status, "there is no workload with a policy" in found.err) == (2, True)
 
 
+def test_schedulers_that_have_decided_exist(folder: Path) -> None:
+    manifests = [
+        binding("web", namespace="shop").replicas(4).duplicated().scheduler("mine").condition(**decided)
+        for decided in ({"type": "Scheduled", "status": "True"}, {"type": "Other", "status": "True"})
+    ]
+    policy = POLICY.replace("spec:\n", "spec:\n  schedulerName: mine\n", 1)
+    (folder / "policies" / "web.yaml").write_text(policy)
+    for each, name in zip(manifests, ("decided", "other"), strict=True):
+        (folder / "bindings.yaml").write_text(yaml.safe_dump(each.manifest()))
+        assert made(folder, name).status == 0
+    decided, other = (
+        yaml.safe_load((folder / each / "placements_test.yaml").read_text()) for each in ("decided", "other")
+    )
+    assert decided["scheduler"] == {"names": ["default-scheduler", "mine"]}
+    assert decided["cases"][0]["expect"]["shop/deployment/web"]["clusters"] == {"a": 2, "b": 2}
+    assert "scheduler" not in other
+    assert other["cases"][0]["expect"]["shop/deployment/web"]["notPlaced"] == "OtherScheduler"
+
+
 def test_where_no_policy_claims_anything_nothing_is_left_behind(folder: Path) -> None:
     found = made(folder, "out", "--selector=team=lost")
     assert (found.status, "no policy of --policies claims a workload" in found.err) == (2, True)
