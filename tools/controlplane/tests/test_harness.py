@@ -48,8 +48,9 @@ def test_a_failing_assertion_in_a_probe_means_not_yet() -> None:
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda how: how.name)
 def test_processes_end_with_the_harness_however_it_ends(how: signal.Signals, tmp_path: Path) -> None:
     script = textwrap.dedent(f"""\
-        import pathlib, time
+        import pathlib, signal, time
         from tools.controlplane.processes import Supervisor
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background ignores it
         supervisor = Supervisor(pathlib.Path({str(tmp_path)!r}))
         child = supervisor.spawn("sleeper", ["sh", "-c", "trap '' TERM INT; sleep 600 & wait; sleep 600"])
         print(child.pid, flush=True)
