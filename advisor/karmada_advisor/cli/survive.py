@@ -17,14 +17,16 @@ import orjson
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.flags.survive import DEFAULT_FAIL_ON, DOMAINS
 from karmada_advisor.cli.fleet import as_manifests, fleet_rules, gather_fleet, now, progress_of_bindings
-from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, CommandAnswer, print_answer
+from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, CommandAnswer, print_answer, print_error
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import Provenance, Tense
 from karmada_advisor.explain.names import nearest, unknown
 from karmada_advisor.explain.trace_trigger import at
+from karmada_advisor.plan.deletions import NO_EXECUTE
 from karmada_advisor.plan.fingerprint import SHOWN
-from karmada_advisor.sources.files import read
+from karmada_advisor.sources.control_plane import control_plane
+from karmada_advisor.sources.files import Contents, read
 from karmada_advisor.sources.objects import NoAnswerError, Objects
 from karmada_advisor.sources.process import use_rules
 from karmada_advisor.sources.simulated import SimulatedScheduler
@@ -41,10 +43,12 @@ from karmada_advisor.survive.pairs import decide_pairs, drawn
 from karmada_advisor.survive.remedies import FoundRemedy, Remedies
 from karmada_advisor.survive.report import survival_report
 from karmada_advisor.survive.settings import read_settings
+from karmada_advisor.survive.taints import LossTaints, taints_by_policies
 from karmada_advisor.views.survive_document import survive_html, survive_markdown
 from karmada_advisor.views.survive_junit import survive_junit
 from karmada_advisor.views.survive_text import survive_text
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.framework.profile.factory import Registration
 
 
@@ -129,7 +133,7 @@ def report_of(
     if arguments.process:
         use_rules(arguments)
     sources = gather_fleet(arguments, without_clusters="There is no cluster, so nothing can be lost.")
-    steps = report_steps(arguments, sources, own)
+    steps = report_steps(arguments, sources, own, taint_policies=_taint_policies(arguments, sources))
     while True:
         try:
             next(steps)
@@ -143,6 +147,7 @@ def report_steps(
     sources: Objects,
     own: Sequence[Registration] = (),
     *,
+    taint_policies: Sequence[Mapping[str, Any]] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Generator[None, None, SurvivalReport]:
     """Make the report about objects that were read, in steps; returns it.
@@ -151,6 +156,7 @@ def report_steps(
         arguments: As parsed.
         sources: The objects, with at least one cluster.
         own: The plugins of a main program of the user's own.
+        taint_policies: ClusterTaintPolicies; None if they are not known.
         progress: Called with the number of bindings that are done, and their total; None for the terminal.
 
     Raises:
@@ -163,6 +169,8 @@ def report_steps(
     loss = Loss(arguments.loss)
     settings = _settings(arguments.controller_manager, loss)
     baseline = _baseline(arguments.baseline, loss)
+    taints = _taints(settings, taint_policies, sources)
+    settings = _with_policies(settings, taint_policies, taints)
     every = failure_domains(sources.clusters, kinds, spanning_is_lost=arguments.spanning == "lost")
     pairs, count = _pairs(arguments.pairs)
     domains = _named(every, arguments.names)
@@ -180,6 +188,7 @@ def report_steps(
                 hold_of=found.hold_of,
                 purge_modes=_purge_modes(sources),
                 purge_mode=settings.purge_mode,
+                taints=taints,
                 progress=progress or progress_of_bindings(),
                 is_over=lambda: time.monotonic() >= deadline,
             )
@@ -294,6 +303,65 @@ def _check_baseline(baseline: Figures, report: SurvivalReport) -> None:
     """
     if not any((each.kind, each.name) in baseline for each in report.domains):
         raise NoAnswerError("--baseline: is a report about another fleet: no failure domain is in both")
+
+
+def _taint_policies(arguments: argparse.Namespace, sources: Objects) -> Sequence[Mapping[str, Any]] | None:
+    """Return the ClusterTaintPolicies; None if they are not known, which is said of a control plane.
+
+    Raises:
+        NoAnswerError: A file cannot be used.
+    """
+    if arguments.taint_policies:
+        found: Contents[Mapping[str, Any]] = read(arguments.taint_policies, _as_taint_policy)
+        if found.problems:
+            raise NoAnswerError(f"--taint-policies: {found.problems[0]}")
+        return found.objects
+    if not sources.is_live:
+        return None
+    from karmada_advisor.sources import live  # the client, which files do not need
+
+    try:
+        return live.read_taint_policies(control_plane(arguments), timeout=arguments.request_timeout)
+    except live.LiveError as error:
+        print_error(f"clustertaintpolicies: which taints they would add is not known: {error}")
+        return None
+
+
+def _as_taint_policy(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    if manifest.get("kind") != "ClusterTaintPolicy":
+        raise ManifestError("kind", f"expected ClusterTaintPolicy, got {manifest.get('kind')!r}")
+    return manifest
+
+
+def _taints(
+    settings: LossSettings, policies: Sequence[Mapping[str, Any]] | None, sources: Objects
+) -> LossTaints:
+    """Return the taints of lost clusters.
+
+    Raises:
+        NoAnswerError: A policy cannot be read.
+    """
+    try:
+        by_policies = taints_by_policies(policies or (), sources.clusters)
+    except ManifestError as problem:
+        raise NoAnswerError(f"ClusterTaintPolicy: {problem}") from problem
+    return LossTaints(by_policies, acts=settings.failover, evicts=settings.failover and settings.eviction)
+
+
+def _with_policies(
+    settings: LossSettings, policies: Sequence[Mapping[str, Any]] | None, taints: LossTaints
+) -> LossSettings:
+    evicting = [
+        each.key for found in taints.by_policies.values() for each in found if each.effect == NO_EXECUTE
+    ]
+    names = sorted({*evicting})
+    return replace(
+        settings,
+        taint_policies=None
+        if policies is None
+        else sum(any(each.effect == NO_EXECUTE for each in found) for found in taints.by_policies.values()),
+        taint=", ".join(names) if names else settings.taint,
+    )
 
 
 def _purge_modes(sources: Objects) -> Mapping[BindingKey, str]:

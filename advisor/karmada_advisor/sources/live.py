@@ -39,6 +39,9 @@ from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 TIMEOUT_SECONDS: Final = 60.0
 
 _BINDINGS: Final = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
+_TAINT_POLICIES: Final = Resource(
+    "policy.karmada.io", "v1alpha1", "clustertaintpolicies", "ClusterTaintPolicy"
+)
 _PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass")
 _POLICIES: Final = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
 _FORBIDDEN: Final = 403
@@ -232,6 +235,19 @@ def read_workloads(
         return found, reading.found.problems
 
     return _read(plane, timeout, work, names_subject=False)
+
+
+def read_taint_policies(plane: ControlPlane, *, timeout: float = TIMEOUT_SECONDS) -> list[Manifest]:
+    """Read all ClusterTaintPolicies.
+
+    Raises:
+        LiveError: They cannot be read.
+    """
+
+    async def work(reading: _Reading) -> list[Manifest]:
+        return await reading.all_of(_TAINT_POLICIES)
+
+    return _read(plane, timeout, work, names_subject=True)
 
 
 def read_names(plane: ControlPlane, resource: Resource, *, timeout: float) -> dict[str, list[str]]:

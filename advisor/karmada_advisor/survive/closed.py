@@ -9,19 +9,19 @@ from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import ObjectPatch, ObjectShown
 from karmada_advisor.state.stored import value_at
 from karmada_advisor.survive.classify import LossClass
-from karmada_advisor.survive.loss import LOST
 from karmada_advisor.survive.model import LossSettings
 from karmada_advisor.survive.settings import PROGRAM
 from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side, edit
 from karmada_advisor.whynot.model import EditShown
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.matching import Taint
 
 _SECONDS: Final = 300
 """What Karmada once gave to placements without tolerations, and Kubernetes gives to Pods."""
 
 
 def closed_edits(
-    effect: LossClass, manifest: Mapping[str, Any], binding: Binding
+    effect: LossClass, manifest: Mapping[str, Any], binding: Binding, taints: Sequence[Taint]
 ) -> Sequence[Sequence[Edit]]:
     """Return the edits of a policy that a class has without a search.
 
@@ -29,6 +29,7 @@ def closed_edits(
         effect: The class.
         manifest: Of a binding of the policy.
         binding: The same.
+        taints: From which it would be evicted.
     """
     ref = ObjectRef(*binding.key)
     if effect is LossClass.BLOCKED:
@@ -38,11 +39,13 @@ def closed_edits(
             [edit(Side.POLICY, "setPurgeMode", ref, PatchAction.SET, path, value="Gracefully", text=text)]
         ]
     if effect is LossClass.NOT_EVICTED:
-        return [[each] for each in _toleration_seconds(ref, manifest, binding)]
+        return [[each] for each in _toleration_seconds(ref, manifest, binding, taints)]
     return []
 
 
-def _toleration_seconds(ref: ObjectRef, manifest: Mapping[str, Any], binding: Binding) -> Sequence[Edit]:
+def _toleration_seconds(
+    ref: ObjectRef, manifest: Mapping[str, Any], binding: Binding, taints: Sequence[Taint]
+) -> Sequence[Edit]:
     """Return the edits that end an eternal toleration: one of those that tolerate the taint suffices."""
     placement = binding.spec.placement
     listed = value_at(manifest, "spec", "placement", "clusterTolerations")
@@ -50,7 +53,7 @@ def _toleration_seconds(ref: ObjectRef, manifest: Mapping[str, Any], binding: Bi
         return []
     found = []
     for index, each in enumerate(placement.cluster_tolerations):
-        if each.tolerates(LOST) and each.toleration_seconds is None and index < len(listed):
+        if any(map(each.tolerates, taints)) and each.toleration_seconds is None and index < len(listed):
             path = ("spec", "placement", "clusterTolerations", index, "tolerationSeconds")
             name = each.key or "every key"
             text = f"tolerationSeconds {_SECONDS} of the toleration of {name}"

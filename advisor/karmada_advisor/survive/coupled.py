@@ -14,8 +14,9 @@ from typing import Final
 from karmada_advisor.plan.decide import PlanSide
 from karmada_advisor.survive.classify import Evicted
 from karmada_advisor.survive.decisions import LossDecision, LossDecisions, decided
-from karmada_advisor.survive.loss import Loss, lost_taints
+from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.sweep import Sweeps
+from karmada_advisor.survive.taints import NO_POLICIES, LossTaints
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.classify import ScheduleType
@@ -25,8 +26,9 @@ from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 class CoupledLosses:
     """Decides after losses as the scheduler would, one binding after the other."""
 
-    def __init__(self, side: PlanSide, bindings: Iterable[Binding]) -> None:
-        """Take the clusters as they are, and all bindings."""
+    def __init__(self, side: PlanSide, bindings: Iterable[Binding], taints: LossTaints = NO_POLICIES) -> None:
+        """Take the clusters as they are, all bindings, and the taints of lost clusters."""
+        self._taints: Final = taints
         self._rules: Final = side.rules
         self._clusters: Final = {each.name: each for each in side.snapshot}
         self._bindings: Final = list(bindings)
@@ -71,8 +73,7 @@ class CoupledLosses:
             log=self._log,
         )
 
-    @staticmethod
-    def _lost(cluster: Cluster, loss: Loss) -> Cluster:
+    def _lost(self, cluster: Cluster, loss: Loss) -> Cluster:
         if loss is Loss.DELETED:
             return replace(cluster, deleting=True)
-        return replace(cluster, taints=(*cluster.taints, *lost_taints(cluster, loss)))
+        return replace(cluster, taints=(*cluster.taints, *self._taints.of(cluster, loss)))

@@ -13,9 +13,11 @@ from karmada_advisor.plan.deletions import is_evictable
 from karmada_advisor.plan.effects import Hold, same
 from karmada_advisor.plan.model import PlanHeldBy
 from karmada_advisor.survive.classify import Evicted, FailedBy, Targets
-from karmada_advisor.survive.loss import LOST, Loss, admits, masked, on
+from karmada_advisor.survive.loss import Loss, admits, masked, on
 from karmada_advisor.survive.sweep import Sweeps
+from karmada_advisor.survive.taints import NO_POLICIES, LossTaints
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
@@ -115,6 +117,7 @@ class LossDecisions:
         hold: What keeps decisions about it from taking effect; None if they do.
         purge_mode: Of ``spec.failover.cluster``, or of the fleet.
         shared: What is known about equal questions, of all bindings.
+        taints: Of lost clusters.
     """
 
     side: PlanSide
@@ -122,12 +125,14 @@ class LossDecisions:
     hold: Hold | None
     purge_mode: str
     shared: SharedDecisions
+    taints: LossTaints = NO_POLICIES
 
     def __post_init__(self) -> None:
         self.is_decided = self.side.is_assigned(self.stored) and (
             self.hold is None or self.hold.by is not PlanHeldBy.SCHEDULER
         )
         self._own: dict[Hashable, LossDecision] = {}
+        self._evictable: dict[tuple[Taint, ...], bool] = {}
 
     @cached_property
     def binding(self) -> Binding:
@@ -177,14 +182,18 @@ class LossDecisions:
     def left(self, lost: Collection[str], loss: Loss) -> LeftBehind:
         """Return the binding after the loss of some clusters and before a decision."""
         present = on(self.binding, lost)
-        leaves = loss is Loss.DELETED or (loss is Loss.GONE and self._is_evictable)
-        if not present or not leaves:
+        leaving = (
+            present
+            if loss is Loss.DELETED
+            else frozenset(name for name in present if self._is_evictable(self.taints.evicting(name, loss)))
+        )
+        if not leaving:
             return LeftBehind(self.binding, present, is_evicted=False, decides=False)
-        evicted = without_clusters(self.binding, present)
+        evicted = without_clusters(self.binding, leaving)
         asks = self.may_be_asked and (
             loss is Loss.DELETED or self.side.type_of(evicted) is not ScheduleType.AVOID
         )
-        return LeftBehind(evicted, present, is_evicted=True, decides=asks)
+        return LeftBehind(evicted, leaving, is_evicted=True, decides=asks)
 
     def undecided(self, left: LeftBehind) -> Evicted:
         """Return what becomes of the binding if no decision follows."""
@@ -212,10 +221,10 @@ class LossDecisions:
         if left.decides:
             if self._takes_every_cluster and left.binding.spec.clusters:
                 return self.made(left, LossDecision(left.binding.spec.clusters), loss)
-            return self.made(left, self._decide(left, self._masks(lost, left.present, loss)), loss)
+            return self.made(left, self._decide(left, self._masks(lost, left, loss)), loss)
         # Of what leaves no cluster, only another choice of regions moves it.
         if not left.is_evicted and self.sweeps is not None and len(lost) > len(left.present):
-            masks = self._masks(lost, left.present, loss)
+            masks = self._masks(lost, left, loss)
             if masks and self.sweeps.may_change(masks):
                 return self.made(left, self._decide(left, masks), loss)
         return self.undecided(left)
@@ -232,7 +241,8 @@ class LossDecisions:
                 names = [
                     name
                     for name in names
-                    if (cluster := get(name)) is not None and not admits(self.binding, cluster, loss)
+                    if (cluster := get(name)) is not None
+                    and not admits(self.binding, self.taints.of(cluster, loss), loss)
                 ]
             if not names:
                 continue
@@ -254,20 +264,20 @@ class LossDecisions:
         again = self.side.rules.decide(self.binding, self.side.snapshot)
         return sweeps_of(self.binding, again) if isinstance(again, Decision) else None
 
-    def _masks(self, lost: Collection[str], present: frozenset[str], loss: Loss) -> frozenset[str]:
-        """Return the lost clusters that would take the binding, and must not."""
-        if len(lost) == len(present):
+    def _masks(self, lost: Collection[str], left: LeftBehind, loss: Loss) -> frozenset[str]:
+        """Return the lost clusters that would take the binding, and must not; it may stay where it is not evicted from."""
+        if len(lost) == len(left.present):
             return frozenset()
-        others = [
-            name for name in lost if name not in present and any(name in each for each in self._passing)
-        ]
+        known = left.present | left.binding.spec.target_names
+        others = [name for name in lost if name not in known and any(name in each for each in self._passing)]
         if not others or not self._tolerates:
             return frozenset(others)
         get = self.side.snapshot.get
         return frozenset(
             name
             for name in others
-            if (cluster := get(name)) is not None and not admits(self.binding, cluster, loss)
+            if (cluster := get(name)) is not None
+            and not admits(self.binding, self.taints.of(cluster, loss), loss)
         )
 
     @cached_property
@@ -280,9 +290,11 @@ class LossDecisions:
         placement = self.binding.spec.placement
         return placement is not None and bool(placement.cluster_tolerations)
 
-    @cached_property
-    def _is_evictable(self) -> bool:
-        return is_evictable(self.binding, (LOST,))
+    def _is_evictable(self, taints: tuple[Taint, ...]) -> bool:
+        found = self._evictable.get(taints)
+        if found is None:
+            found = self._evictable[taints] = bool(taints) and is_evictable(self.binding, taints)
+        return found
 
     @cached_property
     def _takes_every_cluster(self) -> bool:

@@ -20,6 +20,7 @@ from karmada_advisor.survive.coupled import CoupledLosses
 from karmada_advisor.survive.decisions import LossDecisions, SharedDecisions
 from karmada_advisor.survive.domains import FailureDomain
 from karmada_advisor.survive.loss import Loss
+from karmada_advisor.survive.taints import NO_POLICIES, LossTaints
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.dryrun.dry_run import DryRun
@@ -53,6 +54,7 @@ class LossInputs:
         hold_of: Returns why decisions about a binding do not take effect, None if they do.
         purge_modes: ``spec.failover.cluster.purgeMode`` of the bindings that have one.
         purge_mode: Of the others; "" for Karmada's default.
+        taints: Of lost clusters.
         progress: Called with the number of bindings that are done, and their total.
         is_over: Whether to end with the domains that are done.
         snapshot: The same clusters; None to make one. Of a sequence with a log of changes, caches stay hot.
@@ -66,6 +68,7 @@ class LossInputs:
     hold_of: HoldOf = nothing_holds
     purge_modes: Mapping[BindingKey, str] = field(default_factory=dict)
     purge_mode: str = ""
+    taints: LossTaints = NO_POLICIES
     progress: Progress = _no_progress
     is_over: Callable[[], bool] = _never
     snapshot: Snapshot | None = None
@@ -179,7 +182,7 @@ class Losses:
                     tally.pairs.clear()
                 elif self._before is not None and not self._add_unchanged(self._before, loss, number):
                     continue
-                elif loss is not Loss.ITSELF:
+                elif loss is not Loss.ITSELF or self.inputs.taints.evicts:
                     self._settle(tally, free)
 
     def after(
@@ -263,7 +266,7 @@ class Losses:
         decisions = self.asked.get(place)
         if decisions is None:
             hold, purge = inputs.hold_of(binding), inputs.purge_modes.get(binding.key, inputs.purge_mode)
-            decisions = LossDecisions(self.side, binding, hold, purge, shared)
+            decisions = LossDecisions(self.side, binding, hold, purge, shared, inputs.taints)
             if not decisions.binding.spec.clusters:
                 self.emptied += 1
                 return
@@ -275,7 +278,7 @@ class Losses:
 
     def _decide_in_order(self) -> Iterator[None]:
         """Decide domain by domain, each decision after those before it."""
-        coupled = CoupledLosses(self.side, self.bindings)
+        coupled = CoupledLosses(self.side, self.bindings, self.inputs.taints)
         asked = dict(sorted(self.asked.items()))
         for count, number in enumerate(self._fullest_first(), 1):
             if self.inputs.is_over():

@@ -1,7 +1,7 @@
 """A binding after the loss of some clusters: what the taint manager, or the deletion of the clusters, makes of it.
 
-Three worlds follow a loss. *Gone*: the lost clusters have a NoExecute taint, and eviction works, as far as bindings do
-not tolerate the taint for ever. *Itself*: what Karmada does by its defaults, which is a NoSchedule taint and no eviction.
+Three worlds follow a loss. *Gone*: the lost clusters have NoExecute taints, and eviction works, as far as bindings do
+not tolerate them for ever. *Itself*: what Karmada does without hands, which is a NoSchedule taint, and no more by its defaults.
 *Deleted*: the Cluster objects are deleted; nothing is tolerated.
 
 The scheduler's decisions are made about one unchanged snapshot, in which lost clusters are masked by graceful eviction
@@ -20,15 +20,13 @@ from typing import Final
 
 from karmada_advisor.plan.deletions import NO_EXECUTE
 from karmada_scheduler.api.binding import Binding, GracefulEvictionTask
-from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.matching import Taint
 
 NOT_READY: Final = "cluster.karmada.io/not-ready"
 UNREACHABLE: Final = "cluster.karmada.io/unreachable"
 LOST: Final = Taint(UNREACHABLE, "", NO_EXECUTE)
-"""The taint from which bindings are evicted."""
-_PULL: Final = "Pull"
+"""The taint from which bindings are evicted if no ClusterTaintPolicy adds another one."""
 
 
 class Loss(Enum):
@@ -42,33 +40,27 @@ class Loss(Enum):
     """The Cluster objects are deleted."""
 
 
-def lost_taints(cluster: Cluster, loss: Loss) -> tuple[Taint, ...]:
-    """Return the taints that a cluster gets when it is lost."""
-    condition = Taint(UNREACHABLE if cluster.sync_mode == _PULL else NOT_READY, "", "NoSchedule")
-    return (condition,) if loss is Loss.ITSELF else (condition, LOST)
-
-
-def eviction_delay(binding: Binding) -> int:
-    """Return the seconds from the taint to the eviction: the earliest of the tolerations that are used, 0 without one."""
+def eviction_delay(binding: Binding, taints: Collection[Taint]) -> int:
+    """Return the seconds from some taints to the eviction: the earliest of the tolerations that are used, 0 without one."""
     try:
         placement = binding.applied_placement
     except ManifestError:
         placement = None
-    used = [each for each in placement.cluster_tolerations if each.tolerates(LOST)] if placement else []
-    return max(
-        0, min((each.toleration_seconds for each in used if each.toleration_seconds is not None), default=0)
+    tolerations = placement.cluster_tolerations if placement else ()
+    seconds = (
+        each.toleration_seconds
+        for each in tolerations
+        if each.toleration_seconds is not None and any(map(each.tolerates, taints))
     )
+    return max(0, min(seconds, default=0))
 
 
-def admits(binding: Binding, cluster: Cluster, loss: Loss) -> bool:
+def admits(binding: Binding, taints: Collection[Taint], loss: Loss) -> bool:
     """Return whether a binding tolerates the taints of a lost cluster, so that it may be placed there again."""
     placement = binding.spec.placement
     if loss is Loss.DELETED or placement is None:
         return False
-    return all(
-        any(each.tolerates(taint) for each in placement.cluster_tolerations)
-        for taint in lost_taints(cluster, loss)
-    )
+    return all(any(each.tolerates(taint) for each in placement.cluster_tolerations) for taint in taints)
 
 
 def masked(binding: Binding, names: Collection[str]) -> Binding:

@@ -9,7 +9,7 @@ from karmada_advisor.explain.model import ObjectPatch, PolicyRef, Provenance, Ta
 from karmada_advisor.plan.model import Demand
 from karmada_advisor.state.model import BindingEntry
 from karmada_advisor.survive.classify import FailedBy, LossClass
-from karmada_advisor.survive.loss import Loss
+from karmada_advisor.survive.loss import UNREACHABLE, Loss
 from karmada_advisor.whynot.model import EditShown
 
 
@@ -25,6 +25,9 @@ class LossSettings:
         purge_mode: Of bindings that name none.
         noticed_push: Seconds until a cluster in mode Push has a taint.
         noticed_pull: The same in mode Pull.
+        taint_policies: Clusters that ClusterTaintPolicies give a NoExecute taint once they are not ready; None if the policies
+            are not known.
+        taint: The key of the NoExecute taint that ``gone`` takes to be there.
         defaults_assumed: Whether these are Karmada's defaults because nothing tells otherwise.
     """
 
@@ -35,6 +38,8 @@ class LossSettings:
     purge_mode: str = "Gracefully"
     noticed_push: int = 40
     noticed_pull: int = 45
+    taint_policies: int | None = None
+    taint: str = UNREACHABLE
     defaults_assumed: bool = True
 
 

@@ -25,7 +25,7 @@ from karmada_advisor.survive.edited import (
     figures,
 )
 from karmada_advisor.survive.engine import Losses, Pair
-from karmada_advisor.survive.loss import Loss, lost_taints
+from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.model import LossSettings
 from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, Side
 from karmada_advisor.whynot.goals import OnCluster, RunsAll
@@ -179,7 +179,16 @@ class Remedies:
         manifest = self.editor.policy(group.policy, stored)
         if manifest is None:
             return
-        closed = closed_edits(group.effect, self.editor.manifests[stored.key], stored)
+        closed = closed_edits(
+            group.effect,
+            self.editor.manifests[stored.key],
+            stored,
+            [
+                taint
+                for name in self._lost(number)
+                for taint in self._losses.inputs.taints.evicting(name, self.loss)
+            ],
+        )
         for edits in closed:
             yield from self._verified(group, stored, edits)
         if group.effect is LossClass.CLEARED and not self._losses.inputs.rules.frameworks.has_guards:
@@ -305,9 +314,9 @@ class Remedies:
     def _lost_cluster(self, manifest: Mapping[str, Any], cluster: Cluster) -> tuple[Any, Cluster]:
         if self.loss is Loss.DELETED:
             return manifest, replace(cluster, deleting=True)
-        taints = lost_taints(cluster, self.loss)
+        taints = self._losses.inputs.taints.of(cluster, self.loss)
         spec = manifest.get("spec") or {}
-        written = [{"key": each.key, "effect": each.effect} for each in taints]
+        written = [{"key": each.key, "value": each.value, "effect": each.effect} for each in taints]
         changed = {**manifest, "spec": {**spec, "taints": [*(spec.get("taints") or ()), *written]}}
         return changed, replace(cluster, taints=(*cluster.taints, *taints))
 

@@ -14,7 +14,7 @@ from karmada_advisor.plan.result import targets
 from karmada_advisor.survive.classify import LossClass
 from karmada_advisor.survive.domains import CLUSTER, PAIR, FailureDomain, FailureDomains, kind_order
 from karmada_advisor.survive.engine import Losses, LossTally, Pair
-from karmada_advisor.survive.loss import UNREACHABLE, Loss, eviction_delay
+from karmada_advisor.survive.loss import Loss, eviction_delay
 from karmada_advisor.survive.model import (
     BindingLoss,
     BindingLosses,
@@ -199,11 +199,17 @@ class _Report:
         modes = {self._clusters[name].sync_mode for name in domain.clusters}
         settings = self._settings
         noticed = max(settings.noticed_pull if mode == "Pull" else settings.noticed_push for mode in modes)
-        first = noticed + min(map(eviction_delay, evicted))
+        taints = {
+            taint
+            for name in domain.clusters
+            for taint in self._losses.inputs.taints.evicting(name, self._settings.loss)
+        }
+        delays = [eviction_delay(each, taints) for each in evicted]
+        first = noticed + min(delays)
         queued = Counter(each.key.kind for each in evicted)
         each = 1 / settings.eviction_rate if settings.eviction_rate else _WITHOUT_RATE
         last = first + math.ceil(max(queued.values()) / WORKERS * each)
-        return LossTimes(noticed, first, max(last, noticed + max(map(eviction_delay, evicted))))
+        return LossTimes(noticed, first, max(last, noticed + max(delays)))
 
     def bindings(self, places: dict[int, int], *, every_loss: bool) -> Iterator[BindingLosses]:
         """Yield the bindings to which a loss does something, in the order of the queue."""
@@ -362,11 +368,19 @@ def _itself(settings: LossSettings) -> str:
         why = f"Failover is off{assumed}"
     elif not settings.eviction:
         why = "eviction is off"
+    elif settings.taint_policies == 0:
+        why = "no ClusterTaintPolicy gives a cluster that is not ready a NoExecute taint"
+    elif settings.taint_policies is None:
+        why = "ClusterTaintPolicies are not known"
     else:
-        why = "NoExecute taints come from ClusterTaintPolicies, which are not read, and from persons"
-    text = f"If it went now, NOTHING would be evicted by itself: {why}."
+        why = ""
+    text = (
+        f"If it went now, NOTHING would be evicted by itself: {why}."
+        if why
+        else f"Evictions by itself: from {counted(settings.taint_policies or 0, 'cluster')}, by ClusterTaintPolicies."
+    )
     if settings.loss is Loss.ITSELF:
         return text
     if settings.loss is Loss.GONE:
-        return f"{text} The figures are those after an eviction ({UNREACHABLE})."
+        return f"{text} The figures are those after an eviction ({settings.taint})."
     return f"{text} The figures are those after the clusters are deleted."

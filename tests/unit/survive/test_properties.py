@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 import pytest
@@ -14,6 +14,8 @@ from karmada_advisor.survive.coupled import CoupledLosses
 from karmada_advisor.survive.domains import FailureDomain, failure_domains
 from karmada_advisor.survive.engine import Losses, LossInputs, Pair
 from karmada_advisor.survive.loss import Loss
+from karmada_advisor.survive.taints import NO_POLICIES, LossTaints
+from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.framework import Snapshot
 from tests.unit.plan.asking import rules
 from tests.unit.survive.worlds import RandomFleet, lost_fleet, reference, settled, world
@@ -21,8 +23,10 @@ from tests.unit.survive.worlds import RandomFleet, lost_fleet, reference, settle
 SEEDS = range(18)
 
 
-def _losses(found: RandomFleet, domains: tuple[FailureDomain, ...]) -> Losses:
-    made = Losses(LossInputs(*found, rules(), domains, tuple(Loss)))
+def _losses(
+    found: RandomFleet, domains: tuple[FailureDomain, ...], taints: LossTaints = NO_POLICIES
+) -> Losses:
+    made = Losses(LossInputs(*found, rules(), domains, tuple(Loss), taints=taints))
     made.run()
     return made
 
@@ -52,17 +56,44 @@ def _cases(seed: int) -> Iterator[tuple[Losses, RandomFleet, Loss, int, FailureD
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_masked_decisions_are_those_on_really_lost_clusters_for_every_binding(seed: int) -> None:
+    _compare(_cases(seed))
+
+
+@pytest.mark.parametrize("seed", range(100, 108))
+def test_so_are_those_with_the_taints_of_policies_on_some_clusters(seed: int) -> None:
+    found = world(seed)
+    domains = failure_domains(found[0]).domains
+    taints = LossTaints(
+        {
+            each.name: (
+                Taint("example.com/down", "", "NoExecute"),
+                Taint("example.com/full", "", "NoSchedule"),
+            )
+            for each in found[0][seed % 2 :: 2]
+        },
+        acts=True,
+        evicts=True,
+    )
+    losses = _losses(found, domains, taints)
+    cases = ((losses, found, loss, number, domain) for loss in Loss for number, domain in enumerate(domains))
+    _compare(cases, taints)
+
+
+def _compare(
+    cases: Iterable[tuple[Losses, RandomFleet, Loss, int, FailureDomain]], taints: LossTaints = NO_POLICIES
+) -> None:
+    """Compare forecasts with decisions about every binding on really lost clusters."""
     own = rules()  # no cache in common with the forecast
-    for losses, (clusters, bindings), loss, number, domain in _cases(seed):
+    for losses, (clusters, bindings), loss, number, domain in cases:
         lost = frozenset(domain.clusters)
-        snapshot = lost_fleet(clusters, lost, loss)
+        snapshot = lost_fleet(clusters, lost, loss, taints)
         calm, after = PlanSide(own, Snapshot.of(clusters), bindings), PlanSide(own, snapshot, bindings)
         pairs = _by_position(losses, loss, number)
         for place, each in enumerate(bindings):
             if not each.spec.clusters or not (before := settled(calm, each)).spec.clusters:
                 assert place not in losses.asked
                 continue
-            expected = reference(after, before, snapshot, lost, loss)
+            expected = reference(after, before, snapshot, lost, loss, taints=taints)
             found = pairs.get(place)
             effect = LossClass.UNTOUCHED if found is None else _burst(found).effect
             assert effect is expected.effect, (loss, domain, each)

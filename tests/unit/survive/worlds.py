@@ -17,7 +17,8 @@ from karmada_advisor.plan.deletions import is_evictable
 from karmada_advisor.plan.effects import same
 from karmada_advisor.survive.classify import Classified, Evicted, FailedBy, classified
 from karmada_advisor.survive.decisions import failed_by
-from karmada_advisor.survive.loss import LOST, Loss, lost_taints
+from karmada_advisor.survive.loss import Loss
+from karmada_advisor.survive.taints import NO_POLICIES, LossTaints
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
@@ -137,7 +138,9 @@ def settled(side: PlanSide, each: Binding) -> Binding:
     return as_written(each, found, NOW)
 
 
-def lost_fleet(clusters: Sequence[Cluster], lost: frozenset[str], loss: Loss) -> Snapshot:
+def lost_fleet(
+    clusters: Sequence[Cluster], lost: frozenset[str], loss: Loss, taints: LossTaints = NO_POLICIES
+) -> Snapshot:
     """Return the clusters after a loss."""
     made = []
     for each in clusters:
@@ -146,7 +149,7 @@ def lost_fleet(clusters: Sequence[Cluster], lost: frozenset[str], loss: Loss) ->
         elif loss is Loss.DELETED:
             made.append(replace(each, deleting=True))
         else:
-            made.append(replace(each, taints=(*each.taints, *lost_taints(each, loss))))
+            made.append(replace(each, taints=(*each.taints, *taints.of(each, loss))))
     return Snapshot.of(made)
 
 
@@ -158,13 +161,25 @@ def reference(
     loss: Loss,
     *,
     is_purged_directly: bool = False,
+    taints: LossTaints = NO_POLICIES,
 ) -> Classified:
     """Return the class of a binding, that of ``settled``, after a loss."""
     before = each.spec.clusters
-    present = frozenset(target.name for target in before if target.name in lost)
-    leaves = bool(present) and (loss is Loss.DELETED or (loss is Loss.GONE and is_evictable(each, (LOST,))))
-    left = without_clusters(each, present) if leaves and loss is not Loss.DELETED else each
-    stays = without_clusters(each, present).spec.clusters if leaves else before
+    leaving = {
+        target.name
+        for target in before
+        if target.name in lost
+        and (
+            loss is Loss.DELETED
+            or (
+                bool(taints.evicting(target.name, loss))
+                and is_evictable(each, taints.evicting(target.name, loss))
+            )
+        )
+    }
+    leaves = bool(leaving)
+    left = without_clusters(each, leaving) if leaves and loss is not Loss.DELETED else each
+    stays = without_clusters(each, leaving).spec.clusters if leaves else before
     type_ = side.rules.type_of(left, snapshot)
     if each.spec.scheduling_suspended or type_ is ScheduleType.AVOID:
         return classified(each.spec, lost, Evicted(before, leaves, stays))

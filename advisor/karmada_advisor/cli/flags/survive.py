@@ -113,6 +113,12 @@ def make_parser() -> argparse.ArgumentParser:
         "the Deployment or Pod of karmada-controller-manager as YAML, - for standard input, for its gates and flags "
         "(default: Karmada's defaults)",
     )
+    shared.add_texts(
+        parser,
+        "--taint-policies",
+        "FILE",
+        "ClusterTaintPolicies, where objects come from files; may be repeated",
+    )
     parser.add_argument(
         "--timeout",
         type=_time,
