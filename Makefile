@@ -125,6 +125,10 @@ simulate-faults: install ## the whole scheduler in virtual time under faults (SE
 mutants: install ## plant small mistakes in the scheduler; its unit tests have to see them (ARGS="cache --sample 100", ARGS=--report, ARGS=--help)
 	@exec $(BIN)/python -m tools.mutants $(ARGS)
 
+.PHONY: prove
+prove: binaries ## all checks within some hours, resumable, with one report in docs/reliability.md (ARGS="--hours 8 --seed 1", ARGS=--help)
+	@exec $(BIN)/python -m tools.prove $(ARGS)
+
 .PHONY: walk
 walk: install ## the functions that one binding passes in the real scheduler, and how deep they are (ARGS=--functions)
 	@$(BIN)/python -m tools.walk $(ARGS)

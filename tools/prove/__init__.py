@@ -1,0 +1,1 @@
+"""All checks in one run, with one report."""
