@@ -74,6 +74,8 @@ async def served(path: str = "") -> AsyncIterator[tuple[FakeServer, HttpConnecti
     finally:
         await connections.close()
         listening.close()
+        for task in filter(None, server.tasks):
+            task.cancel()  # from Python 3.12 on, the server waits for them
         await listening.wait_closed()
 
 
