@@ -344,15 +344,20 @@ def test_without_n_the_namespace_of_the_context_is_used(
     ]
 
 
-def test_an_unknown_context_is_named_with_the_nearest(
-    plane: Plane, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("part", ["context", "cluster", "user"])
+def test_an_unknown_part_of_the_kubeconfig_is_named_with_the_nearest(
+    plane: Plane, tmp_path: Path, capsys: pytest.CaptureFixture[str], part: str
 ) -> None:
+    entries = {each: [{"name": f"prod-{each}", each: {}}] for each in ("context", "cluster", "user")}
+    entries["context"][0]["context"] = {"cluster": "prod-cluster", "user": "prod-user"}
+    entries["cluster"][0]["cluster"] = {"server": "https://karmada:5443"}
     kubeconfig = tmp_path / "config"
-    kubeconfig.write_text(json.dumps({"contexts": [{"name": "prod-east", "context": {}}]}))
+    content = {f"{name}s": each for name, each in entries.items()}
+    kubeconfig.write_text(json.dumps({"current-context": "prod-context", **content}))
 
-    assert command.main(["explain", "web", "--kubeconfig", str(kubeconfig), "--context", "prod-esat"]) == 2
+    assert command.main(["explain", "web", "--kubeconfig", str(kubeconfig), f"--{part}=prd-{part}"]) == 2
 
-    assert "no entry of the name prod-esat. Nearest: prod-east" in capsys.readouterr().err
+    assert f"no entry of the name prd-{part}. Nearest: prod-{part}" in capsys.readouterr().err
 
 
 def test_without_files_the_control_plane_is_read(plane: Plane, capsys: pytest.CaptureFixture[str]) -> None:
