@@ -34,7 +34,7 @@ NAMESPACE = {"apiVersion": "v1", "kind": "Namespace"}
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def plane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane with simulated members, one of them labelled as real, and no scheduler.
 
@@ -62,7 +62,7 @@ def plane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield plane
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def host(plane: ControlPlane) -> Iterator[Member]:
     """The API server of the cluster that Karmada runs in; nothing is joined, and nothing runs Pods."""
     member = Member(RealMember("host", reports_ready=False), plane._karmada.site)

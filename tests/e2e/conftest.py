@@ -68,11 +68,11 @@ def new_controlplane(
         yield plane
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def controlplane(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
-    """The control plane that the tests of one process share."""
+    """The control plane that the tests of one process share. It ends with the last of them: an idle one costs CPU time, too."""
     with new_controlplane(request, tmp_path_factory) as plane:
         yield plane
 

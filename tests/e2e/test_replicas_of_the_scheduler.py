@@ -202,7 +202,9 @@ def test_a_leader_that_was_frozen_past_its_lease_writes_nothing_when_it_continue
         lambda: leader.process.exit_status, "the thawed one to end", until=lambda found: found is not None
     )
     assert status == 1
-    assert "leaderelection lost" in leader.log
+    # The second one if the machine is so slow that it was frozen for longer than a loop may stand still.
+    ends = ("leaderelection lost", "A leader ends because the event loop has not turned")
+    assert any(text in leader.log for text in ends)
     backlog.wait_placed(400, timeout=60)
     assert {name: targets for name, targets in backlog.results().items() if name in results} == results
 

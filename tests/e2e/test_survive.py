@@ -11,12 +11,18 @@ from tests.e2e.asking import BINDINGS, LEASES, POLICIES, reader
 from tests.e2e.asking import CLUSTERS as CLUSTERS_READ
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import DUPLICATED, DYNAMIC, Workload, is_settled, labelled, named, placed
-from tools.controlplane import ControlPlane
+from tools.controlplane import ControlPlane, Object
 from tools.controlplane.karmada import CLUSTERS
 from tools.controlplane.simulated import SimulatedMember
 
 REGIONS = {"srv-x1": "srv-x", "srv-x2": "srv-x", "srv-y1": "srv-y", "srv-y2": "srv-y"}
+TAINT_POLICIES: Object = {
+    "apiGroups": ["policy.karmada.io"],
+    "resources": ["clustertaintpolicies"],
+    "verbs": ["get", "list"],
+}
 CORDON = {"key": "cluster.karmada.io/unschedulable", "effect": "NoSchedule"}
+RIGHTS = (CLUSTERS_READ, BINDINGS, POLICIES, TAINT_POLICIES, LEASES)
 _ONE_REGION = [
     {"spreadByField": "region", "minGroups": 1, "maxGroups": 1},
     {"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1},
@@ -64,7 +70,10 @@ def test_what_is_swept_and_what_a_deleted_cluster_leaves_is_what_the_forecast_sa
         each.create(PLACEMENTS[name], replicas=8, cpu="1")
     for each in workloads.values():
         each.wait(lambda found: is_settled(found) and bool(placed(found)), "placed", timeout=60)
-    config = reader(controlplane, "survive-reader", CLUSTERS_READ, BINDINGS, POLICIES, LEASES)
+    config = reader(controlplane, "survive-reader", *RIGHTS)
+    blind = reader(controlplane, "survive-blind", *(each for each in RIGHTS if each is not TAINT_POLICIES))
+    said = run("survive", "-n", namespace, "--scheduler-name=my-scheduler", f"--kubeconfig={blind}").err
+    assert "which taints they would add is not known" in said
 
     [home] = workloads["swept"].placed()
     [neighbour] = [name for name, region in REGIONS.items() if region == REGIONS[home] and name != home]
