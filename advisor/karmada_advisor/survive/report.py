@@ -375,7 +375,7 @@ def _itself(settings: LossSettings) -> str:
     else:
         why = ""
     text = (
-        f"If it went now, NOTHING would be evicted by itself: {why}."
+        f"Whatever went now, NOTHING would be evicted by itself: {why}."
         if why
         else f"Evictions by itself: from {counted(settings.taint_policies or 0, 'cluster')}, by ClusterTaintPolicies."
     )

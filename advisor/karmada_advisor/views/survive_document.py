@@ -170,6 +170,9 @@ def _map(
     for number in columns:
         for binding, loss in listed[number]:
             cells.setdefault(policy_name(binding), {}).setdefault(number, []).append(loss)
+    if not cells:
+        yield "<p>None of these losses does more to a workload than move it.</p>\n"
+        return
     rows = sorted(cells, key=lambda name: (_badness(cells[name]), name))
     shown = columns[:_ROWS]
     every = " (all with --all)" if link is None else ""

@@ -63,7 +63,7 @@ def test_the_first_sentence_has_the_points_of_failure_the_worst_and_what_happens
     ran = run()
     assert " ".join(ran.out.split()).startswith(
         "Survive: 1 of 4 clusters is a single point of failure; 1 of 2 regions is. Worst: cluster a (1 workload dark, "
-        "3 replicas missing). If it went now, NOTHING would be evicted by itself: Failover is off (defaults assumed)."
+        "3 replicas missing). Whatever went now, NOTHING would be evicted by itself: Failover is off (defaults assumed)."
     )
     assert (ran.status, ran.err) == (1, "")
     assert ran.out.endswith(

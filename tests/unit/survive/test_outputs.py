@@ -20,6 +20,8 @@ from tests.unit.rebalance.proposing import settled
 from tests.unit.survive.test_command import CLUSTERS, _bindings, _files
 
 Run = Callable[..., Ran]
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "fleet"
+FLEET = (f"--clusters={EXAMPLES / 'clusters.yaml'}", f"--bindings={EXAMPLES / 'bindings.yaml'}")
 
 
 @pytest.fixture
@@ -47,6 +49,12 @@ class _Page(HTMLParser):
         if self.cells:
             kind, text = self.cells[-1]
             self.cells[-1] = kind, text + data
+
+
+def test_a_fleet_that_loses_nothing_has_a_sentence_instead_of_an_empty_heat_map() -> None:
+    text = commands.run("survive", *FLEET, "-o", "html").out
+    assert "None of these losses does more to a workload than move it." in text
+    assert '<table class="losses">' not in text
 
 
 def test_junit_has_a_case_for_each_domain_and_those_of_fail_on_fail(run: Run) -> None:
