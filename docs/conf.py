@@ -35,6 +35,7 @@ NAVIGATION = {
     """,
     "Reference": """
         docs/differences-from-upstream
+        docs/upstream/*
         docs/estimators
         docs/versions
         charts/README
