@@ -18,6 +18,7 @@ from karmada_advisor.plan.model import Effect, Plan
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.state.model import StateName
 from karmada_advisor.survive.domains import CLUSTER, kind_order
+from karmada_advisor.survive.model import SurvivalReport
 from karmada_advisor.views.fields import (
     document_fields,
     fields_of,
@@ -281,19 +282,25 @@ class Handlers:
         return self._rendered("survive.html", request, values, data="/v1/survive")
 
     async def _survive_data(self, _: HttpRequest) -> Mapping[str, Any]:
+        return document_fields(self._report_of_losses())
+
+    def _report_of_losses(self) -> SurvivalReport:
+        """Return the last report about losses.
+
+        Raises:
+            BusyError: There is none yet.
+        """
         survival = self._answers.survival
         if survival.report is None:
             raise BusyError(survival.problem or "the losses are being decided; try again in a moment")
-        return document_fields(survival.report)
+        return survival.report
 
     async def _lost_page(self, request: HttpRequest) -> Document:
-        survival = self._answers.survival
-        if survival.report is None:
-            raise BusyError(survival.problem or "the losses are being decided; try again in a moment")
+        report, survival = self._report_of_losses(), self._answers.survival
         kind, name = request.path["kind"], request.path["name"]
         found = survival.domain(kind, name)
         if found is None:
-            known = [each.name for each in survival.report.domains if each.kind == kind]
+            known = [each.name for each in report.domains if each.kind == kind]
             raise RequestRefusedError(404, unknown(f"{kind} {name}", name, known))
         number, domain = found
         values = {

@@ -54,9 +54,7 @@ class SurvivalScan:
                 self._arguments(), state.contents.objects, self._own, progress=self._progress
             )
         steps, began = self._steps, time.thread_time()
-        self._steps = (
-            None  # until the slice has ended: one that fails, or takes too long, is not gone on with
-        )
+        self._steps = None  # until the slice has ended: one that fails, or takes too long, is dropped
         try:
             with redirect_stderr(io.StringIO()):
                 while time.thread_time() - began < _SLICE_SECONDS:
