@@ -23,7 +23,6 @@ from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import Provenance, Tense
 from karmada_advisor.explain.names import nearest, unknown
 from karmada_advisor.explain.trace_trigger import at
-from karmada_advisor.plan.deletions import NO_EXECUTE
 from karmada_advisor.plan.fingerprint import SHOWN
 from karmada_advisor.sources.control_plane import control_plane
 from karmada_advisor.sources.files import Contents, read
@@ -351,16 +350,12 @@ def _taints(
 def _with_policies(
     settings: LossSettings, policies: Sequence[Mapping[str, Any]] | None, taints: LossTaints
 ) -> LossSettings:
-    evicting = [
-        each.key for found in taints.by_policies.values() for each in found if each.effect == NO_EXECUTE
-    ]
-    names = sorted({*evicting})
+    evicting = [found for name in taints.by_policies if (found := taints.no_execute(name))]
+    keys = sorted({each.key for found in evicting for each in found})
     return replace(
         settings,
-        taint_policies=None
-        if policies is None
-        else sum(any(each.effect == NO_EXECUTE for each in found) for found in taints.by_policies.values()),
-        taint=", ".join(names) if names else settings.taint,
+        tainted_clusters=None if policies is None else len(evicting),
+        taint=", ".join(keys) or settings.taint,
     )
 
 

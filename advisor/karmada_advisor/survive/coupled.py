@@ -8,7 +8,6 @@ clusters are tainted or being deleted.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Final
 
 from karmada_advisor.plan.decide import PlanSide
@@ -18,7 +17,6 @@ from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.sweep import Sweeps
 from karmada_advisor.survive.taints import NO_POLICIES, LossTaints
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 
@@ -69,11 +67,9 @@ class CoupledLosses:
             self._log.append(name)
         self._changed = lost
         return Snapshot.of(
-            (self._lost(each, loss) if name in lost else each for name, each in self._clusters.items()),
+            (
+                self._taints.lost(each, loss) if name in lost else each
+                for name, each in self._clusters.items()
+            ),
             log=self._log,
         )
-
-    def _lost(self, cluster: Cluster, loss: Loss) -> Cluster:
-        if loss is Loss.DELETED:
-            return replace(cluster, deleting=True)
-        return replace(cluster, taints=(*cluster.taints, *self._taints.of(cluster, loss)))

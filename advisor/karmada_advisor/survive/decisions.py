@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Hashable, Iterator, Sequence
+from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -233,17 +233,12 @@ class LossDecisions:
         """Yield clusters that the binding is not on and of which each alone, lost, changes something, and what."""
         if self.sweeps is None:
             return
-        get, present = self.side.snapshot.get, self.binding.spec.target_names
+        present = self.binding.spec.target_names
         stays = LeftBehind(self.binding, frozenset(), is_evicted=False, decides=False)
         for case in self.sweeps.cases:
             names = [name for name in case if name not in present]
             if self._tolerates:
-                names = [
-                    name
-                    for name in names
-                    if (cluster := get(name)) is not None
-                    and not admits(self.binding, self.taints.of(cluster, loss), loss)
-                ]
+                names = self._refused(names, loss)
             if not names:
                 continue
             # Of clusters that count the same, the loss of the last in order stands for those that it does not select.
@@ -272,13 +267,17 @@ class LossDecisions:
         others = [name for name in lost if name not in known and any(name in each for each in self._passing)]
         if not others or not self._tolerates:
             return frozenset(others)
+        return frozenset(self._refused(others, loss))
+
+    def _refused(self, names: Iterable[str], loss: Loss) -> list[str]:
+        """Return the clusters whose taints after a loss the binding does not tolerate."""
         get = self.side.snapshot.get
-        return frozenset(
+        return [
             name
-            for name in others
+            for name in names
             if (cluster := get(name)) is not None
             and not admits(self.binding, self.taints.of(cluster, loss), loss)
-        )
+        ]
 
     @cached_property
     def _passing(self) -> tuple[Container[str], ...]:

@@ -27,10 +27,10 @@ from karmada_scheduler.dryrun.written import as_written
 PairKey = tuple[int, int]
 """The number of a domain, and the position of a binding."""
 
-Figures = tuple[bool, int, bool]
+PairFigures = tuple[bool, int, bool]
 """Dark, missing, interrupted."""
 
-_NOTHING: Figures = (False, 0, False)
+_NOTHING: PairFigures = (False, 0, False)
 
 
 @dataclass(frozen=True)
@@ -203,12 +203,12 @@ def changes(before: Losses, after: Losses, loss: Loss, *, holds: bool = False) -
     return LossChanges(frozenset(cured), worse)
 
 
-def figures(found: Classified) -> Figures:
+def figures(found: Classified) -> PairFigures:
     """Return what is compared about a pair."""
     return found.dark, found.missing, found.interrupted
 
 
-def fails(found: Figures, *, holds: bool = False) -> bool:
+def fails(found: PairFigures, *, holds: bool = False) -> bool:
     """Return whether a pair does not survive: a replica is missing, or, with ``holds``, it is interrupted."""
     dark, missing, interrupted = found
     return dark or missing > 0 or (holds and interrupted)

@@ -1,7 +1,7 @@
 """A binding after the loss of some clusters: what the taint manager, or the deletion of the clusters, makes of it.
 
 Three worlds follow a loss. *Gone*: the lost clusters have NoExecute taints, and eviction works, as far as bindings do
-not tolerate them for ever. *Itself*: what Karmada does without hands, which is a NoSchedule taint, and no more by its defaults.
+not tolerate them for ever. *Itself*: what Karmada does automatically, by default no more than a NoSchedule taint.
 *Deleted*: the Cluster objects are deleted; nothing is tolerated.
 
 The scheduler's decisions are made about one unchanged snapshot, in which lost clusters are masked by graceful eviction
@@ -35,7 +35,7 @@ class Loss(Enum):
     GONE = "gone"
     """Bindings are evicted, as far as they do not tolerate it."""
     ITSELF = "itself"
-    """What Karmada does without hands."""
+    """What Karmada does automatically."""
     DELETED = "deleted"
     """The Cluster objects are deleted."""
 

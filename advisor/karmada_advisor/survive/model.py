@@ -25,8 +25,8 @@ class LossSettings:
         purge_mode: Of bindings that name none.
         noticed_push: Seconds until a cluster in mode Push has a taint.
         noticed_pull: The same in mode Pull.
-        taint_policies: Clusters that ClusterTaintPolicies give a NoExecute taint once they are not ready; None if the policies
-            are not known.
+        tainted_clusters: Number of clusters to which ClusterTaintPolicies add a NoExecute taint once they are not ready; None if
+            the policies are not known.
         taint: The key of the NoExecute taint that ``gone`` takes to be there.
         defaults_assumed: Whether these are Karmada's defaults because nothing tells otherwise.
     """
@@ -38,7 +38,7 @@ class LossSettings:
     purge_mode: str = "Gracefully"
     noticed_push: int = 40
     noticed_pull: int = 45
-    taint_policies: int | None = None
+    tainted_clusters: int | None = None
     taint: str = UNREACHABLE
     defaults_assumed: bool = True
 
@@ -104,7 +104,7 @@ class DomainLoss:
         done: Whether its loss was decided; if not, nothing is known about it.
         is_spof: Whether it makes at least one workload dark.
         chosen: What happens in the world by which domains are ordered.
-        itself: What happens without hands, by the settings of the fleet.
+        itself: What happens automatically, by the settings of the fleet.
         times: None if nothing is evicted.
         overcommitted: Where more is asked than is free, the most first.
     """

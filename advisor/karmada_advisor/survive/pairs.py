@@ -9,7 +9,7 @@ from math import comb
 from typing import Final
 
 from karmada_advisor.survive.domains import CLUSTER, PAIR, FailureDomain
-from karmada_advisor.survive.edited import Figures, figures
+from karmada_advisor.survive.edited import PairFigures, figures
 from karmada_advisor.survive.engine import Losses, LossTally
 from karmada_advisor.survive.loss import Loss
 
@@ -82,6 +82,6 @@ def decide_pairs(losses: Losses, pairs: Sequence[DomainPair]) -> Sequence[Failur
     return made
 
 
-def _is_new(now: Figures, alone: Sequence[Figures | None]) -> bool:
+def _is_new(now: PairFigures, alone: Sequence[PairFigures | None]) -> bool:
     known = [each for each in alone if each is not None]
     return any(value > max((each[place] for each in known), default=0) for place, value in enumerate(now))

@@ -35,6 +35,7 @@ from karmada_advisor.whynot.search import Answer, Search, SearchBounds
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.object_fields import object_fields
 from karmada_scheduler.dryrun.written import manifest_as_written
 
 MAX_GROUPS: Final = 200
@@ -204,8 +205,8 @@ class Remedies:
                 yield from self._verified(group, stored, answer.edits)
 
     def _resumed(self, group: _Group) -> Iterator[FoundRemedy]:
-        keys = {self._losses.asked[place].stored.key for _, place in group.pairs}
-        keys = {each for each in keys if _is_suspended(self.editor.manifests[each])}
+        bindings = [self._losses.asked[place].stored for _, place in group.pairs]
+        keys = {each.key for each in bindings if each.spec.scheduling_suspended}
         edits, apply = resume_patches(sorted(keys))
         fleet = self.editor.resumed(keys, apply)
         if fleet is not None:
@@ -312,13 +313,13 @@ class Remedies:
         return ObjectSet(left.key, rules.gates, self.editor.scheduler, clusters, {ref: (manifest, left)})
 
     def _lost_cluster(self, manifest: Mapping[str, Any], cluster: Cluster) -> tuple[Any, Cluster]:
+        taints = self._losses.inputs.taints
+        lost = taints.lost(cluster, self.loss)
         if self.loss is Loss.DELETED:
-            return manifest, replace(cluster, deleting=True)
-        taints = self._losses.inputs.taints.of(cluster, self.loss)
+            return manifest, lost
         spec = manifest.get("spec") or {}
-        written = [{"key": each.key, "value": each.value, "effect": each.effect} for each in taints]
-        changed = {**manifest, "spec": {**spec, "taints": [*(spec.get("taints") or ()), *written]}}
-        return changed, replace(cluster, taints=(*cluster.taints, *taints))
+        written = map(object_fields, taints.of(cluster, self.loss))
+        return {**manifest, "spec": {**spec, "taints": [*(spec.get("taints") or ()), *written]}}, lost
 
 
 def _is_of_placement(edit: Edit) -> bool:
@@ -328,9 +329,3 @@ def _is_of_placement(edit: Edit) -> bool:
         and edit.path[:2] == ("spec", "placement")
         and edit.harm is not Harm.UNCHECKED
     )
-
-
-def _is_suspended(manifest: Mapping[str, Any]) -> bool:
-    """Return whether the scheduling of a binding is suspended."""
-    suspension = (manifest.get("spec") or {}).get("suspension") or {}
-    return bool(suspension.get("scheduling"))

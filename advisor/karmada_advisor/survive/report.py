@@ -312,7 +312,7 @@ def _some(names: Iterable[str], limit: int = 3) -> str:
 
 
 def summary(settings: LossSettings, totals: SurvivalTotals, domains: Sequence[DomainLoss]) -> str:
-    """Return the first sentence: how many single points of failure, the worst, and what happens without hands."""
+    """Return the first sentence: how many single points of failure, the worst, and what happens automatically."""
     if not domains:
         return "there is no failure domain of the kinds that were asked for, so nothing is lost."
     done = [each for each in domains if each.done and each.kind != PAIR]
@@ -368,16 +368,16 @@ def _itself(settings: LossSettings) -> str:
         why = f"Failover is off{assumed}"
     elif not settings.eviction:
         why = "eviction is off"
-    elif settings.taint_policies == 0:
+    elif settings.tainted_clusters == 0:
         why = "no ClusterTaintPolicy gives a cluster that is not ready a NoExecute taint"
-    elif settings.taint_policies is None:
+    elif settings.tainted_clusters is None:
         why = "ClusterTaintPolicies are not known"
     else:
         why = ""
     text = (
         f"Whatever went now, NOTHING would be evicted by itself: {why}."
         if why
-        else f"Evictions by itself: from {counted(settings.taint_policies or 0, 'cluster')}, by ClusterTaintPolicies."
+        else f"Evictions by itself: from {counted(settings.tainted_clusters or 0, 'cluster')}, by ClusterTaintPolicies."
     )
     if settings.loss is Loss.ITSELF:
         return text

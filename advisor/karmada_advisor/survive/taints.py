@@ -7,7 +7,7 @@ pkg/controllers/taint/clustertaintpolicy_controller.go; both ClusterTaintPolicie
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from karmada_advisor.plan.deletions import NO_EXECUTE
@@ -28,8 +28,8 @@ class LossTaints:
 
     Attributes:
         by_policies: What ClusterTaintPolicies add to clusters that are not ready, by the name of the cluster.
-        acts: Whether they do so without hands: the gate Failover is on.
-        evicts: Whether bindings are evicted without hands: the flag for that is on as well.
+        acts: Whether they do so by themselves: the gate Failover is on.
+        evicts: Whether bindings are then evicted automatically: the flag for that is on as well.
     """
 
     by_policies: Mapping[str, tuple[Taint, ...]] = field(default_factory=dict)
@@ -47,12 +47,22 @@ class LossTaints:
         """Return the NoExecute taints from which bindings are evicted when a cluster is lost."""
         if loss is Loss.ITSELF and not self.evicts:
             return ()
-        found = tuple(each for each in self.by_policies.get(name, ()) if each.effect == NO_EXECUTE)
+        found = self.no_execute(name)
         return found if loss is Loss.ITSELF else found or (LOST,)
+
+    def no_execute(self, name: str) -> tuple[Taint, ...]:
+        """Return the NoExecute taints that ClusterTaintPolicies add to a cluster."""
+        return tuple(each for each in self.by_policies.get(name, ()) if each.effect == NO_EXECUTE)
+
+    def lost(self, cluster: Cluster, loss: Loss) -> Cluster:
+        """Return a cluster as its loss leaves it: being deleted, or with the taints."""
+        if loss is Loss.DELETED:
+            return replace(cluster, deleting=True)
+        return replace(cluster, taints=(*cluster.taints, *self.of(cluster, loss)))
 
 
 NO_POLICIES: Final = LossTaints()
-"""The taints without any ClusterTaintPolicy, where nothing is evicted without hands."""
+"""The taints without any ClusterTaintPolicy, where nothing is evicted automatically."""
 
 
 def taints_by_policies(

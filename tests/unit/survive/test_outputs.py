@@ -235,7 +235,7 @@ def test_gates_and_flags_are_those_of_the_controller_manager(run: Run, tmp_path:
         "noticedPush": 75,
         "noticedPull": 45,
         "defaultsAssumed": False,
-        "taintPolicies": None,
+        "taintedClusters": None,
         "taint": "cluster.karmada.io/unreachable",
     }
     assert "defaults assumed" not in fields["summary"]
