@@ -47,6 +47,6 @@ def proposals(context: Context) -> Iterator[Edit]:
         case BlockedStep.WRITE:
             yield from quotas.proposals(context)
         case BlockedStep.DONE:
-            yield from division.more(context)
+            yield from division.proposals(context)
             yield from capacity.proposals(context)
             yield from affinity.competitors(context)

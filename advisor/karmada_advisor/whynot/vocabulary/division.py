@@ -24,13 +24,6 @@ def proposals(context: Context) -> Iterator[Edit]:
     yield from strategies(context)
 
 
-def more(context: Context) -> Iterator[Edit]:
-    """Yield edits for a cluster that has replicas, and should have more (or fewer)."""
-    yield from replicas(context)
-    yield from _weights(context)
-    yield from strategies(context)
-
-
 def replicas(context: Context) -> Iterator[Edit]:
     """Yield more and fewer replicas."""
     spec = context.binding.spec
