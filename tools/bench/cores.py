@@ -150,7 +150,7 @@ def _targets(targets: Sequence[tuple[str, int]] | None, error: Exception | None)
 def _settled_memory() -> Iterator[None]:
     """Tune the garbage collector as the scheduler does once its caches are filled."""
     before = gc.get_threshold()
-    memory.freeze()
+    memory.freeze_objects()
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Everything that a plan reads."""
+"""Everything that a plan reads, and its parsed objects before and after the change."""
 
 from __future__ import annotations
 

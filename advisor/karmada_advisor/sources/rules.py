@@ -1,4 +1,7 @@
-"""The rules by which a command decides: gates, plugins and profiles, as the flags of the scheduler set them."""
+"""The rules by which a command decides: gates, plugins and profiles, as the flags of the scheduler set them.
+
+Why-not also decides with other rules, of which one gate or plugin is changed (``alternatives``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs on the clusters of a binding, as its status and the Clusters say.
+"""What runs on the clusters of a binding, as its status and the Clusters say, and whether its dispatching is suspended.
 
 Source: karmada v1.18.2 pkg/util/helper/workstatus.go (aggregatedStatus), pkg/controllers/status/cluster_status_controller.go
 (condition Ready).

@@ -1,4 +1,7 @@
-"""Lines of text: folded lists, aligned tables, wrapped sentences, and colours that repeat what words say."""
+"""Lines of text: folded lists, aligned tables, wrapped sentences, and colours that repeat what words say.
+
+No text controls a terminal or forges lines, whatever names and messages contain (``printable``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cache of function results by content, bounded by bytes and not only by entries.
+"""Caches by content: of function results, bounded by bytes and not only by entries, and of equal strings and maps.
 
 ``functools.lru_cache`` counts entries. The contents here have some bytes or a megabyte (a placement that names 5,000
 clusters), and 8,192 of the latter are not a bound.

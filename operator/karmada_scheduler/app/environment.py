@@ -87,7 +87,7 @@ class Environment:
     decision_budget: Callable[[], Budget] = new_budget
     extender_transport: NewExtenderTransport = HttpExtenderTransport
     dial_estimator: DialEstimator = GrpcChannel.dial
-    initial_list: Callable[[], AbstractContextManager[None]] = memory.paused
+    initial_list: Callable[[], AbstractContextManager[None]] = memory.paused_collection
     after_list: Callable[[], None] = release_free
 
 

@@ -1,4 +1,4 @@
-"""The work of the process that leads: decide, write, and post Events."""
+"""The work of the process that leads (decide, write, post Events), and whether this process may write."""
 
 from __future__ import annotations
 

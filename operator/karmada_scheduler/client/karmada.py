@@ -1,4 +1,4 @@
-"""Karmada's resources in the API: their paths, and the two patches that a scheduler writes."""
+"""Karmada's resources in the API: their paths, lists in pages, and the two patches that a scheduler writes."""
 
 from __future__ import annotations
 

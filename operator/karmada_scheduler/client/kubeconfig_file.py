@@ -1,4 +1,4 @@
-"""Finds kubeconfigs, merges them, and selects the context with its cluster and user.
+"""Finds kubeconfigs, checks the types of their fields, merges them, and selects the context with its cluster and user.
 
 Source: k8s.io/client-go v0.35.3 tools/clientcmd (client_config.go, loader.go, overrides.go).
 """

@@ -1,4 +1,4 @@
-"""Requests through aiohttp: watches, and requests through a proxy.
+"""The HTTP transport of a connection, and its part that uses aiohttp: watches, and requests through a proxy.
 
 Errors of aiohttp are raised as OSErrors.
 """

@@ -1,4 +1,4 @@
-"""The objects that plugins see in a dry run."""
+"""The frameworks of a dry run, and the objects that their plugins see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An extender over HTTP, with one request for all clusters.
+"""An extender over HTTP, with one request for all clusters, and which bindings it is interested in.
 
 A request that fails is not retried: the decision fails or continues without the extender. Each status other than 200,
 redirects included, is an error.

@@ -1,4 +1,4 @@
-"""Sends the bytes of a request to an extender, and returns those of its response."""
+"""Sends the bytes of a request to an extender over HTTP or TLS, and returns those of its response."""
 
 from __future__ import annotations
 

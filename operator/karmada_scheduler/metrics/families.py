@@ -1,4 +1,4 @@
-"""Metric families as the groups of metrics register them."""
+"""Metric families as the groups of metrics register them, and a histogram that is fast to observe."""
 
 from __future__ import annotations
 

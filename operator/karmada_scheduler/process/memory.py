@@ -1,4 +1,4 @@
-"""Returns free memory to the operating system."""
+"""The garbage collector, and the return of free memory to the operating system."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def _malloc_trim() -> Callable[[int], int] | None:
 
 
 @contextmanager
-def paused() -> Iterator[None]:
-    """Run a block, such as the initial lists, without collections, then ``freeze``."""
+def paused_collection() -> Iterator[None]:
+    """Run a block, such as the initial lists, without collections, then ``freeze_objects``."""
     gc.disable()
     try:
         yield
     finally:
         gc.enable()
-    freeze()
+    freeze_objects()
 
 
-def freeze() -> None:
+def freeze_objects() -> None:
     """Exclude all present objects from later collections, and collect new ones rarely."""
     gc.collect()
     gc.freeze()
