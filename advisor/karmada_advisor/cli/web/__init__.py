@@ -26,7 +26,7 @@ from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
 from karmada_scheduler.http_server.request_guard import Access, RequestLimits
 from karmada_scheduler.http_server.server import ListenError
-from karmada_scheduler.process.memory import freeze
+from karmada_scheduler.process.memory import freeze_objects
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     reader = Reader(arguments)
     answers = CommandAnswers(arguments, reader, own)
     reader.read()
-    freeze()
+    freeze_objects()
     computer, pages = Computer(), Pages()
     handlers = Handlers(answers, computer, pages)
     server = ReadOnlyServer(
