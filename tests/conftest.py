@@ -1,5 +1,6 @@
 """For all tests."""
 
+import logging
 import os
 from collections.abc import Generator, Iterator
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import settings
 from xdist.remote import Producer
 
+from karmada_scheduler import logs
 from karmada_scheduler.process import process_exit
 from tests.sharing import Durations, ModuleScheduling, encodable, longest_first
 
@@ -25,6 +27,18 @@ def _the_test_process_goes_on(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     monkeypatch.setattr(process_exit, "end", lambda status, **_: None)
     yield
     process_exit.TERMINATION.restore()
+
+
+@pytest.fixture(autouse=True)
+def _restored_logging() -> Iterator[None]:
+    """Give back handlers and levels, which the scheduler's command sets for its process."""
+    loggers = [logging.getLogger(name) for name in (None, "kopf", *logs.PACKAGES)]
+    before = [(each.handlers[:], each.level) for each in loggers]
+    yield
+    for each, (handlers, level) in zip(loggers, before, strict=True):
+        each.handlers[:] = handlers
+        each.setLevel(level)
+    logging.captureWarnings(capture=False)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -126,6 +126,9 @@ def _json_value(value: object) -> object:
     return value if is_number else str(value)
 
 
+PACKAGES: Final = ("karmada_scheduler", "karmada_scheduler_plugins", "karmada_scheduler_plugin_dir")
+"""The packages whose lines are shown by verbosity."""
+
 _ATTEMPT: Final = re.compile(r"attempt #(\d+).* will retry")
 _REMIND_EVERY: Final = 16
 """After the first attempt of a request of kopf, only each attempt with such a number is shown, about every three minutes."""
@@ -150,7 +153,7 @@ def configure(*, verbosity_level: int, json_format: bool) -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     level = verbosity(verbosity_level)
-    for ours in ("karmada_scheduler", "karmada_scheduler_plugins", "karmada_scheduler_plugin_dir"):
+    for ours in PACKAGES:
         logging.getLogger(ours).setLevel(level)
     kopf = logging.getLogger("kopf")
     kopf.handlers[:] = []

@@ -77,6 +77,7 @@ class LiveContents:
         unlisted: Why bindings other than the wanted one could not be listed, one line per kind.
         leases: Of Karmada's system namespace; None if they could not be read.
         no_leases: Why not; "" if they were read.
+        at: When they were read; None if they were not.
         seen: The schedulers without a Lease that have left something.
         events: Of the wanted binding and its template.
         no_events: Why there are none; "" if they were read.
@@ -94,6 +95,7 @@ class LiveContents:
     unlisted: list[str] = field(default_factory=list)
     leases: list[Manifest] | None = None
     no_leases: str = ""
+    at: datetime | None = None
     seen: list[SchedulerShown] = field(default_factory=list)
     events: list[Manifest] = field(default_factory=list)
     no_events: str = ""
@@ -449,10 +451,11 @@ class _Reading:
         try:
             pages = list_pages(self.connection, LEASES_PATH)
             self.found.leases = [each async for page, _ in pages for each in page]
+            self.found.at = datetime.now(UTC)
         except ApiError as error:
             self.found.no_leases = str(error)
             return
-        known = schedulers_of(self.found.leases, now=datetime.now(UTC))
+        known = schedulers_of(self.found.leases, now=self.found.at)
         known = known.with_seen(seen_in_bindings(_readable(self.found.bindings)))
         self.found.seen += known.seen.values()
         for name in dict.fromkeys(map(_scheduler_name, self.found.bindings)):

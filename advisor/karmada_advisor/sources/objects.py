@@ -59,7 +59,8 @@ class Objects:
         source: For people: "files", or the URL of the API server.
         asked: What names the wanted binding, with its namespace; None if none is wanted.
         is_live: Whether they come from a control plane.
-        at: When they were captured; None if they were read now.
+        at: When they were captured, or when the Leases were read from a control plane: whether a Lease is renewed is
+            judged by that time, also later. None for files, which are of now.
         bindings: In the order of the files.
         manifests: Clusters by name, and bindings by key, as they were read.
         policies: None if they were not read.
@@ -361,6 +362,7 @@ def _from_plane(arguments: argparse.Namespace, asked: NamedBinding | None, *, al
         found.asked or asked,
         unlisted=found.unlisted,
         is_live=True,
+        at=found.at,
         leases=found.leases,
         no_leases=found.no_leases,
         seen=found.seen,

@@ -1,12 +1,10 @@
 """The command line: commands, flags, and one message for each error."""
 
 import json
-import logging
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,16 +14,6 @@ from karmada_scheduler.command import main
 from karmada_scheduler.testing import binding, cluster
 
 QUIET = ["--metrics-bind-address=0", "--health-probe-bind-address=0"]
-
-
-@pytest.fixture(autouse=True)
-def _restored_logging() -> Iterator[None]:
-    root = logging.getLogger()
-    before, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = before
-    root.setLevel(level)
-    logging.captureWarnings(capture=False)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
+from karmada_advisor.sources.objects import Objects
 from karmada_advisor.state.model import SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers, schedulers_of, seen_in_bindings, seen_in_event
 from karmada_scheduler.api.well_known import SCHEDULER_NAMES_ANNOTATION
@@ -42,6 +46,14 @@ def test_a_lease_that_has_run_out_or_was_released_is_that_of_a_scheduler_that_is
     assert "was renewed for the last time 60 min ago" in ended.source
     assert "was released 60 min ago" in stopped.source
     assert not ended.decides
+
+
+def test_objects_that_are_kept_judge_a_lease_by_when_it_was_read() -> None:
+    kept = Objects("https://plane", is_live=True, at=NOW, leases=[lease("karmada-scheduler", FRESH)])
+
+    assert kept.schedulers().of("default-scheduler").status is SchedulerStatus.RUNNING
+    later = replace(kept, at=NOW + timedelta(seconds=30))
+    assert later.schedulers().of("default-scheduler").status is SchedulerStatus.DOWN
 
 
 def test_of_two_leases_the_one_that_is_renewed_counts() -> None:

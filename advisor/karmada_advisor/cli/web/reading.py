@@ -25,6 +25,9 @@ _READING_SECONDS: Final = 60.0
 _UNSEEN_SECONDS: Final = 60.0
 """Without a request for this long, nothing is read."""
 
+_COUNTDOWN_SECONDS: Final = 10
+"""While something is evicted, the pages are made again this often: they show the time that is left."""
+
 
 class Reader:
     """The objects as they were read last."""
@@ -138,4 +141,7 @@ def _fingerprint(objects: Objects) -> int:
         return id(objects)  # files without versions
     schedulers = objects.schedulers()
     names = {each.spec.responsible_scheduler for each in objects.bindings}
-    return hash((clusters, bindings, frozenset((name, schedulers.of(name).status) for name in names)))
+    statuses = frozenset((name, schedulers.of(name).status) for name in names)
+    evicts = any(each.spec.graceful_eviction_tasks for each in objects.bindings)
+    step = objects.at.timestamp() // _COUNTDOWN_SECONDS if objects.at is not None and evicts else 0
+    return hash((clusters, bindings, statuses, step))
