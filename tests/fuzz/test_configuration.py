@@ -14,7 +14,7 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from karmada_scheduler.config import flags, profiles
+from karmada_scheduler.config import configuration_file, flags, profiles
 from karmada_scheduler.config.options import LeaderElection
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem
 from tests.fuzz.measuring import fuzzed, measured
@@ -76,8 +76,8 @@ def _load(file: Path, given: object) -> None:
     problems: Sequence[ConfigProblem] = ()
     with measured("configuration file", given, _START):
         try:
-            found = profiles.load(file)
-            profiles.plugin_budget(found, LeaderElection())
+            found = configuration_file.load(file)
+            profiles.plugin_budget(found, LeaderElection().renew_deadline)
         except ConfigError as error:
             problems = error.problems or [ConfigProblem("", "without a problem")]
     for text in map(str, problems):

@@ -14,7 +14,8 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
-from karmada_scheduler.config.profiles import SchedulerConfiguration, load
+from karmada_scheduler.config.configuration_file import load
+from karmada_scheduler.config.profiles import SchedulerConfiguration
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT
 from karmada_scheduler.dryrun.dry_run import DryRun

@@ -12,10 +12,9 @@ from karmada_advisor.cli.output import print_error, table
 from karmada_advisor.views.fields import as_json
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
-from karmada_scheduler.config.flags import plugin_tokens
-from karmada_scheduler.config.options import Options
+from karmada_scheduler.config.configuration_file import load
 from karmada_scheduler.config.problems import ConfigError
-from karmada_scheduler.config.profiles import SchedulerConfiguration, load
+from karmada_scheduler.config.profiles import SchedulerConfiguration, plugin_tokens
 from karmada_scheduler.framework.extension_points import Point, points_of
 from karmada_scheduler.framework.handle import DetachedHandle
 from karmada_scheduler.framework.profile.factory import Registration, make
@@ -48,17 +47,14 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     except ConfigError as error:
         problems.extend(error.problems)
         has_configuration = False
-    chosen = Options(
-        plugins=plugin_tokens(arguments.plugins),
-        plugin_dirs=tuple(arguments.plugin_dir),
-        scheduler_name=name,
-    )
-    setup = PluginSetup.of(
-        chosen,
+    setup = PluginSetup(
         in_tree(gates),
         handle_for=DetachedHandle,
         own=own,
+        directories=arguments.plugin_dir,
+        tokens=plugin_tokens(arguments.plugins),
         configuration=configuration,
+        scheduler_name=name,
         disabled_by_gates=IN_TREE,
     )
     try:

@@ -14,7 +14,6 @@ from typing import Any
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.state.stored import mapping, mappings
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
-from karmada_scheduler.config import profiles
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.config.profiles import SchedulerConfiguration
 
@@ -107,8 +106,12 @@ class ProcessConfiguration:
         """
         if self.file is None:
             return SchedulerConfiguration()
+        from karmada_scheduler.config.configuration_file import (
+            read,  # needed with the rules of a process only
+        )
+
         try:
-            return profiles.read(_with_known(self.file, available), scheduler_name=self.scheduler_name)
+            return read(_with_known(self.file, available), scheduler_name=self.scheduler_name)
         except ConfigError as error:
             raise NoAnswerError(f"--from: the configuration of {self.url} cannot be used: {error}") from error
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 from karmada_advisor.sources.errors import NoAnswerError
@@ -18,9 +19,7 @@ from karmada_advisor.sources.process_rules import ProcessConfiguration
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.config.flags import plugin_tokens
-from karmada_scheduler.config.options import LeaderElection, Options
-from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
+from karmada_scheduler.config.profiles import SchedulerConfiguration, plugin_budget, plugin_tokens
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.objects import Frameworks, ShownObjects
 from karmada_scheduler.framework import Handle
@@ -36,7 +35,6 @@ from karmada_scheduler_plugins.registry import IN_TREE, ORIGIN, in_tree
 
 _NOT_RUN: Final = (Point.PRE_BIND, Point.BIND)
 """Neither is PostBind; it decides nothing."""
-_NO_ELECTION: Final = LeaderElection(enabled=False)
 
 
 def described(arguments: argparse.Namespace) -> str:
@@ -118,30 +116,29 @@ def configured(
     Raises:
         ConfigError: The configuration or a plugin cannot be used.
     """
-    options = Options(
-        plugins=plugin_tokens(arguments.plugins),
-        plugin_dirs=tuple(arguments.plugin_dir),
-        scheduler_name=arguments.scheduler_name or DEFAULT_SCHEDULER_NAME,
-    )
+    scheduler_name = arguments.scheduler_name or DEFAULT_SCHEDULER_NAME
+    tokens = plugin_tokens(arguments.plugins)
     process: ProcessConfiguration | None = arguments.process_rules
     missing: Mapping[str, tuple[str, ...]] = {}
     if process is not None:
-        available = _available(options, gates, own, handle_for)
+        available = _available(arguments.plugin_dir, gates, own, handle_for)
         configuration, missing = process.configuration(available), process.missing(available)
-        options = replace(
-            options, plugins=process.known_tokens(available), scheduler_name=process.scheduler_name
-        )
+        tokens, scheduler_name = process.known_tokens(available), process.scheduler_name
     elif arguments.config:
-        configuration = load(arguments.config, scheduler_name=options.scheduler_name)
+        from karmada_scheduler.config.configuration_file import load  # needed with --config only
+
+        configuration = load(arguments.config, scheduler_name=scheduler_name)
     else:
         configuration = SchedulerConfiguration()
-    budget = plugin_budget(configuration, _NO_ELECTION)
-    setup = PluginSetup.of(
-        options,
+    budget = plugin_budget(configuration, None)
+    setup = PluginSetup(
         in_tree(gates),
         handle_for=handle_for,
         own=own,
+        directories=arguments.plugin_dir,
+        tokens=tokens,
         configuration=configuration,
+        scheduler_name=scheduler_name,
         disabled_by_gates=IN_TREE,
     )
     with closing(SigalrmTimeout(budget)) as alarm:
@@ -151,14 +148,17 @@ def configured(
 
 
 def _available(
-    options: Options, gates: FeatureGates, own: Sequence[Registration], handle_for: Callable[[str], Handle]
+    directories: Sequence[Path],
+    gates: FeatureGates,
+    own: Sequence[Registration],
+    handle_for: Callable[[str], Handle],
 ) -> frozenset[str]:
     """Return the names of the plugins whose code is here.
 
     Raises:
         ConfigError: A plugin file cannot be used.
     """
-    setup = PluginSetup.of(options, in_tree(gates), handle_for=handle_for, own=own)
+    setup = PluginSetup(in_tree(gates), handle_for=handle_for, own=own, directories=directories)
     setup.load()
     return frozenset({*setup.registry(), *IN_TREE})
 

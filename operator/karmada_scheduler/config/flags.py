@@ -29,6 +29,7 @@ from karmada_scheduler.config.options import (
     RetryLimits,
 )
 from karmada_scheduler.config.problems import nearest
+from karmada_scheduler.config.profiles import plugin_tokens
 
 
 class OptionsError(ValueError):
@@ -241,13 +242,6 @@ def parse(arguments: Sequence[str]) -> Options:
             f'no command "{rest[0]}"; {guess}commands: {", ".join(COMMANDS)}; or none, with flags'
         )
     return _validated(known)
-
-
-def plugin_tokens(lists: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the entries of all occurrences of ``--plugins``, or the default."""
-    if lists is None:
-        return Options().plugins
-    return tuple(token for each in lists for token in each.split(",") if token)
 
 
 def _validated(given: argparse.Namespace) -> Options:

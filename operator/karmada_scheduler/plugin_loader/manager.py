@@ -12,9 +12,10 @@ from typing import Final
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.cache.manifests import ManifestCache
+from karmada_scheduler.config.configuration_file import load
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem
-from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
+from karmada_scheduler.config.profiles import SchedulerConfiguration, plugin_budget
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.extenders.http_extender import HttpExtender, needs_binding, needs_clusters
 from karmada_scheduler.extenders.transport import (
@@ -88,7 +89,8 @@ class PluginManager:
         self._metrics = metrics
         self._in_thread = in_thread
         registry = in_tree(options.feature_gates)
-        budget = plugin_budget(configuration, options.leader_election)
+        election = options.leader_election
+        budget = plugin_budget(configuration, election.renew_deadline if election.enabled else None)
         self._breakers = CircuitBreakers(
             clock=clock, exempt=frozenset(registry), observer=CircuitBreakerMetrics(metrics.plugins)
         )
@@ -101,12 +103,14 @@ class PluginManager:
         )
         self.manifests: Final = self._manifest_cache(configuration)
         self.extenders: Final = self._extenders(configuration, clock, extender_transport)
-        self._setup = PluginSetup.of(
-            options,
+        self._setup = PluginSetup(
             registry,
             handle_for=lambda profile: PluginHandle(profile, backend),
             own=own_plugins,
+            directories=options.plugin_dirs,
+            tokens=options.plugins,
             configuration=configuration,
+            scheduler_name=options.scheduler_name,
             disabled_by_gates=IN_TREE,
         )
         built = self._setup.start()

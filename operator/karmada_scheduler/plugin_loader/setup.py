@@ -14,7 +14,6 @@ from typing import Final
 
 from karmada_scheduler import logs
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
-from karmada_scheduler.config.options import Options
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem, known, nearest
 from karmada_scheduler.config.profiles import SchedulerConfiguration
 from karmada_scheduler.config.structure import ConfigProblems
@@ -77,29 +76,6 @@ class PluginSetup:
         self._scheduler_name: Final = scheduler_name
         self._disabled_by_gates: Final = frozenset(disabled_by_gates)
         self._unreadable = ""
-
-    @classmethod
-    def of(
-        cls,
-        options: Options,
-        in_tree: Registry,
-        *,
-        handle_for: Callable[[str], Handle],
-        own: Iterable[Registration] = (),
-        configuration: SchedulerConfiguration | None = None,
-        disabled_by_gates: Collection[str] = (),
-    ) -> PluginSetup:
-        """Return the setup for the options of the process."""
-        return cls(
-            in_tree,
-            handle_for=handle_for,
-            own=own,
-            directories=options.plugin_dirs,
-            tokens=options.plugins,
-            configuration=configuration,
-            scheduler_name=options.scheduler_name,
-            disabled_by_gates=disabled_by_gates,
-        )
 
     def start(self) -> BuiltProfiles:
         """Load all plugins, and return the profiles.

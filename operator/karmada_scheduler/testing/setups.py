@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
+from karmada_scheduler.config.configuration_file import load
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.config.options import LeaderElection
-from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
+from karmada_scheduler.config.profiles import SchedulerConfiguration, plugin_budget
 from karmada_scheduler.framework import Handle, Plugin
 from karmada_scheduler.framework.profile import factory
 from karmada_scheduler.framework.profile.factory import Factory, Registration
@@ -87,7 +87,7 @@ def profiles(
         directories=[plugin_dir] if plugin_dir else (),
         configuration=configuration,
     )
-    caller = caller_with(plugin_budget(configuration, LeaderElection(enabled=False)))
+    caller = caller_with(plugin_budget(configuration, None))
     return {name: Framework(plugins, caller=caller) for name, plugins in setup.start().by_name.items()}
 
 

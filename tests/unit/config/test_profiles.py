@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from karmada_scheduler.config.configuration_file import load
 from karmada_scheduler.config.extenders import ExtenderConfig, ExtenderTLS, ManagedResource
-from karmada_scheduler.config.options import LeaderElection
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.config.profiles import (
     PluginArgs,
@@ -17,7 +17,6 @@ from karmada_scheduler.config.profiles import (
     PluginSet,
     ProfileConfig,
     SchedulerConfiguration,
-    load,
     plugin_budget,
 )
 from karmada_scheduler.framework.extension_points import Point
@@ -144,26 +143,25 @@ def test_the_plugin_timeout_is_optional_and_may_be_a_fraction(path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("configured", "deadline", "enabled", "expected"),
+    ("configured", "renew_deadline", "expected"),
     [
-        ("", 10.0, True, 2.0),
-        ("", 3.0, True, 1.5),
-        ("", 3.0, False, 2.0),
-        ("pluginTimeoutSeconds: 5", 10.0, True, 5.0),
-        ("pluginTimeoutSeconds: 600", 10.0, False, 600.0),
+        ("", 10.0, 2.0),
+        ("", 3.0, 1.5),
+        ("", None, 2.0),
+        ("pluginTimeoutSeconds: 5", 10.0, 5.0),
+        ("pluginTimeoutSeconds: 600", None, 600.0),
     ],
 )
 def test_the_plugin_timeout_is_half_of_the_renew_deadline_at_most(
-    configured: str, deadline: float, enabled: bool, expected: float, path: Path
+    configured: str, renew_deadline: float | None, expected: float, path: Path
 ) -> None:
-    election = LeaderElection(enabled=enabled, renew_deadline=deadline)
-    assert plugin_budget(loaded(path, OURS + configured), election) == expected
+    assert plugin_budget(loaded(path, OURS + configured), renew_deadline) == expected
 
 
 def test_a_longer_plugin_timeout_is_refused_with_both_numbers(path: Path) -> None:
     configuration = loaded(path, OURS + "pluginTimeoutSeconds: 6")
     with pytest.raises(ConfigError) as caught:
-        plugin_budget(configuration, LeaderElection(renew_deadline=10.0))
+        plugin_budget(configuration, 10.0)
     assert str(caught.value) == (
         f"{path}: pluginTimeoutSeconds: must be at most 5, half of --leader-elect-renew-deadline (10s), got 6"
     )

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from karmada_scheduler.config.configuration_file import read
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.problems import ConfigError
-from karmada_scheduler.config.profiles import read
 from karmada_scheduler.framework import SUCCESS, Handle, Result
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.handle import DetachedHandle
