@@ -23,7 +23,6 @@ from karmada_advisor.state.curable import lacks_a_decision
 from karmada_advisor.state.model import StateName
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer
-from karmada_advisor.whynot.detector import ref_of
 from karmada_advisor.whynot.dispatching import decided_again, overwritten, resumed
 from karmada_advisor.whynot.edits import ObjectRef, Side
 from karmada_advisor.whynot.goals import IsDecided, IsPlaced
@@ -141,8 +140,8 @@ def editable(
             for each in objects.clusters
         },
         {ObjectRef(*each.key): (objects.manifests[each.key], each) for each in bindings},
-        quotas={ref_of(each): each for each in objects.quotas or ()},
-        policies={ref_of(each): each for each in objects.policies or ()},
+        quotas={ObjectRef.of(each): each for each in objects.quotas or ()},
+        policies={ObjectRef.of(each): each for each in objects.policies or ()},
         template_labels=objects.template_labels(mine.spec.resource),
         schedulers=objects.schedulers() if schedulers is None else schedulers,
         has_all_bindings=not objects.unlisted,

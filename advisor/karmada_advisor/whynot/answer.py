@@ -10,7 +10,6 @@ from typing import Final
 from karmada_advisor.explain.model import Cause, ObjectShown, Provenance, Target
 from karmada_advisor.state.model import BindingState, SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers
-from karmada_advisor.whynot.detector import is_policy
 from karmada_advisor.whynot.edits import Edit, Side
 from karmada_advisor.whynot.goals import (
     Goal,
@@ -262,7 +261,7 @@ def _touched(objects: ObjectSet, found: Answer, may_check: Callable[[], bool]) -
     """
     mine = objects.bindings[objects.ref][1]
     claimed = 1
-    if any(is_policy(each.target) or each.side is Side.QUOTA for each in found.edits):
+    if any(each.target.is_policy or each.side is Side.QUOTA for each in found.edits):
         return Touched(claimed, checked=False)
     if not objects.has_all_bindings:
         return Touched(claimed, checked=not found.sides - {Side.TRIGGER, Side.WORKLOAD})

@@ -9,25 +9,10 @@ from typing import Final
 from karmada_advisor.claims.claim import claim
 from karmada_advisor.claims.model import DetectorOptions, PolicyWritten
 from karmada_advisor.claims.template import template_of
-from karmada_advisor.whynot.edits import ObjectRef
 from karmada_scheduler.api.manifest import Manifest, ManifestError
-from karmada_scheduler.api.policy import ID_LABELS
 
 _WITH_PREEMPTION: Final = DetectorOptions(preemption=True)
 """An edit that needs the gate PropagationPolicyPreemption says so: nothing that is stored tells whether it is on."""
-
-
-def is_policy(ref: ObjectRef) -> bool:
-    """Return whether an object is a PropagationPolicy or a ClusterPropagationPolicy."""
-    return ref.kind in ID_LABELS
-
-
-def ref_of(manifest: Manifest) -> ObjectRef:
-    """Return an object as the target of edits."""
-    metadata = manifest.get("metadata") or {}
-    return ObjectRef(
-        str(manifest.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
-    )
 
 
 def received(

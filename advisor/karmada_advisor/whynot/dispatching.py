@@ -10,7 +10,6 @@ from typing import Final
 from karmada_advisor.explain.model import Target
 from karmada_advisor.state.propagation import Suspended
 from karmada_advisor.state.stored import mapping
-from karmada_advisor.whynot.detector import received, ref_of
 from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Side, edit, patched
 from karmada_advisor.whynot.model import Touched, VerifiedRemedy, edit_shown, patches_of
 from karmada_scheduler.api.binding import Binding
@@ -40,7 +39,9 @@ def resumed(binding: Binding, manifest: Manifest, policies: Sequence[Manifest]) 
         return _remedy(
             _edit(ObjectRef(*binding.key), name, "the binding"), binding, manifest, policies, _arrives
         )
-    return _remedy(_edit(ref_of(policy), name, policy_name(policy)), binding, manifest, policies, _arrives)
+    return _remedy(
+        _edit(ObjectRef.of(policy), name, policy_name(policy)), binding, manifest, policies, _arrives
+    )
 
 
 def overwritten(binding: Binding, manifest: Manifest, policies: Sequence[Manifest]) -> VerifiedRemedy | None:
@@ -56,7 +57,7 @@ def overwritten(binding: Binding, manifest: Manifest, policies: Sequence[Manifes
         return None
     text = f"conflictResolution: Overwrite in {policy_name(policy)}"
     change = edit(
-        Side.POLICY, "overwrite", ref_of(policy), PatchAction.SET, ("spec", "conflictResolution"), value=_OVERWRITE, text=text,
+        Side.POLICY, "overwrite", ObjectRef.of(policy), PatchAction.SET, ("spec", "conflictResolution"), value=_OVERWRITE, text=text,
         harm=Harm.WIDENS, caution="Karmada then replaces the object that is there, and deletes it with the workload.",
     )  # fmt: skip
     return _remedy(change, binding, manifest, policies, _overwrites)
@@ -102,13 +103,15 @@ def _remedy(
     is_cured: Callable[[Manifest], bool],
 ) -> VerifiedRemedy | None:
     """Return an edit of the binding, or of its policy, as a remedy; None if the binding is not cured by it."""
-    read = next((each for each in policies if ref_of(each) == change.target), manifest)
+    read = next((each for each in policies if ObjectRef.of(each) == change.target), manifest)
     changed = patched([change], {change.target: read})
     if changed is None:
         return None
     after: Manifest | None = changed.manifests[change.target]
     is_policy = read is not manifest
     if is_policy:
+        from karmada_advisor.whynot.detector import received  # as in whynot.objects
+
         after = received(manifest, policies, [changed.manifests[change.target]], None)
     if after is None or not is_cured(after):
         return None

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from karmada_scheduler.api.manifest import Manifest
+from karmada_scheduler.api.policy import ID_LABELS
 
 Operation = dict[str, Any]
 """One operation of RFC 6902: ``op``, ``path``, and ``value`` except for remove."""
@@ -58,6 +59,19 @@ class ObjectRef(NamedTuple):
     kind: str
     namespace: str
     name: str
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> ObjectRef:
+        """Return an object as the target of edits."""
+        metadata = manifest.get("metadata") or {}
+        return cls(
+            str(manifest.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+        )
+
+    @property
+    def is_policy(self) -> bool:
+        """Whether it is a PropagationPolicy or a ClusterPropagationPolicy."""
+        return self.kind in ID_LABELS
 
     def as_fields(self) -> dict[str, str]:
         """Return it as the ``object`` of a patch."""

@@ -12,7 +12,6 @@ from karmada_advisor.claims.quota import Excess, Usage, usage
 from karmada_advisor.explain.names import FleetValues, nearest
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import condition_of
-from karmada_advisor.whynot.detector import is_policy, received
 from karmada_advisor.whynot.edits import Edit, ObjectRef, Patched, patched
 from karmada_advisor.whynot.quotas import exceeded, sentence
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
@@ -244,11 +243,13 @@ class ObjectSet:
 
     def _with_policies(self, manifests: Mapping[ObjectRef, Manifest]) -> Mapping[ObjectRef, Manifest] | None:
         """Return changed objects with what the binding receives from changed policies; None for edits of both."""
-        written = [manifest for ref, manifest in manifests.items() if is_policy(ref)]
+        written = [manifest for ref, manifest in manifests.items() if ref.is_policy]
         if not written:
             return manifests
         if self.ref in manifests:
             return None  # its own edits are against the object as it was read
+        from karmada_advisor.whynot.detector import received  # its rules take as long to load as an answer
+
         mine = received(self.manifests[self.ref], self.policies.values(), written, self.template_labels)
         return manifests if mine is None else {**manifests, self.ref: mine}
 

@@ -8,7 +8,6 @@ from typing import Final
 from karmada_advisor.claims.selectors import Match
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.policies import Miss, TemplateHead, differing_label, match_of, misses
-from karmada_advisor.whynot.detector import ref_of
 from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side, edit, patched
 from karmada_advisor.whynot.model import (
     BindingShown,
@@ -96,7 +95,7 @@ def answer_unclaimed(
 
 
 def _policy(near: Sequence[Miss], target: ObjectRef) -> Manifest:
-    return next(each.policy for each in near if ref_of(each.policy) == target)
+    return next(each.policy for each in near if ObjectRef.of(each.policy) == target)
 
 
 def _corrected(miss: Miss, template: TemplateHead) -> Iterator[Edit]:
@@ -110,7 +109,7 @@ def _corrected(miss: Miss, template: TemplateHead) -> Iterator[Edit]:
         return
     asked = miss.policy["spec"]["resourceSelectors"][miss.index].get(miss.field)
     yield edit(
-        Side.POLICY, "correctSelector", ref_of(miss.policy), PatchAction.SET,
+        Side.POLICY, "correctSelector", ObjectRef.of(miss.policy), PatchAction.SET,
         ("spec", "resourceSelectors", miss.index, miss.field), value=wanted[miss.field],
         text=f"select {miss.field} {wanted[miss.field]} instead of {asked} in {miss.name}",
         caution=f"What the selector matches now is released, if there is a {template.kind} {asked}."
@@ -126,7 +125,7 @@ def _corrected_label(miss: Miss, template: TemplateHead) -> Iterator[Edit]:
     if key:
         asked = selector["labelSelector"]["matchLabels"][key]
         yield edit(
-            Side.POLICY, "correctSelector", ref_of(miss.policy), PatchAction.SET,
+            Side.POLICY, "correctSelector", ObjectRef.of(miss.policy), PatchAction.SET,
             ("spec", "resourceSelectors", miss.index, "labelSelector", "matchLabels", key), value=labels[key],
             text=f"select {key}={labels[key]} instead of {key}={asked} in {miss.name}",
             caution="What the selector matches now is released.",
@@ -139,7 +138,7 @@ def _added(miss: Miss, template: TemplateHead) -> Edit:
     if template.namespace:
         selector["namespace"] = template.namespace
     return edit(
-        Side.POLICY, "addSelector", ref_of(miss.policy), PatchAction.APPEND, ("spec", "resourceSelectors"), value=selector,
+        Side.POLICY, "addSelector", ObjectRef.of(miss.policy), PatchAction.APPEND, ("spec", "resourceSelectors"), value=selector,
         text=f"one more selector in {miss.name}: {template.kind} {template.name}",
         caution=f"The template then gets the placement of {miss.name}.",
     )  # fmt: skip

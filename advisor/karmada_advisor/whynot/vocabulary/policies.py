@@ -7,8 +7,7 @@ from typing import Any
 
 from karmada_advisor.explain.policies import TemplateHead, held_claim, miss_of
 from karmada_advisor.state.stored import value_at
-from karmada_advisor.whynot.detector import ref_of
-from karmada_advisor.whynot.edits import Edit, PatchAction, Side
+from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side
 from karmada_advisor.whynot.vocabulary.context import Context
 from karmada_scheduler.api.policy import policy_name
 
@@ -29,7 +28,7 @@ def proposals(context: Context) -> Iterator[Edit]:
     if held is None:
         return
     first, holder = held.first.policy, held.holder
-    spec, ref = first.get("spec") or {}, ref_of(first)
+    spec, ref = first.get("spec") or {}, ObjectRef.of(first)
     if not edited:
         if spec.get("preemption") != "Always":
             yield context.make(
@@ -58,7 +57,7 @@ def _released(context: Context, holder: Mapping[str, Any], template: TemplateHea
     ]
     if len(found) == 1 and len(selectors) > 1 and selectors[found[0]].get("name"):
         yield context.make(
-            Side.POLICY, "releaseTemplate", ref_of(holder), PatchAction.REMOVE,
+            Side.POLICY, "releaseTemplate", ObjectRef.of(holder), PatchAction.REMOVE,
             ("spec", "resourceSelectors", found[0]), extra=-1.1,
             text=f"remove the selector of {template.kind} {template.name} from {policy_name(holder)}",
         )  # fmt: skip
