@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin, get_type_hints
 
-from karmada_advisor.explain.model import API_VERSION, Cause, Refusal
+from karmada_advisor.explain.model import API_VERSION, Cause
+from karmada_advisor.explain.trace_model import Refusal
 from karmada_advisor.rebalance.model import RebalanceProposal
 from karmada_advisor.state.model import BindingState
 from karmada_advisor.views.fields import camel

@@ -37,10 +37,11 @@ from karmada_advisor.placement_tests.model import (
     ScenarioScheduler,
 )
 from karmada_advisor.placement_tests.uids import NONE_ODD, UIDS
-from karmada_advisor.plan.change import ChangeError, Draft
+from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.inputs import Known, PlanInputs, parse
 from karmada_advisor.plan.objects import PlanObjects, UnversionedTemplateKey
 from karmada_advisor.plan.planner import make_plan
+from karmada_advisor.plan.stored import ChangeError
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.dryrun.dry_run import DryRun

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from karmada_advisor.cli.output import print_error
-from karmada_advisor.plan.change import with_defaults
 from karmada_advisor.plan.fingerprint import SHOWN, fingerprint
 from karmada_advisor.plan.holds import HoldOf, stored_holds
 from karmada_advisor.plan.objects import PlanObjects, policy_key
+from karmada_advisor.plan.stored import with_defaults
 from karmada_advisor.sources import planned
 from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
 from karmada_advisor.sources.process_rules import running

@@ -12,8 +12,8 @@ from typing import Any, Final
 from karmada_advisor.cli import test
 from karmada_advisor.cli.output import NO_ANSWER, print_error, print_failure
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.plan.change import ChangeError
 from karmada_advisor.plan.objects import UnversionedTemplateKey, part, template_key
+from karmada_advisor.plan.stored import ChangeError
 from karmada_advisor.sources.control_plane import control_plane
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.files import read

@@ -18,13 +18,14 @@ from karmada_advisor.cli.fleet import as_manifests, check_fleet, now
 from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, CommandAnswer, print_answer, print_error
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.explain.trace_trigger import at
-from karmada_advisor.plan.change import ChangeError, Draft, object_name
+from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.derive import selected_kinds
 from karmada_advisor.plan.inputs import Known, PlanInputs
 from karmada_advisor.plan.lint_selectors import TemplatesKnown
 from karmada_advisor.plan.model import Plan
 from karmada_advisor.plan.objects import PlanObjects, template_key
 from karmada_advisor.plan.planner import make_plan
+from karmada_advisor.plan.stored import ChangeError, object_name
 from karmada_advisor.sources import planned
 from karmada_advisor.sources.change_files import read_changes
 from karmada_advisor.sources.control_plane import DEFAULT_NAMESPACE, context_namespace, control_plane

@@ -26,7 +26,7 @@ from karmada_advisor.placement_tests.model import (
 )
 from karmada_advisor.placement_tests.running import CaseRunner
 from karmada_advisor.placement_tests.schema import SCHEMA
-from karmada_advisor.plan.change import ChangeError
+from karmada_advisor.plan.stored import ChangeError
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.placement_test_files import Unread, read_test_file
 from karmada_advisor.sources.scenarios import scenario_of

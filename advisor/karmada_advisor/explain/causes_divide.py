@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.explain.model import Cause, DivideTrace, DivisionRow, Stage
+from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.situation import Basis, Situation
+from karmada_advisor.explain.trace_model import DivideTrace, DivisionRow
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT, STATIC_WEIGHT
 

@@ -9,9 +9,10 @@ from karmada_advisor.explain.amounts import counted, request_of, shown_times
 from karmada_advisor.explain.causes_capacity import not_in_models
 from karmada_advisor.explain.causes_filter import code_of, sentence
 from karmada_advisor.explain.causes_values import unknown_values
-from karmada_advisor.explain.model import Cause, FilterCell, Stage
+from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.names import affinities_of, nearest
 from karmada_advisor.explain.situation import Situation, Traces
+from karmada_advisor.explain.trace_model import FilterCell
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.core.available_replicas import counts_component_sets
 from karmada_scheduler.core.cluster_groups import last_constraint

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from karmada_advisor.explain.model import Cause, FilterCell, Stage
+from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.situation import Situation, Traces
+from karmada_advisor.explain.trace_model import FilterCell
 
 _CODES: Final = {
     "ClusterAffinity": "AffinityMismatch",

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.explain.model import Cause, SelectTrace, Stage
+from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.situation import Basis, Situation, Traces
+from karmada_advisor.explain.trace_model import SelectTrace
 from karmada_scheduler.api.placement import AGGREGATED, Placement
 
 _REGION_CODES = {

@@ -16,19 +16,17 @@ from karmada_advisor.explain.model import (
     Cause,
     ConditionShown,
     Explanation,
-    Mismatch,
     NextState,
     PolicyRef,
     Provenance,
     RecordedDecision,
     Target,
     Tense,
-    TermRow,
-    TriggerTrace,
     WouldBe,
 )
 from karmada_advisor.explain.notes import notes_of, warnings_of
 from karmada_advisor.explain.situation import Situation
+from karmada_advisor.explain.trace_model import Mismatch, TermRow, TriggerTrace
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.state.stored import condition_of
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION

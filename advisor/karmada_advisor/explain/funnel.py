@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from karmada_advisor.explain.model import (
+from karmada_advisor.explain.situation import Situation, Traces
+from karmada_advisor.explain.trace_model import (
     CapacityCell,
     ClusterRow,
     Combination,
@@ -14,7 +15,6 @@ from karmada_advisor.explain.model import (
     Refusal,
     SelectTrace,
 )
-from karmada_advisor.explain.situation import Situation, Traces
 
 _NAMED: Final = 4
 _KINDS: Final = {

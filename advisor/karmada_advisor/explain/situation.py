@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from karmada_advisor.explain.inputs import ExplainInputs, rebalanced
-from karmada_advisor.explain.model import DivideTrace, Mismatch, NextState, SelectTrace
+from karmada_advisor.explain.model import NextState
 from karmada_advisor.explain.trace_capacity import CapacityTrace, trace_capacity
 from karmada_advisor.explain.trace_divide import Divided, trace_divide
 from karmada_advisor.explain.trace_filter import (
@@ -18,6 +18,7 @@ from karmada_advisor.explain.trace_filter import (
     trace_filter,
     trace_score,
 )
+from karmada_advisor.explain.trace_model import DivideTrace, Mismatch, SelectTrace
 from karmada_advisor.explain.trace_select import Selected, trace_select
 from karmada_advisor.explain.trace_trigger import Triggered, trace_trigger
 from karmada_advisor.state.model import BindingState

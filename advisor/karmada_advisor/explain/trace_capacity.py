@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from karmada_advisor.explain.amounts import request_of, shown
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.model import CapacityCell, Estimate, Mismatch
+from karmada_advisor.explain.trace_model import CapacityCell, Estimate, Mismatch
 from karmada_scheduler.api.binding import BindingSpec
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import MAX_INT32

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.model import DivideTrace, DivisionRow, Mismatch
+from karmada_advisor.explain.trace_model import DivideTrace, DivisionRow, Mismatch
 from karmada_scheduler.api.binding import BindingSpec, TargetCluster
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.api.quantity import wrap32, wrap64

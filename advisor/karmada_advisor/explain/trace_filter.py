@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from karmada_advisor.explain.filter_evidence import evidence_of
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.model import FilterCell, Mismatch, Refusal, ScoreCell
+from karmada_advisor.explain.trace_model import FilterCell, Mismatch, Refusal, ScoreCell
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.cluster_groups import tier_of
 from karmada_scheduler.core.decision import TermAttempt

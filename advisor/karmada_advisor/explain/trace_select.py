@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.model import Combination, GroupRow, Mismatch, SelectTrace, Swap
+from karmada_advisor.explain.trace_model import Combination, GroupRow, Mismatch, SelectTrace, Swap
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION, Placement, SpreadConstraint
 from karmada_scheduler.core.algorithms.select_groups import Limits, RegionGroup
 from karmada_scheduler.core.available_replicas import counts_component_sets

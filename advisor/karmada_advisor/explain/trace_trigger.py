@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.model import Mismatch, Rule, TriggerTrace
+from karmada_advisor.explain.trace_model import Mismatch, Rule, TriggerTrace
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import ManifestError, format_time
 from karmada_scheduler.api.placement import DIVIDED, DUPLICATED, Placement

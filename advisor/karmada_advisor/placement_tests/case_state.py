@@ -18,7 +18,7 @@ from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.placement_tests.changes import make_changes
 from karmada_advisor.placement_tests.model import PlacementTestFile, ScenarioChange, WorkloadSize
 from karmada_advisor.placement_tests.uids import OddTemplates, renamed, with_uids
-from karmada_advisor.plan.change import Draft, with_defaults, with_id
+from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.effects import Comparison
 from karmada_advisor.plan.inputs import Known, PlanInputs, known_after
 from karmada_advisor.plan.model import BindingPlan
@@ -34,6 +34,7 @@ from karmada_advisor.plan.objects import (
     unversioned,
 )
 from karmada_advisor.plan.steps import PlannedStep, take_step
+from karmada_advisor.plan.stored import with_defaults, with_id
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_scheduler.api.binding import Binding, BindingKey

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from karmada_advisor.placement_tests.model import ScenarioChange
-from karmada_advisor.plan.change import ChangeError, Draft, object_name
+from karmada_advisor.plan.change import Draft
+from karmada_advisor.plan.stored import ChangeError, object_name
 
 _WORDS: Final[Mapping[str, Callable[[Draft, ScenarioChange], None]]] = {
     "apply": lambda draft, each: draft.put(each.value),

@@ -20,8 +20,9 @@ from karmada_advisor.placement_tests.model import (
     ScenarioChange,
 )
 from karmada_advisor.placement_tests.outcomes import NO_POLICY, NOT_CLAIMED
-from karmada_advisor.plan.change import ChangeError, Draft
+from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.objects import Manifest, PlanObjects, UnversionedTemplateKey, part, unversioned
+from karmada_advisor.plan.stored import ChangeError
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.policy import PolicyKey
 

@@ -18,8 +18,9 @@ from karmada_advisor.placement_tests.model import (
     PlacementCase,
 )
 from karmada_advisor.placement_tests.outcomes import clusters_of, effect_of, policy_of
-from karmada_advisor.plan.change import ChangeError, Draft
+from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.objects import UnversionedTemplateKey
+from karmada_advisor.plan.stored import ChangeError
 from karmada_scheduler.api.manifest import ManifestError
 
 Clock = Callable[[], float]

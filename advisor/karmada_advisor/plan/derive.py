@@ -22,9 +22,9 @@ from karmada_advisor.claims.template import UNCLAIMED, Template, read_template, 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import PolicyRef
-from karmada_advisor.plan.change import ChangeError
 from karmada_advisor.plan.model import ClaimChange
 from karmada_advisor.plan.objects import Manifest, PlanObjects, part, policy_key, resource_key
+from karmada_advisor.plan.stored import ChangeError
 from karmada_advisor.state.stored import mappings, value_at
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.api.manifest import ManifestError

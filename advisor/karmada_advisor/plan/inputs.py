@@ -8,11 +8,12 @@ from typing import TypeVar
 
 from karmada_advisor.claims.model import DetectorOptions
 from karmada_advisor.claims.quota import Quota
-from karmada_advisor.plan.change import ChangeError, Draft
+from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.derive import DETECTOR
 from karmada_advisor.plan.lint_selectors import TemplatesKnown
 from karmada_advisor.plan.model import ChangeShown
 from karmada_advisor.plan.objects import Manifest, PlanObjects, part
+from karmada_advisor.plan.stored import ChangeError
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster

@@ -11,7 +11,7 @@ from typing import Final
 from karmada_advisor.claims.quota import Quota
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.plan import deletions
-from karmada_advisor.plan.change import NOT_READY
+from karmada_advisor.plan.cluster_edits import NOT_READY
 from karmada_advisor.plan.decide import HeldMove
 from karmada_advisor.plan.deletions import deleted_clusters
 from karmada_advisor.plan.derive import Derived

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from karmada_advisor.plan.change import with_namespace
+from karmada_advisor.plan.stored import with_namespace
 from karmada_advisor.sources.files import Contents, read, read_text
 from karmada_advisor.sources.objects import NoAnswerError
 from karmada_scheduler.api.manifest import read_mapping, read_required_text

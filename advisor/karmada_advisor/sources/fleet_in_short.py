@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from karmada_advisor.placement_tests.model import Manifest
 from karmada_advisor.placement_tests.schema import keys_of
-from karmada_advisor.plan.change import NOT_READY
+from karmada_advisor.plan.cluster_edits import NOT_READY
 from karmada_advisor.sources.files import CLUSTER_API_VERSION
 from karmada_advisor.sources.located_yaml import LocatedFile
 from karmada_scheduler.api import quantity

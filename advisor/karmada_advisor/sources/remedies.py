@@ -8,14 +8,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.model import (
-    Explanation,
-    ObjectPatch,
-    Remedy,
-    RemedyEdit,
-    RemedySearch,
-)
+from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.policies import TemplateHead
+from karmada_advisor.explain.remedy_model import ObjectPatch, Remedy, RemedyEdit, RemedySearch
 from karmada_advisor.sources.inputs import Explaining
 from karmada_advisor.sources.objects import Objects
 from karmada_advisor.sources.simulated import SimulatedScheduler

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.explain.model import ObjectPatch, ObjectShown
+from karmada_advisor.explain.remedy_model import ObjectPatch, ObjectShown
 from karmada_advisor.state.stored import value_at
 from karmada_advisor.survive.classify import LossClass
 from karmada_advisor.survive.model import LossSettings

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from karmada_advisor.explain.explain import policy_of
-from karmada_advisor.explain.model import ObjectPatch, PolicyRef
+from karmada_advisor.explain.model import PolicyRef
+from karmada_advisor.explain.remedy_model import ObjectPatch
 from karmada_advisor.state.stored import value_at
 from karmada_advisor.survive.classify import Classified, starts
 from karmada_advisor.survive.engine import Losses

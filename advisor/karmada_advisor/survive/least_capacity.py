@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from karmada_advisor.explain.amounts import shown_units
-from karmada_advisor.explain.model import ObjectShown
+from karmada_advisor.explain.remedy_model import ObjectShown
 from karmada_advisor.plan.load import CPU, requests
 from karmada_advisor.survive.classify import LossClass, wanted
 from karmada_advisor.survive.edited import PairKey

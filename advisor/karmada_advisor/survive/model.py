@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from karmada_advisor.explain.model import ObjectPatch, PolicyRef, Provenance, Target
+from karmada_advisor.explain.model import PolicyRef, Provenance, Target
+from karmada_advisor.explain.remedy_model import ObjectPatch
 from karmada_advisor.plan.model import Demand
 from karmada_advisor.state.model import BindingEntry
 from karmada_advisor.survive.classify import FailedBy, LossClass

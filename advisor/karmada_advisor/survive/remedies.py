@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from karmada_advisor.explain.explain import policy_of
-from karmada_advisor.explain.model import ObjectPatch, PolicyRef
+from karmada_advisor.explain.model import PolicyRef
+from karmada_advisor.explain.remedy_model import ObjectPatch
 from karmada_advisor.survive.classify import FailedBy, LossClass, wanted
 from karmada_advisor.survive.closed import closed_edits, guard_edit, resume_patches, settings_edit
 from karmada_advisor.survive.edited import (

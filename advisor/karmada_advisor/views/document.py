@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from karmada_advisor.explain.funnel import LOST_BY
-from karmada_advisor.explain.model import ClusterRow, Explanation, SelectTrace, Target
+from karmada_advisor.explain.model import Explanation, Target
+from karmada_advisor.explain.trace_model import ClusterRow, SelectTrace
 from karmada_advisor.views.state import ROW_HEADING, answer, row_cells, shows_rows, would_be
 from karmada_advisor.views.text import provenance_text
 

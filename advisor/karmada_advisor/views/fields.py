@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import yaml
 
-from karmada_advisor.explain.model import API_VERSION, Cause, Explanation, Refusal
+from karmada_advisor.explain.model import API_VERSION, Cause, Explanation
+from karmada_advisor.explain.trace_model import Refusal
 from karmada_advisor.state.model import BindingState
 from karmada_advisor.views.state import headline
 

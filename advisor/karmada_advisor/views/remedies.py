@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # an explanation without remedies needs no search
-    from karmada_advisor.explain.model import Remedy
+    from karmada_advisor.explain.remedy_model import Remedy
     from karmada_advisor.whynot.model import VerifiedRemedy
 
 

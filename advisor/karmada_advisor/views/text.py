@@ -8,16 +8,9 @@ from typing import Final
 
 from karmada_advisor.explain.amounts import listed
 from karmada_advisor.explain.funnel import LOST_BY
-from karmada_advisor.explain.model import (
-    ClusterRow,
-    DivideTrace,
-    Explanation,
-    FunnelStage,
-    Remedy,
-    RemedySearch,
-    SelectTrace,
-    Tense,
-)
+from karmada_advisor.explain.model import Explanation, Tense
+from karmada_advisor.explain.remedy_model import Remedy, RemedySearch
+from karmada_advisor.explain.trace_model import ClusterRow, DivideTrace, FunnelStage, SelectTrace
 from karmada_advisor.state.stored import age
 from karmada_advisor.views.layout import Style, folded_to, table
 from karmada_advisor.views.remedies import remarks

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from karmada_advisor.explain.model import ClusterRow, Explanation
+from karmada_advisor.explain.model import Explanation
+from karmada_advisor.explain.trace_model import ClusterRow
 
 FUNNEL_HEIGHT: Final = 64.0
 _LEAST: Final = 2.0

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from karmada_advisor.explain.model import Cause, ObjectShown, Provenance, Target
+from karmada_advisor.explain.model import Cause, Provenance, Target
+from karmada_advisor.explain.remedy_model import ObjectShown
 from karmada_advisor.state.model import BindingState, SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.whynot.edits import Edit, Side

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from karmada_advisor.explain.model import Cause, ObjectPatch, ObjectShown, Provenance, Target
+from karmada_advisor.explain.model import Cause, Provenance, Target
+from karmada_advisor.explain.remedy_model import ObjectPatch, ObjectShown
 from karmada_advisor.state.model import BindingEntry, BindingState
 from karmada_advisor.whynot.edits import Edit, Harm, Patched, Side
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.plan.change import UNSCHEDULABLE, ChangeError, Draft
+from karmada_advisor.plan.change import Draft
+from karmada_advisor.plan.cluster_edits import UNSCHEDULABLE
 from karmada_advisor.plan.fingerprint import fingerprint
 from karmada_advisor.plan.objects import PlanObjects
+from karmada_advisor.plan.stored import ChangeError
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.testing import binding, cluster
 from tests.unit.plan.fleet import policy

@@ -13,7 +13,8 @@ import aiohttp
 import pytest
 
 from karmada_advisor.explain import explain as explaining
-from karmada_advisor.explain.model import Explanation, Mismatch
+from karmada_advisor.explain.model import Explanation
+from karmada_advisor.explain.trace_model import Mismatch
 from karmada_advisor.web.computing import BusyError, TooLongError
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, binding, cluster

@@ -11,9 +11,10 @@ import pytest
 from karmada_advisor.explain import situation
 from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.model import Mismatch, NextState
+from karmada_advisor.explain.model import NextState
 from karmada_advisor.explain.situation import attempt_of
 from karmada_advisor.explain.trace_divide import Divided, trace_divide
+from karmada_advisor.explain.trace_model import Mismatch
 from karmada_advisor.views.fields import as_json, document_fields
 from karmada_advisor.views.layout import Style
 from karmada_advisor.views.text import explanation_text

@@ -23,8 +23,8 @@ from karmada_advisor.explain.inputs import ExplainInputs, ProcessView
 from karmada_advisor.explain.model import Cause, Explanation
 from karmada_advisor.explain.overview import EXPLAINED, causes_of_state
 from karmada_advisor.explain.situation import Situation
-from karmada_advisor.plan.change import ChangeError
 from karmada_advisor.plan.model import Plan
+from karmada_advisor.plan.stored import ChangeError
 from karmada_advisor.sources.change_files import read_change_text
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.inputs import Explaining, explaining

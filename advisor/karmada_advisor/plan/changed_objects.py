@@ -1,0 +1,43 @@
+"""The objects after a change, and how its parts are shown; the base of all changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from karmada_advisor.plan.model import ChangeShown, FieldChange
+from karmada_advisor.plan.objects import Manifest, PlanObjects, part, text_of
+
+
+class ChangedObjects:
+    """The objects after a change, built from those before it.
+
+    Attributes:
+        before: The objects as they are.
+        after: The objects so far.
+        shown: The parts of the change, in their order.
+        written: The policies of the change as they were given.
+        notes: What was left out, and why.
+    """
+
+    def __init__(self, before: PlanObjects) -> None:
+        """Start with the objects as they are."""
+        self.before = before
+        self.after = before.copy()
+        self.shown: list[ChangeShown] = []
+        self.written: list[Manifest] = []
+        self.notes: list[str] = []
+
+    def show(self, sign: str, manifest: Manifest, text: str = "", fields: Iterable[FieldChange] = ()) -> None:
+        """Add a part of the change: ``+``, ``~``, ``-``, or ``=`` for an object that stays as it is."""
+        metadata = part(manifest, "metadata")
+        name = "/".join(str(each) for each in (metadata.get("namespace"), metadata.get("name")) if each)
+        self.shown.append(ChangeShown(sign, f"{text_of(manifest, 'kind')}/{name}", text, tuple(fields)))
+
+
+def unknown(name: str, known: Iterable[str], *, what: str) -> str:
+    """Return the message about an object that does not exist, with the nearest name."""
+    names = sorted(set(known))
+    near = get_close_matches(name, names, n=1, cutoff=0.5)
+    text = f"{what} {name} does not exist".strip()
+    return f"{text}. Nearest: {near[0]}" if near else text

@@ -1,0 +1,226 @@
+"""Changes of clusters, as karmadactl and Karmada's controllers make them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from karmada_advisor.explain.amounts import counted
+from karmada_advisor.plan.changed_objects import ChangedObjects, unknown
+from karmada_advisor.plan.model import ChangeShown
+from karmada_advisor.plan.objects import Manifest, part
+from karmada_advisor.plan.stored import ChangeError, next_generation
+from karmada_advisor.state.stored import mappings, value_at
+from karmada_scheduler.api import quantity
+from karmada_scheduler.api.cluster import KIND as CLUSTER
+from karmada_scheduler.api.manifest import ManifestError
+
+UNSCHEDULABLE: Final = "cluster.karmada.io/unschedulable"
+"""The key of the taint that ``karmadactl cordon`` sets."""
+
+NOT_READY: Final = "cluster.karmada.io/not-ready"
+"""The key of the taint that Karmada's controller gives to a cluster that is not ready."""
+
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_DELETED_AT: Final = "2000-01-01T00:00:00Z"
+
+
+class ClusterEdits(ChangedObjects):
+    """Edits of clusters. Each raises ChangeError if the cluster does not exist, or the edit cannot be read."""
+
+    def without(self, name: str) -> None:
+        """Delete a cluster, as ``karmadactl unjoin`` does: its bindings leave it before the object is gone."""
+        manifest = self._cluster(name)
+        metadata = {**part(manifest, "metadata"), "deletionTimestamp": _DELETED_AT}
+        self.after.clusters[name] = {**manifest, "metadata": metadata}
+        on_it = [each for each in self.before.bindings.values() if _replicas_on(each, name) is not None]
+        replicas = sum(_replicas_on(each, name) or 0 for each in on_it)
+        text = f"is gone ({counted(replicas, 'replica')} of {counted(len(on_it), 'binding')})"
+        self.shown.append(ChangeShown("-", f"{CLUSTER}/{name}", text))
+
+    def cordon(self, name: str) -> None:
+        """Add the taint of ``karmadactl cordon``."""
+        self._set_taint(name, {"key": UNSCHEDULABLE, "effect": "NoSchedule"}, "cordoned")
+
+    def uncordon(self, name: str) -> None:
+        """Remove the taint of ``karmadactl cordon``."""
+        taints = self._taints(name)
+        left = [each for each in taints if each.get("key") != UNSCHEDULABLE]
+        if len(left) == len(taints):
+            raise ChangeError(f"--uncordon: cluster {name} is not cordoned")
+        self._set_spec(name, {"taints": left}, "uncordoned")
+
+    def taint(self, name: str, written: str) -> None:
+        """Add a taint ``key=value:Effect``, or remove those of ``key[:Effect]-``, as ``karmadactl taint`` does."""
+        if written.endswith("-"):
+            self._remove_taint(name, written.removesuffix("-"))
+            return
+        left, _, effect = written.rpartition(":")
+        key, _, value = left.partition("=")
+        if not key or effect not in _EFFECTS:
+            expected = f"C=key=value:Effect with one of {', '.join(_EFFECTS)}, or C=key- to remove one"
+            raise ChangeError(f"--taint: expected {expected}, got {name}={written}")
+        fields = {"key": key, "value": value, "effect": effect}
+        self._set_taint(name, {field: text for field, text in fields.items() if text}, f"+ taint {written}")
+
+    def _remove_taint(self, name: str, written: str) -> None:
+        key, _, effect = written.partition(":")
+        key = key.partition("=")[0]
+        taints = self._taints(name)
+        left = [
+            each for each in taints if each.get("key") != key or (effect and each.get("effect") != effect)
+        ]
+        if len(left) == len(taints):
+            have = ", ".join(sorted(str(each.get("key")) for each in taints)) or "none"
+            raise ChangeError(f"--taint: cluster {name} has no taint {written}; it has: {have}")
+        self._set_spec(name, {"taints": left}, f"- taint {written}")
+
+    def _set_taint(self, name: str, taint: Mapping[str, str], text: str) -> None:
+        taints = self._taints(name)
+        same = [
+            each
+            for each in taints
+            if (each.get("key"), each.get("effect")) == (taint["key"], taint["effect"])
+        ]
+        others = [each for each in taints if each not in same]
+        self._set_spec(name, {"taints": [*others, dict(taint)]}, text)
+
+    def _taints(self, name: str) -> list[Mapping[str, Any]]:
+        return mappings(value_at(self._cluster(name), "spec", "taints"))
+
+    def ready(self, name: str, *, is_ready: bool) -> None:
+        """Let a cluster be ready or not, with the taint that Karmada gives to one that is not.
+
+        Source: karmada v1.18.2 pkg/controllers/cluster/cluster_controller.go taintClusterByCondition.
+        """
+        manifest = self._cluster(name)
+        status = "True" if is_ready else "False"
+        others = [
+            each
+            for each in mappings(value_at(manifest, "status", "conditions"))
+            if each.get("type") != "Ready"
+        ]
+        conditions = [
+            *others,
+            {
+                "type": "Ready",
+                "status": status,
+                "reason": "ClusterReady" if is_ready else "ClusterNotReachable",
+            },
+        ]
+        self.after.clusters[name] = {
+            **manifest,
+            "status": {**part(manifest, "status"), "conditions": conditions},
+        }
+        if not is_ready:
+            self._set_taint(name, {"key": NOT_READY, "effect": "NoSchedule"}, "not ready")
+            return
+        left = [each for each in self._taints(name) if each.get("key") != NOT_READY]
+        self._set_spec(name, {"taints": left}, "ready")
+
+    def label(self, name: str, written: str) -> None:
+        """Set a label ``key=value``, or remove ``key-``."""
+        manifest = self._cluster(name)
+        labels = dict(part(manifest, "metadata", "labels"))
+        key, has_value, value = written.partition("=")
+        if not has_value and key.endswith("-"):
+            key = key.removesuffix("-")
+            if key not in labels:
+                raise ChangeError(unknown(key, labels, what=f"--label: label of cluster {name}"))
+            text = f"- label {key}={labels.pop(key)}"
+        elif has_value and key:
+            before = labels.get(key)
+            labels[key] = value
+            text = f"label {key}: {before} -> {value}" if before is not None else f"+ label {key}={value}"
+        else:
+            raise ChangeError(f"--label: expected C=key=value or C=key-, got {name}={written}")
+        metadata = {**part(manifest, "metadata"), "labels": labels}
+        self.after.clusters[name] = next_generation({**manifest, "metadata": metadata})
+        self.shown.append(ChangeShown("~", f"{CLUSTER}/{name}", text))
+
+    def room(self, name: str, written: str) -> None:
+        """Change the allocatable amounts of a cluster: ``cpu=+20,memory=-64Gi,pods=500``.
+
+        An amount with a sign is added to what is allocatable; one without replaces what is free.
+        """
+        manifest = self._cluster(name)
+        summary = dict(part(manifest, "status", "resourceSummary"))
+        allocatable = dict(part(summary, "allocatable"))
+        texts = []
+        for item in filter(None, (each.strip() for each in written.split(","))):
+            resource, separator, amount = item.partition("=")
+            if not separator:  # +20cpu, as people write it
+                resource = item.lstrip("+-.0123456789")
+                amount = item[: len(item) - len(resource)]
+            if not resource or not amount:
+                raise ChangeError(
+                    f"--room: expected C=cpu=+20,memory=-64Gi or C=+20cpu, got {name}={written}"
+                )
+            allocatable[resource] = _changed_amount(name, summary, resource, amount)
+            texts.append(f"{resource} {amount}" if amount[0] in "+-" else f"{resource} {amount} free")
+        if not texts:
+            raise ChangeError(f"--room: expected C=cpu=+20, got {name}={written}")
+        status = {**part(manifest, "status"), "resourceSummary": {**summary, "allocatable": allocatable}}
+        self.after.clusters[name] = {**manifest, "status": status}
+        self.shown.append(ChangeShown("~", f"{CLUSTER}/{name}", ", ".join(texts)))
+
+    def add(self, name: str, like: str) -> None:
+        """Add an empty cluster that is like another one: its spec, labels, APIs and allocatable amounts."""
+        if name in self.after.clusters:
+            raise ChangeError(f"--add: cluster {name} exists already")
+        model = self._cluster(like)
+        metadata = {
+            "name": name,
+            "uid": f"plan-{name}",
+            "generation": 1,
+            "labels": dict(part(model, "metadata", "labels")),
+        }
+        status = dict(part(model, "status"))
+        summary = part(status, "resourceSummary")
+        status["resourceSummary"] = {"allocatable": dict(part(summary, "allocatable"))}
+        self.after.clusters[name] = {**model, "metadata": metadata, "status": status}
+        self.shown.append(ChangeShown("+", f"{CLUSTER}/{name}", f"as {like}, empty"))
+
+    def _cluster(self, name: str) -> Manifest:
+        found = self.after.clusters.get(name)
+        if found is None:
+            raise ChangeError(unknown(name, self.after.clusters, what="cluster"))
+        return found
+
+    def _set_spec(self, name: str, fields: Mapping[str, Any], text: str) -> None:
+        manifest = self._cluster(name)
+        spec = {**part(manifest, "spec"), **fields}
+        self.after.clusters[name] = next_generation({**manifest, "spec": spec})
+        self.shown.append(ChangeShown("~", f"{CLUSTER}/{name}", text))
+
+
+def _replicas_on(binding: Manifest, cluster: str) -> int | None:
+    """Return the replicas of a binding on a cluster, None if it is not there."""
+    for each in mappings(value_at(binding, "spec", "clusters")):
+        if each.get("name") == cluster:
+            replicas = each.get("replicas")
+            return replicas if isinstance(replicas, int) else 0
+    return None
+
+
+def _changed_amount(cluster: str, summary: Manifest, resource: str, written: str) -> str:
+    """Return the allocatable amount after a change of the free one.
+
+    Raises:
+        ChangeError: The amount is no quantity.
+    """
+    total, used = quantity.ZERO, quantity.ZERO
+    try:
+        amount = quantity.read(written.lstrip("+-"), resource)
+        total = quantity.read(part(summary, "allocatable").get(resource, "0"), "allocatable")
+        for name in ("allocated", "allocating"):
+            used = used + quantity.read(part(summary, name).get(resource, "0"), name)
+    except ManifestError as problem:
+        raise ChangeError(f"--room: {cluster}: {problem}") from problem
+    if written[0] == "+":
+        total = total + amount
+    elif written[0] == "-":
+        total = total - amount
+    else:
+        total = used + amount
+    return f"{total.milli_value}m" if resource == "cpu" else str(total.value)
