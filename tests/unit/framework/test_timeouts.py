@@ -264,6 +264,15 @@ async def stays(release: threading.Event) -> Any:
             continue
 
 
+async def stays_and_cancels_its_task(release: threading.Event) -> Any:
+    task = asyncio.current_task()
+    assert task is not None
+    while not release.is_set():
+        with contextlib.suppress(BaseException):
+            task.cancel()
+            await asyncio.sleep(60)
+
+
 async def answers_when_cancelled(*_: Any) -> Any:
     try:
         await asyncio.sleep(60)
@@ -271,7 +280,9 @@ async def answers_when_cancelled(*_: Any) -> Any:
         return SUCCESS
 
 
-@pytest.mark.parametrize("hangs", [never, blocks, blocks_in_python, stays, answers_when_cancelled])
+@pytest.mark.parametrize(
+    "hangs", [never, blocks, blocks_in_python, stays, stays_and_cancels_its_task, answers_when_cancelled]
+)
 def test_a_coroutine_that_hangs_or_blocks_is_stopped(
     hangs: Callable[..., Any],
     caller: PluginCaller,
@@ -430,6 +441,13 @@ async def cancels_itself(*_: Any) -> Any:
     await asyncio.sleep(60)
 
 
+async def cancels_itself_before_a_turn(*_: Any) -> Any:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(0)
+
+
 async def cancels_itself_and_returns(*_: Any) -> Any:
     task = asyncio.current_task()
     assert task is not None
@@ -455,6 +473,7 @@ async def raises_cancelled(*_: Any) -> Any:
         (raises_generator_exit, "RuntimeError: it raised GeneratorExit"),
         (interrupts, "KeyboardInterrupt"),
         (cancels_itself, "RuntimeError: what it waited for was cancelled"),
+        (cancels_itself_before_a_turn, "RuntimeError: what it waited for was cancelled"),
         (cancels_itself_and_raises, "KeyError: 'x'"),
         (raises_cancelled, "RuntimeError: what it waited for was cancelled"),
     ],

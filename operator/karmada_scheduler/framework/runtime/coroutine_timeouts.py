@@ -9,7 +9,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Generator
 from functools import partial
-from typing import Any, Final, Generic, NoReturn, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from karmada_scheduler.framework.runtime.timeouts import BlockTimeout, PluginTimeoutError
 
@@ -64,26 +64,29 @@ class TimedCoroutine(Generic[T]):
             except BaseException:
                 yield from _revoke_cancellation(task, cancelled)
                 raise
-            if task is not None:
-                _uncancel(task, cancelled)  # the awaited future is cancelled, the task is not
             if self._is_over():
-                self._abandon(steps)
+                self._close(steps)
+                yield from _revoke_cancellation(task, cancelled)
+                raise PluginTimeoutError(math.nan)
+            requested = task.cancelling() - cancelled if task is not None else 0
             try:
-                value = yield awaited
+                value = yield awaited  # cancelled by the task if the step has cancelled the task
             except BaseException as error:  # noqa: BLE001 (raised in the coroutine)
                 is_closed = isinstance(error, GeneratorExit)
                 step = partial(steps.throw, error)
             else:
                 step = partial(steps.send, value)
+            if task is not None:
+                # Not before the wait: from Python 3.13 on, uncancel also revokes what the task has yet to cancel.
+                _uncancel(task, task.cancelling() - requested)
 
-    def _abandon(self, steps: Any) -> NoReturn:
-        """Close a coroutine that ignored its cancellation, and raise PluginTimeoutError."""
+    def _close(self, steps: Any) -> None:
+        """Close a coroutine that ignored its cancellation."""
         try:
             with self._timeout:
                 steps.close()
         except BaseException:  # noqa: BLE001 (it ignored that as well)
             _unclosed.append(steps)
-        raise PluginTimeoutError(math.nan)
 
 
 def _uncancel(task: asyncio.Task[Any], before: int) -> bool:
