@@ -38,6 +38,7 @@ NAVIGATION = {
         docs/upstream/*
         docs/estimators
         docs/versions
+        docs/karmada-versions
         charts/README
         docs/glossary
         SECURITY

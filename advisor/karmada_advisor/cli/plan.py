@@ -32,7 +32,7 @@ from karmada_advisor.sources.control_plane import DEFAULT_NAMESPACE, context_nam
 from karmada_advisor.sources.files import as_workload, read
 from karmada_advisor.sources.objects import NoAnswerError, gather
 from karmada_advisor.sources.objects import Objects as Sources
-from karmada_advisor.sources.process import gates_of, read_configuration
+from karmada_advisor.sources.process import decisions_of, gates_of, read_configuration
 from karmada_advisor.sources.process_rules import running, use
 from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.views.plan_text import plan_text
@@ -109,6 +109,16 @@ def _namespace(arguments: argparse.Namespace) -> str:
     return arguments.namespace or (context_namespace(arguments) if is_live else DEFAULT_NAMESPACE)
 
 
+def _no_change(arguments: argparse.Namespace) -> str:
+    """Return that there is no change, and what would be one."""
+    if arguments.decisions_of is None:
+        return "there is no change: use -f, --delete, --without, --cordon, ... (see --help)"
+    return (
+        f"there is no change: the decisions are those of {arguments.decisions_of} already; say what they are now: "
+        "--from, --scheduler-manifest or --current-decisions-of"
+    )
+
+
 def _use_process(arguments: argparse.Namespace) -> None:
     """Let the rules before the change be those of the process of ``--from``, unless flags name others.
 
@@ -119,6 +129,7 @@ def _use_process(arguments: argparse.Namespace) -> None:
     arguments.current_feature_gates = gates_of(
         arguments.process, found.gates, arguments.current_feature_gates
     )
+    arguments.current_decisions_of = decisions_of(found, arguments.current_decisions_of)
     is_named = bool(arguments.current_config or arguments.current_plugins or arguments.scheduler_name)
     use(arguments, found, is_named=is_named)
 
@@ -155,7 +166,7 @@ def made(
     with planned.configurations_of(arguments, sources.workloads, own) as configurations:
         rule_changes = configurations.shown()
         if not draft.shown and not rule_changes:
-            raise NoAnswerError("there is no change: use -f, --delete, --without, --cordon, ... (see --help)")
+            raise NoAnswerError(_no_change(arguments))
         rules = configurations.rules(configurations.current)
         plan = make_plan(
             PlanInputs(

@@ -23,6 +23,7 @@ from typing import Final, NamedTuple, TypeVar
 from karmada_advisor.cli.output import print_error, table
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.sources import rules
+from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.files import Contents, Problem, as_binding, as_cluster, as_workload, read
 from karmada_advisor.views.fields import as_json, as_yaml
 from karmada_scheduler.api.binding import Binding
@@ -64,9 +65,9 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         own: The plugins of a main program of the user's own.
     """
     try:
-        gates = features.parse(arguments.feature_gates)
-    except ValueError as error:
-        print_error(f"--feature-gates: {error}")
+        gates = rules.parsed_gates(arguments)
+    except NoAnswerError as error:
+        print_error(str(error))
         return BAD_INPUT
     if [*arguments.clusters, *arguments.bindings, *(arguments.workloads or ())].count("-") > 1:
         print_error("Error: standard input (-) can be read once only")

@@ -271,7 +271,12 @@ def not_in_models(situation: Situation, traces: Traces) -> Iterator[Cause]:
     Source: karmada v1.18.2 pkg/estimator/client/general.go.
     """
     requirements = situation.inputs.binding.spec.replica_requirements
-    if requirements is None or not situation.inputs.gates.enabled("CustomizedClusterResourceModeling"):
+    gates = situation.inputs.gates
+    if (
+        requirements is None
+        or gates.rules.model_estimate != "simulate"
+        or not gates.enabled("CustomizedClusterResourceModeling")
+    ):
         return
     found: dict[str, list[str]] = {}
     for each in traces.attempt.candidates:
@@ -287,6 +292,7 @@ def not_in_models(situation: Situation, traces: Traces) -> Iterator[Cause]:
         text = (
             f"the requested resource {name} is in no resource model of {', '.join(clusters[:_SHOWN])}{more}, so it counts "
             f"as 0 there (since Karmada 1.18): add {name} to spec.resourceModels of the Cluster, in a grade whose minimum is as "
-            "large as the request, or turn the feature gate CustomizedClusterResourceModeling off"
+            "large as the request, turn the feature gate CustomizedClusterResourceModeling off, or start the scheduler with "
+            "--decisions-of=1.17"
         )
         yield Cause("ResourceNotInModels", Stage.CAPACITY, {"resource": name, "clusters": clusters}, text)

@@ -10,7 +10,7 @@ from karmada_advisor.explain.causes_values import near_toleration
 from karmada_advisor.explain.inputs import ExplainInputs, Manifest
 from karmada_advisor.state.stored import mappings, value_at
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.matching import IN, LabelSelector, Requirement, matches_zones
+from karmada_scheduler.api.matching import IN, LabelSelector, Requirement
 from karmada_scheduler.api.placement import ClusterAffinity
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.snapshot import Snapshot
@@ -85,7 +85,8 @@ def _field_miss(affinity: ClusterAffinity, cluster: Cluster) -> Evidence:
     fields = {key: text for key, text in (("provider", cluster.provider), ("region", cluster.region)) if text}
     for each in affinity.field_selector.match_expressions:
         if each.key == "zone":
-            holds, value = matches_zones(each, cluster.zones), ",".join(cluster.zones)
+            holds = affinity.field_selector.matches_zones(each, cluster.zones)
+            value = ",".join(cluster.zones)
         else:
             test = each.compile()
             holds, value = test is not None and test(fields), fields.get(each.key, "")

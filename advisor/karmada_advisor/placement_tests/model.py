@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from karmada_advisor.claims.template import TemplateKey
 from karmada_advisor.explain.model import Explanation
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
+from karmada_scheduler.config.decision_rules import DEFAULT_RULES
 
 API_VERSION: Final = "test.pyscheduler.karmada.io/v1alpha1"
 KIND: Final = "PlacementTest"
@@ -113,6 +114,7 @@ class ScenarioScheduler:
         config: The configuration file; "" without one.
         plugin_dirs: Directories of plugin files.
         names: The schedulers that exist.
+        decisions_of: As the flag ``--decisions-of``.
     """
 
     gates: Mapping[str, bool] = field(default_factory=dict)
@@ -120,6 +122,7 @@ class ScenarioScheduler:
     config: str = ""
     plugin_dirs: Sequence[str] = ()
     names: Sequence[str] = (DEFAULT_SCHEDULER_NAME,)
+    decisions_of: str = DEFAULT_RULES.decisions_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from karmada_advisor.placement_tests.model import API_VERSION, KIND
 from karmada_advisor.plan.model import Effect
 from karmada_scheduler.config import features
+from karmada_scheduler.config.decision_rules import RULES
 from karmada_scheduler.core.classify import ScheduleType
 
 Schema = dict[str, Any]
@@ -122,6 +123,7 @@ _DEFINITIONS: Final[Mapping[str, Schema]] = {
     "Scheduler": _object(
         {
             "featureGates": _described("As --feature-gates.", _GATES),
+            "decisionsOf": _described("As --decisions-of.", {"enum": list(RULES)}),
             "plugins": _described("As --plugins.", _TEXTS),
             "config": _described("As --config.", _TEXT),
             "pluginDirs": _described("As --plugin-dir. Their code runs.", _TEXTS),

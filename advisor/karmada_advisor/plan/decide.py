@@ -141,7 +141,8 @@ class PlanSide:
             return ()
         found = []
         for term in [each.affinity_name for each in placement.cluster_affinities] or [""]:
-            cycle = Cycle(binding, placement, term, self.snapshot, peers=self.rules.peers)
+            matching = self.rules.gates.rules.placement(placement)
+            cycle = Cycle(binding, matching, term, self.snapshot, peers=self.rules.peers)
             try:
                 results = framework.cached_filter_results(cycle)
             except SchedulingError:

@@ -14,7 +14,7 @@ from typing import Any, Final
 _KEPT: Final = frozenset(
     {
         "activationPreference", "allocatable", "allocated", "allocating", "apiEnablements", "apiVersion", "at", "class",
-        "conflictResolution", "creationTimestamp", "due_in", "dynamicWeight", "effect", "ending", "event",
+        "conflictResolution", "creationTimestamp", "decisionsOf", "decisions_of", "due_in", "dynamicWeight", "effect", "ending", "event",
         "featureGates", "feature_gates", "kind", "lastScheduledTime", "lastTransitionTime", "lastUpdateTime",
         "managedFields", "nodeSummary", "operator", "plugins", "preemption", "purgeMode", "queue_state", "reason",
         "remedySystem", "replicaDivisionPreference", "replicaSchedulingType", "reschedule", "rescheduleTriggeredAt",

@@ -35,7 +35,7 @@ from karmada_scheduler.config.file_content import FileContentError, read_file, r
 
 KIND: Final = "Capture"
 
-_RULES: Final = ("plugins", "scheduler_name", "enable_empty_workload_propagation")
+_RULES: Final = ("plugins", "scheduler_name", "enable_empty_workload_propagation", "decisions_of")
 """Flags that a capture has under their own names; the feature gates and the configuration are apart."""
 
 Fields = dict[str, Any]
@@ -171,7 +171,7 @@ def _checked(found: Manifest) -> Fields:
         ManifestError: One has another type.
     """
     asked, rules = found["asked"], found["rules"]
-    texts = ("scheduler_name", "enable_empty_workload_propagation", "config")
+    texts = ("scheduler_name", "enable_empty_workload_propagation", "decisions_of", "config")
     lists = ("plugins", "feature_gates", "scheduler_names")
     objects = ("clusters", "bindings", "policies", "workloads")
     return {

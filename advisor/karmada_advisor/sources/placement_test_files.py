@@ -29,6 +29,7 @@ from karmada_scheduler.api.binding import KINDS
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.policy import ID_LABELS
+from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES
 from karmada_scheduler.config.yaml_document import YamlPath
 
 
@@ -192,12 +193,20 @@ class _Reader:
         config = ""
         if "config" in found and self._in.typed((*path, "config"), found["config"], str):
             config = str(self.included.resolved((*path, "config"), found["config"]) or "")
+        decisions_of = found.get("decisionsOf", DEFAULT_RULES.decisions_of)
+        if decisions_of not in RULES:
+            known = " or ".join(f'"{each}"' for each in RULES)
+            self._in.problem(
+                (*path, "decisionsOf"), f"decisionsOf: expected {known}, in quotes, got {decisions_of!r:.60}"
+            )
+            decisions_of = DEFAULT_RULES.decisions_of
         return ScenarioScheduler(
             self._gates((*path, "featureGates"), found.get("featureGates", {}), "Scheduler"),
             texts["plugins"],
             config,
             directories,
             texts["names"],
+            decisions_of,
         )
 
     def _controller_manager(self, value: Any) -> ScenarioControllerManager:

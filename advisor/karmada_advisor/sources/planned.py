@@ -16,6 +16,7 @@ from karmada_advisor.sources.process_rules import ProcessConfiguration
 from karmada_advisor.sources.rules import dry_running, parsed_gates, print_warning
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.config import features
+from karmada_scheduler.config.decision_rules import DEFAULT_RULES
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
@@ -60,6 +61,7 @@ class Configurations:
         """The arguments of the configuration before the change."""
         given, changed = self.arguments, copy.copy(self.arguments)
         changed.feature_gates = list(given.current_feature_gates)
+        changed.decisions_of = given.current_decisions_of
         changed.plugins = list(given.current_plugins) or None
         changed.config = _path(given.current_config)
         changed.plugin_dir = [_path([each]) for each in given.current_plugin_dir]
@@ -70,6 +72,7 @@ class Configurations:
         """The arguments of the configuration after the change."""
         given, changed = self.arguments, self.current
         changed.feature_gates = [*changed.feature_gates, *given.feature_gates]
+        changed.decisions_of = given.decisions_of or changed.decisions_of
         changed.plugins = given.plugins or changed.plugins
         changed.config = given.config or changed.config
         changed.plugin_dir = [*changed.plugin_dir, *given.plugin_dir]
@@ -94,6 +97,9 @@ class Configurations:
             for name in features.KNOWN
             if old.enabled(name) != new.enabled(name)
         ]
+        if old.rules is not new.rules:
+            text = f"{old.rules.decisions_of} -> {new.rules.decisions_of}"
+            found.append(ChangeShown("~", "--decisions-of", text))
         for name in ("plugins", "config", "plugin_dir"):
             one, other = getattr(before, name), getattr(after, name)
             if one != other:
@@ -110,7 +116,10 @@ class Configurations:
         process: ProcessConfiguration | None = current.process_rules
         return ("" if process is None else repr(process)) + repr(
             (
-                sorted((name, gates.enabled(name)) for name in features.KNOWN),
+                [
+                    *sorted((name, gates.enabled(name)) for name in features.KNOWN),
+                    *(() if gates.rules is DEFAULT_RULES else (gates.rules,)),
+                ],
                 current.plugins,
                 config,
                 list(map(str, current.plugin_dir)),

@@ -18,6 +18,7 @@ from karmada_advisor.sources.process_rules import ProcessConfiguration, names_ru
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.client import json_body
+from karmada_scheduler.config.decision_rules import RULES
 
 _TIMEOUT_SECONDS: Final = 5.0
 _TOTAL_SECONDS: Final = 10.0
@@ -65,6 +66,7 @@ def use_rules(arguments: argparse.Namespace) -> ProcessConfiguration:
     """
     found = read_configuration(arguments.process)
     arguments.feature_gates = gates_of(arguments.process, found.gates, arguments.feature_gates)
+    arguments.decisions_of = decisions_of(found, arguments.decisions_of)
     use(arguments, found, is_named=names_rules(arguments))
     return found
 
@@ -133,6 +135,27 @@ def gates_of(url: str, of_process: Mapping[str, bool], given: Sequence[str]) -> 
         *given,
         *(f"{name}={str(value).lower()}" for name, value in of_process.items() if name not in named),
     ]
+
+
+def decisions_of(found: ProcessConfiguration, given: str | None) -> str | None:
+    """Return whose decisions a process makes, as ``--decisions-of`` has it; None if neither it nor the flag says so.
+
+    Args:
+        found: The configuration of the process.
+        given: The value on the command line.
+
+    Raises:
+        NoAnswerError: The command line contradicts the process, or its version is unknown here.
+    """
+    known = found.decisions_of
+    if known and known not in RULES:
+        raise NoAnswerError(
+            f"--from: the process at {found.url} makes the decisions of {known}, known here are {', '.join(RULES)}; "
+            "use the command of its version"
+        )
+    if known and given and known != given:
+        raise NoAnswerError(f"--decisions-of={given}, but it is {known} in the process at {found.url}")
+    return known or given
 
 
 def _get(url: str, path: str) -> tuple[int, Mapping[str, Any]]:

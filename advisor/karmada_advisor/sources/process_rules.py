@@ -33,6 +33,7 @@ class ProcessConfiguration:
         file: The content of its ``--config``, without extenders; None without one.
         is_complete: Whether it says all this; older versions do not.
         empty_workload_propagation: Its flag.
+        decisions_of: Its flag; "" if it does not say so, as older versions.
         not_called: What it asks besides plugins, and a command does not: extenders, estimators.
         state: What ``of`` was made from, for a capture.
     """
@@ -47,6 +48,7 @@ class ProcessConfiguration:
     file: Mapping[str, Any] | None = None
     is_complete: bool = False
     empty_workload_propagation: bool = False
+    decisions_of: str = ""
     not_called: tuple[str, ...] = ()
     state: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
@@ -80,6 +82,7 @@ class ProcessConfiguration:
             file=file if isinstance(file, Mapping) else None,
             is_complete="file" in found,
             empty_workload_propagation=found.get("enableEmptyWorkloadPropagation") is True,
+            decisions_of=str(found.get("decisionsOf") or ""),
             not_called=(
                 *(("extenders",) if extenders else ()),
                 *(("estimators in member clusters",) if found.get("estimatorFailurePolicy") else ()),

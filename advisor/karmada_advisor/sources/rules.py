@@ -18,6 +18,7 @@ from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.process_rules import ProcessConfiguration
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
+from karmada_scheduler.config.decision_rules import DEFAULT_RULES
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.profiles import SchedulerConfiguration, plugin_budget, plugin_tokens
 from karmada_scheduler.dryrun.dry_run import DryRun
@@ -47,6 +48,8 @@ def described(arguments: argparse.Namespace) -> str:
     parts += [f"--plugin-dir={each}" for each in arguments.plugin_dir]
     if changed := _changed_gates(arguments.feature_gates):
         parts.append(f"--feature-gates={','.join(changed)}")
+    if arguments.decisions_of not in (None, DEFAULT_RULES.decisions_of):
+        parts.append(f"--decisions-of={arguments.decisions_of}")
     return f"karmada-scheduler v1.18.2, {' '.join(parts) or 'default plugins and gates'}"
 
 
@@ -69,13 +72,13 @@ def print_warning(text: str) -> None:
 
 
 def parsed_gates(arguments: argparse.Namespace) -> FeatureGates:
-    """Return the feature gates of ``--feature-gates``.
+    """Return the feature gates of ``--feature-gates``, with the rules of ``--decisions-of``.
 
     Raises:
         NoAnswerError: They cannot be read.
     """
     try:
-        return features.parse(arguments.feature_gates)
+        return features.parse(arguments.feature_gates, arguments.decisions_of or DEFAULT_RULES.decisions_of)
     except ValueError as error:
         raise NoAnswerError(f"--feature-gates: {error}") from error
 

@@ -14,6 +14,7 @@ from karmada_advisor.plan.inputs import Known, parse
 from karmada_advisor.sources import rules
 from karmada_advisor.sources.files import as_workload
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
+from karmada_scheduler.config.decision_rules import RULES
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
@@ -45,7 +46,8 @@ def scenario_of(file: PlacementTestFile, own: Sequence[Registration] = ()) -> It
         enable_empty_workload_propagation="false",
         process_rules=None,
     )
-    with rules.dry_running(arguments, FeatureGates(scheduler.gates), own, shown) as dry_run:
+    gates = FeatureGates(scheduler.gates, RULES[scheduler.decisions_of])
+    with rules.dry_running(arguments, gates, own, shown) as dry_run:
         yield Scenario(
             objects,
             Known(parsed.clusters_before, parsed.bindings_before),

@@ -11,9 +11,9 @@ from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.files import read
 from karmada_advisor.state.stored import command_line, mapping, mappings
 from karmada_scheduler.config import features, flags
+from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES
 
 _VERSION: Final = re.compile(r":v?(\d+\.\d+)")
-_OURS: Final = "1.18"
 _COMMANDS: Final = ("karmada-scheduler", "karmada-pyscheduler")
 
 
@@ -58,6 +58,11 @@ def _use(arguments: argparse.Namespace, container: Mapping[str, Any], words: lis
     current = "current_" if hasattr(arguments, "current_feature_gates") else ""
     gates = f"{current}feature_gates"
     setattr(arguments, gates, [*(given.feature_gates or ()), *getattr(arguments, gates)])
+    version = _VERSION.search(str(container.get("image") or ""))
+    is_ours = "pyscheduler" in f"{words[:1]} {container.get('image')}"
+    named = given.decisions_of if is_ours or version is None else version[1]
+    if getattr(arguments, f"{current}decisions_of") is None and named in RULES:
+        setattr(arguments, f"{current}decisions_of", named)
     if given.plugins and not getattr(arguments, f"{current}plugins"):
         setattr(arguments, f"{current}plugins", list(given.plugins))
     if arguments.scheduler_name is None:
@@ -67,7 +72,6 @@ def _use(arguments: argparse.Namespace, container: Mapping[str, Any], words: lis
     notes = [f"{each} is not known, and counts as not given" for each in unknown]
     if given.enable_scheduler_estimator:
         notes.append("that scheduler asks estimators in member clusters, which are not asked here")
-    version = _VERSION.search(str(container.get("image") or ""))
-    if version and version[1] != _OURS:
-        notes.append(f"the image is of {version[1]}, and the rules here are those of {_OURS}")
+    if not is_ours and named not in RULES:
+        notes.append(f"the image is of {named}, and the rules here are those of {DEFAULT_RULES.decisions_of}")
     return [f"note: --scheduler-manifest: {each}" for each in notes]

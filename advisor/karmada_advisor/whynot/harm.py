@@ -49,28 +49,28 @@ def caution_of(
         edits: The edits.
         before: The binding without them.
         after: The binding with them.
-        gates: The feature gates, for the capacity of clusters.
+        gates: The feature gates and rules, for the capacity of clusters and what an affinity selects.
     """
     found: dict[str, None] = {}
     for each in edits:
         if each.harm is Harm.UNCHECKED:
             found[_unchecked(before, after, gates, lacks=each.op.startswith("dropRequest"))] = None
         elif each.harm is Harm.WIDENS and each.op in _OF_AFFINITY:
-            found[_widened(before, after)] = None
+            found[_widened(before, after, gates)] = None
         elif each.caution:
             found[each.caution] = None
     return " ".join(found)
 
 
-def _widened(before: ScheduledObjects, after: ScheduledObjects) -> str:
-    allowed, then = _allowed(before), _allowed(after)
+def _widened(before: ScheduledObjects, after: ScheduledObjects, gates: FeatureGates) -> str:
+    allowed, then = _allowed(before, gates), _allowed(after, gates)
     clusters = "cluster is" if then == 1 else "clusters are"
     return f"It widens what the owner of the policy has restricted: {then} {clusters} allowed, and {allowed} now."
 
 
-def _allowed(outcome: ScheduledObjects) -> int:
+def _allowed(outcome: ScheduledObjects, gates: FeatureGates) -> int:
     """Return how many clusters some affinity of the placement selects."""
-    affinities = affinities_of(outcome.binding.spec.placement or Placement())
+    affinities = affinities_of(gates.rules.placement(outcome.binding.spec.placement or Placement()))
     return sum(
         not affinities or any(affinity.matches(each) for affinity in affinities) for each in outcome.snapshot
     )

@@ -137,10 +137,24 @@ class FieldSelector:
         Expressions on ``zone`` are tested against the list of zones and never invalid; all others are
         requirements on the map of provider and region, in which an empty field is an absent key.
         """
-        if not all(matches_zones(expression, zones) for expression in self._zone_expressions):
+        if not all(self.matches_zones(expression, zones) for expression in self._zone_expressions):
             return False
         fields = {key: value for key, value in (("provider", provider), ("region", region)) if value}
         return self._field_test(fields)
+
+    def matches_zones(self, expression: Requirement, zones: Sequence[str]) -> bool:
+        """Return whether a zone expression matches: In needs a common zone, NotIn none."""
+        match expression.operator:
+            case "In":
+                return any(zone in expression.values for zone in zones)
+            case "NotIn":
+                return not any(zone in expression.values for zone in zones)
+            case "Exists":
+                return bool(zones)
+            case "DoesNotExist":
+                return not zones
+            case _:
+                return False
 
     @cached_property
     def _zone_expressions(self) -> tuple[Requirement, ...]:
@@ -151,19 +165,18 @@ class FieldSelector:
         return conjunction([each.compile() for each in self.match_expressions if each.key != "zone"])
 
 
-def matches_zones(expression: Requirement, zones: Sequence[str]) -> bool:
-    """Return whether a zone expression matches: In needs a common zone, NotIn none."""
-    match expression.operator:
-        case "In":
-            return any(zone in expression.values for zone in zones)
-        case "NotIn":
-            return not any(zone in expression.values for zone in zones)
-        case "Exists":
-            return bool(zones)
-        case "DoesNotExist":
-            return not zones
-        case _:
-            return False
+@dataclass(frozen=True)
+class AllZonesSelector(FieldSelector):
+    """A field selector whose In on ``zone`` has to list all zones of a cluster.
+
+    Source: karmada v1.17.1 pkg/util/selector.go matchZones.
+    """
+
+    def matches_zones(self, expression: Requirement, zones: Sequence[str]) -> bool:
+        """Return whether a zone expression matches: In needs all zones and at least one, NotIn none."""
+        if expression.operator == IN:
+            return bool(zones) and all(zone in expression.values for zone in zones)
+        return super().matches_zones(expression, zones)
 
 
 class Taint(NamedTuple):

@@ -7,7 +7,7 @@ the same object. Values derived from a placement (its JSON, compiled selectors) 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -16,7 +16,7 @@ import orjson
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.content_cache import MEBI, cached_by_content
 from karmada_scheduler.api.manifest import Manifest, ManifestError, wrong_type
-from karmada_scheduler.api.matching import FieldSelector, LabelSelector, Toleration
+from karmada_scheduler.api.matching import AllZonesSelector, FieldSelector, LabelSelector, Toleration
 from karmada_scheduler.api.object_fields import ALWAYS, INLINE, ApiField, object_fields, read_object
 
 DUPLICATED: Final = "Duplicated"
@@ -248,6 +248,12 @@ class Placement:
         return self._json
 
     @cached_property
+    def matching_all_zones(self) -> Placement:
+        """The same placement, whose field selectors are ``AllZonesSelector``s; made for matching, not for writing."""
+        found: Placement = _matching_all_zones(self)
+        return found
+
+    @cached_property
     def _json(self) -> str:
         written = json.dumps(object_fields(self), ensure_ascii=False, separators=(",", ":"))
         return go_escaped(written)
@@ -261,6 +267,18 @@ class Placement:
 
     def __hash__(self) -> int:
         return self._hash
+
+
+def _matching_all_zones(found: Any) -> Any:
+    """Return a part of a placement with every field selector replaced."""
+    if isinstance(found, FieldSelector):
+        found = AllZonesSelector(found.match_expressions)
+    elif type(found) is tuple:
+        found = tuple(map(_matching_all_zones, found))
+    elif is_dataclass(found) and not isinstance(found, type):
+        parts = {each.name: _matching_all_zones(getattr(found, each.name)) for each in fields(found)}
+        found = replace(found, **parts)
+    return found
 
 
 @cached_by_content(entries=_CACHED, short=_SHORT, long_bytes=4 * MEBI)

@@ -243,6 +243,7 @@ class RecordedConfiguration:
         options = self._options
         fields = {
             "featureGates": {name: options.feature_gates.enabled(name) for name in sorted(features.KNOWN)},
+            "decisionsOf": options.decisions_of,
             "plugins": list(options.plugins),
             "pluginDirs": [str(folder) for folder in options.plugin_dirs],
             "config": str(options.config) if options.config is not None else None,

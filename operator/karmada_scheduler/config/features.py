@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
+from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES, DecisionRules
+
 Stage = Literal["ALPHA", "BETA"]
 
 
@@ -51,14 +53,16 @@ _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 @dataclass(frozen=True, slots=True)
 class FeatureGates:
-    """Which gates are on.
+    """What decides besides plugins: which gates are on, and by which version's rules.
 
     Attributes:
         settings: Values by name of ``KNOWN``, or ``AllAlpha``/``AllBeta``. A gate without a value has
             that of its group, or else its default.
+        rules: The rules of the karmada-scheduler whose decisions are made.
     """
 
     settings: Mapping[str, bool] = field(default_factory=lambda: MappingProxyType({}))
+    rules: DecisionRules = DEFAULT_RULES
 
     def enabled(self, name: str) -> bool:
         """Return whether a gate is on; KeyError for an unknown name."""
@@ -69,8 +73,12 @@ class FeatureGates:
         return self.settings.get(group, gate.default)
 
 
-def parse(flags: Iterable[str]) -> FeatureGates:
+def parse(flags: Iterable[str], decisions_of: str = DEFAULT_RULES.decisions_of) -> FeatureGates:
     """Read values of ``--feature-gates`` (``A=true,B=false``); a later value wins.
+
+    Args:
+        flags: The values.
+        decisions_of: The value of ``--decisions-of``, a key of ``RULES``.
 
     Raises:
         ValueError: An unknown gate, a missing ``=`` or a value that is not a boolean.
@@ -87,4 +95,4 @@ def parse(flags: Iterable[str]) -> FeatureGates:
             if text not in _TRUE and text not in _FALSE:
                 raise ValueError(f"invalid value of {name}={text}: expected true or false")
             settings[name] = text in _TRUE
-    return FeatureGates(MappingProxyType(settings))
+    return FeatureGates(MappingProxyType(settings), RULES[decisions_of])

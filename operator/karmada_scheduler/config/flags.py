@@ -247,7 +247,7 @@ def parse(arguments: Sequence[str]) -> Options:
 def _validated(given: argparse.Namespace) -> Options:
     values, problems = _values(Options, given), []
     try:
-        values["feature_gates"] = features.parse(given.feature_gates or ())
+        values["feature_gates"] = features.parse(given.feature_gates or (), given.decisions_of)
     except ValueError as error:
         problems.append(f"--feature-gates: {error}")
     if not given.scheduler_name:

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
+from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES
 
 Kind = Literal["text", "bool", "integer", "number", "duration", "size", "list"]
 
@@ -240,6 +241,13 @@ class Options:
         metadata={
             FLAG: Flag(name="feature-gates", text="gates, as A=true,B=false", kind="list", metavar="LIST")
         },
+    )
+    decisions_of: str = _flag(
+        "decisions-of",
+        DEFAULT_RULES.decisions_of,
+        "version of karmada-scheduler whose decisions are made: 1.17 estimates by resource models and matches zones as that "
+        "version did",
+        choices=tuple(RULES),
     )
     enable_empty_workload_propagation: bool = _flag(
         "enable-empty-workload-propagation", False, "keep selected clusters with 0 replicas in the result"

@@ -94,7 +94,7 @@ def _term_in_use(binding: Binding, placement: Placement) -> int:
 def _cycle(binding: Binding, placement: Placement, inputs: DecisionInputs, affinity_name: str) -> Cycle:
     return Cycle(
         binding,
-        placement,
+        inputs.gates.rules.placement(placement),
         affinity_name,
         inputs.snapshot,
         peers=inputs.peers,

@@ -11,6 +11,7 @@ from karmada_scheduler.api.cluster import Cluster, ResourceSummary
 from karmada_scheduler.api.quantity import ZERO, wrap64
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.algorithms.columns import Column
+from karmada_scheduler.estimator.grades import Grades
 from karmada_scheduler.estimator.nodes import NodeGroup, node_groups_of
 from karmada_scheduler.estimator.resources import CPU, PODS
 from karmada_scheduler.framework.runtime.filter_cache import Cursor, FilterResults
@@ -24,17 +25,19 @@ class ClusterCapacity:
         summary: None if the cluster has not reported one.
         pods: Never negative.
         groups: Its virtual nodes; None without usable resource models.
+        grades: Its resource models, if replicas are counted by grade; None otherwise, or without them.
     """
 
     cluster: Cluster
     summary: ResourceSummary | None
     pods: int
     groups: Sequence[NodeGroup] | None
+    grades: Grades | None = None
     _left: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, cluster: Cluster, *, uses_models: bool) -> ClusterCapacity:
-        """Return the capacity of a cluster."""
+    def of(cls, cluster: Cluster, *, uses_models: bool, by_grade: bool = False) -> ClusterCapacity:
+        """Return the capacity of a cluster, by its resource models and by their grades if these are used."""
         summary = cluster.resource_summary
         if summary is None:
             return cls(cluster, None, 0, None)
@@ -44,11 +47,12 @@ class ClusterCapacity:
                 groups = node_groups_of(cluster)
             except ValueError:
                 groups = None  # as upstream, the summary is used
-        return cls(cluster, summary, _free_pods(summary), groups)
+        grades = Grades.of(cluster) if uses_models and by_grade else None
+        return cls(cluster, summary, _free_pods(summary), groups, grades)
 
     def with_summary(self, summary: ResourceSummary) -> ClusterCapacity:
         """Return the capacity with another resource summary."""
-        return ClusterCapacity(self.cluster, summary, _free_pods(summary), self.groups)
+        return ClusterCapacity(self.cluster, summary, _free_pods(summary), self.groups, self.grades)
 
     def left(self, name: str) -> tuple[int, int]:
         """Return the available amount of a resource: whole units, and thousandths if it is cpu."""
@@ -71,8 +75,8 @@ class ClusterCapacity:
 
     @property
     def needs_scalar_path(self) -> bool:
-        """Whether columns do not apply: there are virtual nodes, or the thousandths of cpu have overflowed."""
-        return self.groups is not None or self.units(CPU) < 0
+        """Whether columns do not apply: there are models, or the thousandths of cpu have overflowed."""
+        return self.groups is not None or self.grades is not None or self.units(CPU) < 0
 
 
 def _free_pods(summary: ResourceSummary) -> int:

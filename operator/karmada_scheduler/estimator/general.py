@@ -6,7 +6,7 @@ Source: karmada v1.18.2 pkg/estimator/client/general.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
 from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
@@ -45,6 +45,7 @@ class GeneralEstimator:
 
     def __init__(self, gates: FeatureGates) -> None:
         self._uses_models = gates.enabled("CustomizedClusterResourceModeling")
+        self._by_grade = gates.rules.model_estimate == "by_grade"
         self._deducts = gates.enabled("SchedulingOvercommitProtection")
         self._capacities: dict[str, ClusterCapacity] = {}
         self._largest_fleet = 0
@@ -61,12 +62,11 @@ class GeneralEstimator:
         self._limit_cache(len(clusters))
         if requirements is None:
             return [self._pods(cluster, assumed.get(cluster.name, _NO_WORKLOADS)) for cluster in clusters]
-        demands, on_nodes = _demands_of(requirements), amounts(requirements.resource_request)
+        request = _RequestedAmounts.of(requirements)
         if not assumed:
-            return [self._replicas(cluster, demands, on_nodes, _NO_WORKLOADS) for cluster in clusters]
+            return [self._replicas(cluster, request, _NO_WORKLOADS) for cluster in clusters]
         return [
-            self._replicas(cluster, demands, on_nodes, assumed.get(cluster.name, _NO_WORKLOADS))
-            for cluster in clusters
+            self._replicas(cluster, request, assumed.get(cluster.name, _NO_WORKLOADS)) for cluster in clusters
         ]
 
     def replicas_by_row(
@@ -88,10 +88,10 @@ class GeneralEstimator:
         scalar = range(len(rows)) if has_overflowed else capacities.scalar_rows(rows)
         most = columns.filled(len(rows), 0) if has_overflowed else capacities.fits(wanted, rows)
         if scalar:
-            on_nodes = amounts(requirements.resource_request)
+            request = _RequestedAmounts.of(requirements)
             for index in scalar:
                 cluster = results.feasible[rows.item(index)]
-                most[index] = self._replicas(cluster, demands, on_nodes, _NO_WORKLOADS)
+                most[index] = self._replicas(cluster, request, _NO_WORKLOADS)
         return most
 
     def max_available_component_sets(
@@ -113,7 +113,7 @@ class GeneralEstimator:
         """Return a cluster's capacity, from the cache if the cluster is the same object."""
         cached = self._capacities.get(cluster.name)
         if cached is None or cached.cluster is not cluster:
-            cached = ClusterCapacity.of(cluster, uses_models=self._uses_models)
+            cached = ClusterCapacity.of(cluster, uses_models=self._uses_models, by_grade=self._by_grade)
             self._capacities[cluster.name] = cached
         return cached
 
@@ -133,16 +133,19 @@ class GeneralEstimator:
         return wrap32(self._capacity(cluster, assumed).pods)
 
     def _replicas(
-        self, cluster: Cluster, demands: Demands, on_nodes: Amounts, assumed: Sequence[AssumedWorkload]
+        self, cluster: Cluster, request: _RequestedAmounts, assumed: Sequence[AssumedWorkload]
     ) -> int:
         capacity = self._capacity(cluster, assumed)
         pods = capacity.pods
         if pods <= 0:
             return 0
-        if capacity.groups is not None:
-            count = _replicas_on_nodes(capacity.groups, on_nodes, assumed)
-        else:
-            count = _replicas_by_summary(capacity, demands)
+        count: int | None = None
+        if self._by_grade:
+            count = capacity.grades.replicas(request.amounts) if capacity.grades is not None else None
+        elif capacity.groups is not None:
+            count = _replicas_on_nodes(capacity.groups, request.on_nodes, assumed)
+        if count is None:
+            count = _replicas_by_summary(capacity, request.demands)
         return wrap32(min(count, pods))
 
     def _sets(
@@ -173,6 +176,19 @@ class GeneralEstimator:
             except SchedulingError as problem:
                 raise problem.within(f"cluster {cluster.name}") from None
         return most
+
+
+class _RequestedAmounts(NamedTuple):
+    """What one replica requests, in the forms that the estimates take."""
+
+    amounts: Mapping[str, Quantity]
+    demands: Demands
+    on_nodes: Amounts
+
+    @classmethod
+    def of(cls, requirements: ReplicaRequirements) -> _RequestedAmounts:
+        request = requirements.resource_request
+        return cls(request, _demands_of(requirements), amounts(request))
 
 
 def _demands_of(requirements: ReplicaRequirements) -> Demands:

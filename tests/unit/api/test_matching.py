@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from karmada_scheduler.api.matching import (
+    AllZonesSelector,
     FieldSelector,
     LabelSelector,
     Requirement,
@@ -10,7 +11,6 @@ from karmada_scheduler.api.matching import (
     Toleration,
     is_label_key,
     is_label_value,
-    matches_zones,
 )
 from karmada_scheduler.api.object_fields import read_object
 from karmada_scheduler.api.placement import ClusterAffinity
@@ -140,7 +140,29 @@ def test_a_cluster_without_provider_matches_no_provider() -> None:
 def test_zones_are_matched_as_a_list(
     operator: str, values: tuple[str, ...], zones: tuple[str, ...], matches: bool
 ) -> None:
-    assert matches_zones(Requirement("zone", operator, values), zones) is matches
+    assert FieldSelector().matches_zones(Requirement("zone", operator, values), zones) is matches
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "zones", "matches"),
+    [
+        ("In", ("a", "b", "c"), ("a", "b"), True),
+        ("In", ("a",), ("a", "b"), False),
+        ("In", ("a",), (), False),
+        ("NotIn", ("a",), ("a", "b"), False),
+        ("NotIn", ("c",), ("a", "b"), True),
+        ("Exists", (), ("a",), True),
+        ("DoesNotExist", (), (), True),
+        ("Gt", ("1",), ("2",), False),
+    ],
+)
+def test_until_1_17_in_has_to_list_all_zones(
+    operator: str, values: tuple[str, ...], zones: tuple[str, ...], matches: bool
+) -> None:
+    selector = AllZonesSelector((Requirement("zone", operator, values),))
+
+    assert selector.matches(provider="", region="", zones=zones) is matches
+    assert selector != FieldSelector(selector.match_expressions)
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,13 @@ def test_gates_plugins_and_files_change_the_hash(tmp_path: Path) -> None:
     hashes = {
         _hash(),
         _hash("--feature-gates=PriorityBasedScheduling=true"),
+        _hash("--decisions-of=1.17"),
         _hash("--enable-empty-workload-propagation"),
         _hash(select=("*", "-TaintToleration")),
         with_file,
         _hash(f"--config={config}"),
     }
-    assert len(hashes) == 6
+    assert len(hashes) == 7
 
 
 def test_a_replaced_plugin_file_changes_the_hash(tmp_path: Path) -> None:

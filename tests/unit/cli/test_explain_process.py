@@ -35,6 +35,7 @@ class Process:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.gates: dict[str, bool] = {}
+        self.decisions_of = ""
         self.names: list[str] = []
         self.responses: dict[str, tuple[int, Mapping[str, Any]]] = {}
         monkeypatch.setattr(process, "_get", self._get)
@@ -43,7 +44,8 @@ class Process:
         assert url == URL
         if path == "/v1/state":
             profiles = [{"schedulerName": name} for name in self.names]
-            return 200, {"configuration": {"featureGates": self.gates, "profiles": profiles}}
+            configuration = {"featureGates": self.gates, "profiles": profiles}
+            return 200, {"configuration": {**configuration, "decisionsOf": self.decisions_of}}
         if path not in self.responses:
             raise OSError("connection refused")
         return self.responses[path]
@@ -187,6 +189,19 @@ def test_gates_come_from_the_process_and_a_difference_is_refused(
     assert explain("checkout-deployment", "shop", files, "--feature-gates=WorkloadAffinity=false") == 2
     assert "it is on in the process" in capsys.readouterr().err
     assert explain("checkout-deployment", "shop", files, "--feature-gates=WorkloadAffinity=true") == 0
+
+
+def test_whose_decisions_are_made_comes_from_the_process_and_a_difference_is_refused(
+    scheduler: Process, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    scheduler.decisions_of = "1.17"
+
+    assert explain("checkout-deployment", "shop", files, "--decisions-of=1.18") == 2
+    assert "--decisions-of=1.18, but it is 1.17 in the process" in capsys.readouterr().err
+    assert explain("checkout-deployment", "shop", files, "--decisions-of=1.17") == 0
+    scheduler.decisions_of = "1.19"
+    assert explain("checkout-deployment", "shop", files) == 2
+    assert "makes the decisions of 1.19, known here are 1.18, 1.17" in capsys.readouterr().err
 
 
 def test_only_urls_are_accepted(capsys: pytest.CaptureFixture[str], files: list[str]) -> None:

@@ -198,6 +198,7 @@ def test_a_missing_file_is_named(run: Run, capsys: pytest.CaptureFixture[str]) -
         config=None,
         plugin_dir=[],
         feature_gates=[],
+        decisions_of=None,
         enable_empty_workload_propagation="false",
     )
     assert simulate.run(arguments) == 2
@@ -466,6 +467,20 @@ def test_feature_gates_change_the_decision(run: Run) -> None:
     assert run(fleet, [web]).clusters["w-deployment"] == {"m1": 1, "m2": 9}
     off = run(fleet, [web], "--feature-gates=CustomizedClusterResourceModeling=false")
     assert off.clusters["w-deployment"] == {"m1": 5, "m2": 5}
+
+
+def test_the_decisions_of_1_17_use_the_summary_for_what_is_in_no_model(run: Run) -> None:
+    gpus = cluster("m1").allocatable({"cpu": 9, "pods": 9, "nvidia.com/gpu": 2}).grade(0, nodes=2, cpu=4)
+    asked = binding("w").replicas(2).request({"cpu": 1, "nvidia.com/gpu": 1}).dynamic_weight()
+
+    assert run([gpus], [asked]).status == 1
+    assert run([gpus], [asked], "--decisions-of=1.17").clusters["w-deployment"] == {"m1": 2}
+
+
+def test_an_unknown_version_of_decisions_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        make_parser().parse_args(["--clusters=-", "--bindings=-", "--decisions-of=1.16"])
+    assert "invalid choice: '1.16'" in capsys.readouterr().err
 
 
 def test_an_unknown_gate_is_refused(run: Run) -> None:

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from karmada_advisor.cli.flags.shared import DECISIONS_OF
 from karmada_scheduler.config import flags
+from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES
 from karmada_scheduler.config.flags import OptionsError, parse
 from karmada_scheduler.config.options import LeaderElection
 
@@ -100,6 +102,14 @@ def test_gates_of_a_group_follow_it_unless_they_are_set() -> None:
     assert not gates.enabled("CustomizedClusterResourceModeling")
 
 
+def test_decisions_of_is_a_part_of_what_is_handed_down() -> None:
+    assert parse([]).feature_gates.rules is DEFAULT_RULES
+    options = parse(["--decisions-of=1.17", "--feature-gates=Failover=true"])
+    assert options.feature_gates.rules is RULES["1.17"]
+    assert options.feature_gates.enabled("Failover")
+    assert tuple(RULES) == DECISIONS_OF
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -126,6 +136,10 @@ def test_gates_of_a_group_follow_it_unless_they_are_set() -> None:
             "--kubeconfig: cannot read /no/such/file: No such file or directory",
         ),
         (["--logging-format=xml"], "invalid choice: 'xml'"),
+        (
+            ["--decisions-of=1.16"],
+            "argument --decisions-of: invalid choice: '1.16' (choose from '1.18', '1.17')",
+        ),
     ],
 )
 def test_a_problem_names_the_flag_and_what_is_wrong(arguments: list[str], message: str) -> None:

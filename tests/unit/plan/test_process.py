@@ -96,3 +96,24 @@ def test_bindings_of_other_schedulers_are_counted_and_not_decided(
         each.startswith("bindings of other schedulers are not decided: default-scheduler 1")
         for each in fields["notes"]
     )
+
+
+def test_an_upgrade_is_planned_from_the_decisions_of_the_process_to_the_new_ones(
+    run: Run, running: dict[str, Any], tmp_path: Path
+) -> None:
+    running["decisionsOf"] = "1.17"
+    gpus = cluster("m1").allocatable({"cpu": 9, "pods": 9, "nvidia.com/gpu": 2}).grade(0, nodes=2, cpu=4)
+    request = {"cpu": 1, "nvidia.com/gpu": 1}
+    placed = settled(web("placed", replicas=2).request(request), m1=2)
+    grown = settled(web("grown", replicas=2).request(request), m1=1)
+    manifests = [each.manifest() for each in (placed, grown)]
+    flags = fleet.write(tmp_path, clusters=[gpus.manifest()], bindings=manifests)
+
+    fields = run(*flags, "--from", URL, "--decisions-of=1.18", "-o", "json").fields
+
+    assert [each["text"] for each in fields["changes"]] == ["1.17 -> 1.18"]
+    assert [(each["name"], each["effect"]) for each in fields["bindings"]] == [("grown-deployment", "stuck")]
+    same = run(*flags, "--from", URL, "--decisions-of=1.17")
+    assert (same.status, "the decisions are those of 1.17 already" in same.err) == (2, True)
+    contradicted = run(*flags, "--from", URL, "--decisions-of=1.18", "--current-decisions-of=1.18")
+    assert "but it is 1.17 in the process" in contradicted.err

@@ -57,7 +57,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _add_changes(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
-        "the change: any of these, combined; --feature-gates, --plugins, --config too"
+        "the change: any of these, combined; --feature-gates, --decisions-of, --plugins, --config too"
     )
     add = partial(shared.add_texts, group)
     add(
@@ -89,3 +89,4 @@ def _add_current_rules(parser: argparse.ArgumentParser) -> None:
         ("plugin-dir", "directory of plugin files"),
     ):
         shared.add_texts(current, f"--current-{name}", "VALUE", f"{what}; see --{name}")
+    shared.add_decisions_of(current, "--current-decisions-of")

@@ -11,6 +11,8 @@ DEFAULT_WIDTH: Final = 100
 LEAST_WIDTH: Final = 40
 FILES: Final = "YAML or JSON as kubectl writes it, also gzipped, - for standard input; may be repeated"
 _REQUEST_SECONDS: Final = 60.0
+DECISIONS_OF: Final = ("1.18", "1.17")
+"""The keys of ``config.decision_rules.RULES``, the default first."""
 
 
 def program() -> str:
@@ -57,6 +59,7 @@ def add_fleet(parser: argparse.ArgumentParser, document: str) -> None:
         name="",
         namespace="",
         current_feature_gates=[],
+        current_decisions_of=None,
         current_plugins=[],
         current_config=[],
         current_plugin_dir=[],
@@ -163,6 +166,7 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
     )
     add_plugin_directories(parser)
     add_texts(parser, "--feature-gates", "LIST", "gates, as A=true,B=false")
+    add_decisions_of(parser, "--decisions-of")
     parser.add_argument(
         "--enable-empty-workload-propagation",
         nargs="?",
@@ -170,6 +174,15 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
         default="false",
         choices=("true", "false"),
         help="keep selected clusters with 0 replicas in the result",
+    )
+
+
+def add_decisions_of(parser: Flags, flag: str) -> None:
+    """Add a flag with a version of karmada-scheduler, None by default."""
+    parser.add_argument(
+        flag,
+        choices=DECISIONS_OF,
+        help=f"the version of karmada-scheduler whose decisions are made (default {DECISIONS_OF[0]})",
     )
 
 

@@ -30,6 +30,7 @@ from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.inputs import Explaining, explaining
 from karmada_advisor.sources.process import read_decisions, read_process, read_state, use_rules
 from karmada_advisor.sources.remedies import with_remedies
+from karmada_advisor.sources.rules import parsed_gates
 from karmada_advisor.web.answers import AskedChange, CauseScan, FoundCause, Question, summary
 from karmada_advisor.web.decisions import (
     OBJECTS,
@@ -47,7 +48,6 @@ from karmada_advisor.web.survival import Survival
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.config import features
 from karmada_scheduler.framework.profile.factory import Registration
 
 log = logging.getLogger(__name__)
@@ -84,10 +84,7 @@ class CommandAnswers:
             configuration = use_rules(arguments)
             if not is_named:
                 self._names = configuration.scheduler_names
-        try:
-            self._gates = features.parse(arguments.feature_gates)
-        except ValueError as error:
-            raise NoAnswerError(f"--feature-gates: {error}") from error
+        self._gates = parsed_gates(arguments)
         self._inputs: _Inputs | None = None
         self._scan = _CauseScan()
         self._causes = self._scan.result
@@ -193,6 +190,7 @@ class CommandAnswers:
         arguments.kubeconfig, arguments.context = given.kubeconfig, given.context
         arguments.kubeconfig_cluster, arguments.user = given.kubeconfig_cluster, given.user
         arguments.current_feature_gates = list(given.feature_gates)
+        arguments.current_decisions_of = given.decisions_of
         arguments.current_plugins = list(given.plugins or ())
         arguments.current_config = [str(given.config)] if given.config else []
         arguments.current_plugin_dir = [str(each) for each in given.plugin_dir]

@@ -134,7 +134,7 @@ def _with_capacity(
 
 def _not_in_models(context: Context, cluster: Cluster, per_replica: Mapping[str, int]) -> list[str]:
     """Return the requested resources that are in no resource model of a cluster; none if its models do not count."""
-    if not _uses_models(context, cluster):
+    if not _uses_models(context, cluster) or context.objects.gates.rules.model_estimate != "simulate":
         return []
     known = {name for model in cluster.resource_models for name in model.minimums}
     return [name for name in per_replica if name not in known]

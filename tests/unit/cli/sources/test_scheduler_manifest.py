@@ -66,12 +66,36 @@ def test_in_a_plan_it_is_the_scheduler_as_it_is(manifest: Path) -> None:
     assert (change["object"], change["text"]) == ("feature gate SchedulingOvercommitProtection", "on -> off")
 
 
+def test_the_image_of_1_17_says_whose_decisions_are_made(manifest: Path) -> None:
+    write(manifest, version="v1.17.1")
+    explained = run(
+        "explain", "shop/checkout-deployment", *FILES, f"--scheduler-manifest={manifest}", "--width=300"
+    )
+    [change] = run(
+        "plan", *FILES, f"--scheduler-manifest={manifest}", "--decisions-of=1.18", "-o", "json"
+    ).fields["changes"]
+
+    assert "--decisions-of=1.17" in explained.out
+    assert (change["object"], change["text"]) == ("--decisions-of", "1.17 -> 1.18")
+
+
+def test_the_flag_of_our_scheduler_counts_and_not_its_version(manifest: Path) -> None:
+    write(manifest, ", --decisions-of=1.17", version="0.1.0")
+    manifest.write_text(manifest.read_text().replace("karmada-scheduler:", "karmada-pyscheduler:"))
+    found = run(
+        "explain", "shop/checkout-deployment", *FILES, f"--scheduler-manifest={manifest}", "--width=300"
+    )
+
+    assert (found.status, found.err) == (0, "")
+    assert "--decisions-of=1.17" in found.out
+
+
 @pytest.mark.parametrize(
     ("flags", "version", "note"),
     [
         (", --nonsense=1", "v1.18.2", "--nonsense is not known, and counts as not given"),
         (", --enable-scheduler-estimator=true", "v1.18.2", "asks estimators in member clusters"),
-        ("", "v1.17.0", "the image is of 1.17, and the rules here are those of 1.18"),
+        ("", "v1.16.0", "the image is of 1.16, and the rules here are those of 1.18"),
     ],
 )
 def test_what_is_not_as_here_is_a_note(manifest: Path, flags: str, version: str, note: str) -> None:
