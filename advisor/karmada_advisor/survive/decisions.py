@@ -18,6 +18,7 @@ from karmada_advisor.survive.sweep import Sweeps
 from karmada_advisor.survive.taints import NO_POLICIES, LossTaints
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.matching import Taint
+from karmada_scheduler.core.algorithms import webster
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
@@ -332,7 +333,7 @@ class LossDecisions:
 
     @cached_property
     def _question(self) -> Hashable | None:
-        """What a decision depends on, if many bindings may agree in it; None if it depends on the uid of the workload."""
+        """What a decision depends on, if many bindings may agree in it."""
         return question(self.binding)
 
 
@@ -361,17 +362,19 @@ _EVERY: Final = _Every()
 
 
 def question(binding: Binding) -> Hashable | None:
-    """Return what a decision depends on; None if replicas are divided, as the uid of the workload counts there."""
+    """Return what a decision depends on; None if that is more than what many bindings may agree in.
+
+    Of the uid of the workload only counts which name a tie of the division goes to.
+    """
     spec = binding.spec
     placement = spec.placement
     if placement is None or spec.components or spec.workload_affinity_groups:
-        return None
-    if spec.is_workload and not placement.is_duplicated:
         return None
     requirements = spec.replica_requirements
     return (
         spec.scheduler_name,
         placement,
+        webster.prefers_descending_names(spec.resource.uid),
         spec.replicas,
         None if requirements is None else requirements.key,
         spec.clusters,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,6 +15,7 @@ from karmada_advisor.survive.edited import PairKey
 from karmada_advisor.survive.engine import Losses
 from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.remedies import FoundRemedy
+from karmada_advisor.survive.steps import finished
 from karmada_advisor.whynot.edits import Edit, Minimum, ObjectRef, PatchAction, Side, edit
 from karmada_advisor.whynot.model import EditShown, MinimumShown
 from karmada_advisor.whynot.quantities import amounts_of, least
@@ -64,6 +65,10 @@ class LeastCapacity:
 
     def find(self) -> list[FoundRemedy]:
         """Return what to add for each of the domains with the most missing replicas, and what suffices for all of them."""
+        return finished(self.steps())
+
+    def steps(self) -> Generator[None, None, list[FoundRemedy]]:
+        """Do the same in steps: one is the search for one cluster."""
         found: dict[object, FoundRemedy] = {}
         most: dict[str, dict[str, int]] = {}
         numbers = self._short()
@@ -73,6 +78,7 @@ class LeastCapacity:
             for name in self._candidates(number):
                 if answers >= _ANSWERS or self.is_over():
                     break
+                yield
                 least_ = self._least(number, name)
                 if least_ is None:
                     continue

@@ -8,7 +8,7 @@ today.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from karmada_advisor.survive.edited import (
 from karmada_advisor.survive.engine import Losses, Pair
 from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.model import LossSettings
+from karmada_advisor.survive.steps import finished
 from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, Side
 from karmada_advisor.whynot.goals import OnCluster, RunsAll
 from karmada_advisor.whynot.model import EditShown, edit_shown
@@ -112,6 +113,10 @@ class Remedies:
 
     def find(self) -> tuple[list[FoundRemedy], int]:
         """Return the remedies, those of the worst groups first, and how many groups were not looked at."""
+        return finished(self.steps())
+
+    def steps(self) -> Generator[None, None, tuple[list[FoundRemedy], int]]:
+        """Do the same in steps: one is a search, or the decisions after an edit."""
         found: list[FoundRemedy] = []
         groups = self._groups()
         for number, group in enumerate(groups):
@@ -120,7 +125,12 @@ class Remedies:
             mine = [each for each in found if each.policy == group.policy]
             if any(group.pairs.keys() <= each.cured for each in mine):
                 continue
-            made = sorted(self._of_group(group), key=self._rank)
+            made = []
+            for one in self._of_group(group):
+                if one is not None:
+                    made.append(one)
+                yield
+            made.sort(key=self._rank)
             known = [each.edits for each in mine]
             fresh = [each for each in made if each.edits not in known]
             found += fresh[: max(1, self.per_policy - len(mine))]
@@ -166,7 +176,8 @@ class Remedies:
         }
         return sorted(made.values(), key=lambda each: sizes[id(each)])
 
-    def _of_group(self, group: _Group) -> Iterator[FoundRemedy]:
+    def _of_group(self, group: _Group) -> Iterator[FoundRemedy | None]:
+        """Yield remedies; None after a step without one."""
         (number, place), pair = max(
             group.pairs.items(),
             key=lambda item: (
@@ -192,6 +203,7 @@ class Remedies:
             ],
         )
         for edits in closed:
+            yield None
             yield from self._verified(group, stored, edits)
         if group.effect is LossClass.CLEARED and not self._losses.inputs.rules.frameworks.has_guards:
             pairs = frozenset(group.pairs)
@@ -200,6 +212,7 @@ class Remedies:
             return
         seen: set[tuple[object, ...]] = set()
         for answer in self._searched(number, place):
+            yield None
             key = tuple((each.slot, each.identity) for each in answer.edits)
             if key not in seen and not self.is_over():
                 seen.add(key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.explain import policy_of
@@ -27,8 +27,10 @@ from karmada_advisor.survive.model import (
     SurvivalReport,
     SurvivalTotals,
 )
-from karmada_advisor.survive.remedies import FoundRemedy
 from karmada_scheduler.api.binding import Binding, BindingKey
+
+if TYPE_CHECKING:  # the search for edits, which most reports do without
+    from karmada_advisor.survive.remedies import FoundRemedy
 
 WORKERS: Final = 3
 """Workers of the taint manager, for each kind of binding.

@@ -6,7 +6,8 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 import yaml
@@ -38,6 +39,9 @@ if TYPE_CHECKING:  # a command has the class of its own document already, and ne
     """What a command prints as one JSON document; its ``kind`` is the name of the class."""
 
 
+_PLAIN: Final = frozenset({str, int, bool, float, type(None)})
+
+
 def document_fields(found: Document) -> dict[str, Any]:
     """Return the object that ``-o json`` prints; ``rebalance`` adds its manifests."""
     return {"apiVersion": API_VERSION, "kind": type(found).__name__, **fields_of(found)}
@@ -45,6 +49,8 @@ def document_fields(found: Document) -> dict[str, Any]:
 
 def fields_of(value: Any) -> Any:
     """Return a value of the model as JSON: dataclasses as objects with camelCase names."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Cause):
@@ -69,7 +75,13 @@ def fields_of(value: Any) -> Any:
 
 
 def _fields_of_dataclass(value: Any) -> dict[str, Any]:
-    return {camel(field.name): fields_of(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return {written: fields_of(getattr(value, name)) for name, written in _names_of(value.__class__)}
+
+
+@cache
+def _names_of(kind: type[Any]) -> Sequence[tuple[str, str]]:
+    """Return the names of the fields of a dataclass, in Python and in JSON."""
+    return [(each.name, camel(each.name)) for each in dataclasses.fields(kind)]
 
 
 def cause_fields(cause: Cause) -> dict[str, Any]:

@@ -8,15 +8,18 @@ from functools import cache
 
 import pytest
 
-from karmada_advisor.plan.decide import PlanSide
+from karmada_advisor.plan.decide import PlanSide, without_clusters
 from karmada_advisor.survive.classify import Classified, LossClass, classified
 from karmada_advisor.survive.coupled import CoupledLosses
 from karmada_advisor.survive.domains import FailureDomain, failure_domains
 from karmada_advisor.survive.engine import Losses, LossInputs, Pair
 from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.taints import NO_POLICIES, LossTaints
+from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.matching import Taint
+from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.testing import binding, cluster
 from tests.unit.plan.asking import rules
 from tests.unit.survive.worlds import RandomFleet, lost_fleet, reference, settled, world
 
@@ -140,3 +143,20 @@ def test_the_worlds_have_every_class_that_they_can_have() -> None:
         for each in losses.tallies[loss][number].pairs
     )
     assert {*LossClass} - {*seen} <= {LossClass.UNTOUCHED, LossClass.HELD, LossClass.BLOCKED}
+
+
+def test_bindings_that_differ_in_their_uid_only_share_decisions_unless_it_decides_a_tie() -> None:
+    clusters = [Cluster.from_manifest(cluster(name).capacity(cpu=10, pods=10).manifest()) for name in "abc"]
+    side = PlanSide(rules(), Snapshot.of(clusters), ())
+    uids = ("0", "1", "00", "11", "01", "10")
+    placed = [
+        binding(f"w{uid}").uid(uid).replicas(1, cpu="1").dynamic_weight().on(a=1).applied().build()
+        for uid in uids
+    ]
+    made = _losses((clusters, placed), failure_domains(clusters, ["cluster"]).domains)
+    found = [each.found.after for each in made.tallies[Loss.GONE][0].pairs]
+    for each, after in zip(placed, found, strict=True):
+        decision = side.rules.decide(without_clusters(each, {"a"}), side.snapshot)
+        assert isinstance(decision, Decision)
+        assert after == decision.targets
+    assert {each.name for targets in found for each in targets} == {"b", "c"}

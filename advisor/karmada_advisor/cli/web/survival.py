@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from karmada_advisor.cli.flags import survive as survive_flags
-from karmada_advisor.cli.survive import report_steps
+from karmada_advisor.cli.survive_report import report_steps
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.survive.model import SurvivalReport
 from karmada_advisor.web.state import PageState
@@ -38,7 +38,7 @@ class SurvivalScan:
     def __init__(self, arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
         """Take the flags of the page."""
         self._given, self._own = arguments, own
-        self._steps: Generator[None, None, SurvivalReport] | None = None
+        self._steps: Generator[None, None, Sequence[SurvivalReport]] | None = None
         self._number = 0
         self._seconds = 0.0
         self._next = 0.0
@@ -62,7 +62,8 @@ class SurvivalScan:
         except StopIteration as end:
             self._seconds += time.thread_time() - began
             self._next = time.monotonic() + _SHARE * self._seconds
-            self.survival = Survival(end.value, datetime.now(UTC), self._number)
+            [report] = end.value
+            self.survival = Survival(report, datetime.now(UTC), self._number)
             return False
         except NoAnswerError as problem:
             self.survival = Survival(problem=str(problem))
