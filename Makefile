@@ -149,17 +149,19 @@ EXAMPLES ?= 5000
 fuzz-input: install ## the laws in random sequences, and invalid manifests, configuration, results of plugins, kubeconfigs, ... (EXAMPLES=5000 per test, ARGS="-k kubeconfig --hypothesis-seed=1")
 	@FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q -p no:logging --show-capture=no tests/fuzz tests/unit/properties $(ARGS)
 
+OF_KARMADA := $(if $(KARMADA),--karmada $(KARMADA))
+
 .PHONY: binaries
-binaries: install ## build etcd, Kubernetes and Karmada for the tests, once per machine
-	@$(BIN)/python -m tools.controlplane binaries
+binaries: install ## build etcd, Kubernetes and Karmada for the tests, once per machine (KARMADA=1.17.1 for another version of Karmada)
+	@$(BIN)/python -m tools.controlplane binaries $(OF_KARMADA)
 
 .PHONY: controlplane
-controlplane: install ## start a real Karmada control plane and keep it until Ctrl-C (ARGS=--help)
-	@exec $(BIN)/python -m tools.controlplane up $(ARGS)
+controlplane: install ## start a real Karmada control plane and keep it until Ctrl-C (ARGS=--help KARMADA=1.17.1)
+	@exec $(BIN)/python -m tools.controlplane up $(OF_KARMADA) $(ARGS)
 
 .PHONY: demo
-demo: install ## two schedulers side by side on a real control plane (ARGS=--keep to look around)
-	@exec $(BIN)/python -m tools.controlplane.demo $(ARGS)
+demo: install ## two schedulers side by side on a real control plane (ARGS=--keep to look around, KARMADA=1.17.1)
+	@exec $(BIN)/python -m tools.controlplane.demo $(OF_KARMADA) $(ARGS)
 
 .PHONY: fuzz-loop
 fuzz-loop: binaries ## the same random changes under both schedulers on two control planes (ARGS="--steps N --seed S")
@@ -244,6 +246,11 @@ test: export GOGC := 400
 test: binaries chromium promtool docker-registry ## every test, those on the real control plane included (PROCESSES=0 runs them one after the other)
 	@$(BIN)/python -m tests.deploy programs --all
 	$(BIN)/pytest -q -n $(PROCESSES)
+
+.PHONY: test-versions
+test-versions: install ## the tests on an older Karmada: oracle, demo, and the marked end-to-end tests (KARMADA=1.17.1)
+	@$(BIN)/python -m tools.controlplane binaries $(OF_KARMADA)
+	GOGC=400 $(BIN)/pytest -q -p no:xdist -m versions $(OF_KARMADA) tests/e2e $(ARGS)
 
 .PHONY: test-python
 test-python: ## the unit tests on another Python, in an environment of its own (PYTHON=python3.13)

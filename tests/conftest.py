@@ -11,7 +11,9 @@ from xdist.remote import Producer
 
 from karmada_scheduler import logs
 from karmada_scheduler.process import process_exit
+from tests.karmada_versions import skip_what_is_newer
 from tests.sharing import Durations, ModuleScheduling, encodable, longest_first
+from tools.controlplane.versions import CURRENT, VERSIONS, named
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES") or 0)
 """Random examples per law with `make fuzz-input`; a run of the tests has the same ones each time."""
@@ -41,8 +43,15 @@ def _restored_logging() -> Iterator[None]:
     logging.captureWarnings(capture=False)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the longest modules begin first, if several processes share the tests."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the version of Karmada of control planes."""
+    known = ", ".join(VERSIONS)
+    parser.addoption("--karmada", type=named, default=CURRENT, help=f"version of Karmada: {known}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what an older Karmada lacks; let the longest modules begin first, if several processes share the tests."""
+    skip_what_is_newer(items, config.getoption("--karmada"))
     if "PYTEST_XDIST_WORKER" in os.environ:
         longest_first(items)
 

@@ -23,6 +23,11 @@ from tools.controlplane.ours import Scheduler
 from tools.controlplane.ours import start_scheduler as start
 
 HERE = Path(__file__).parent
+ON_EVERY_VERSION = (
+    *("test_controlplane", "test_graceful_eviction", "test_main_job", "test_metrics", "test_reactions"),
+    *("test_versions", "test_workload_affinity"),
+)
+"""Modules that are also run on older versions of Karmada."""
 StartScheduler = Callable[..., Scheduler]
 StartEither = Callable[..., None]
 running: list[Scheduler] = []
@@ -31,10 +36,12 @@ _numbers = itertools.count(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark everything in this folder as e2e."""
+    """Mark everything in this folder as e2e, and what is run on older versions of Karmada."""
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.e2e)
+            if item.path.stem in ON_EVERY_VERSION:
+                item.add_marker(pytest.mark.versions)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -53,16 +60,20 @@ def new_controlplane(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
     """Start a control plane with two real and six simulated members, and karmada-scheduler as default-scheduler."""
+    version = request.config.getoption("--karmada")
     capture = request.config.pluginmanager.getplugin("capturemanager")
     assert capture is not None
     with capture.global_and_fixture_disabled():
-        binaries.ensure(quiet=True)  # on a fresh machine this takes minutes, and prints so
+        binaries.ensure(version, quiet=True)  # on a fresh machine this takes minutes, and prints so
     # Without effect where there is no quota, and no policy with groups or a PriorityClass. Only the detector gets the
     # last one: karmada-scheduler would have another queue with it.
-    gates = {"FederatedQuotaEnforcement": True, "WorkloadAffinity": True}
+    names = {"FederatedQuotaEnforcement", "WorkloadAffinity"} - version.unknown_gates
+    gates = dict.fromkeys(sorted(names), True)
     flags = {"controller-manager": ["--feature-gates=PriorityBasedScheduling=true"]}
     folder = tmp_path_factory.mktemp("controlplane") / "run"
-    with ControlPlane(folder, audit_log=True, feature_gates=gates, extra_flags=flags) as plane:
+    with ControlPlane(
+        folder, version=version, audit_log=True, feature_gates=gates, extra_flags=flags
+    ) as plane:
         plane.add(*real_members(2), *simulated_members(6))
         plane.start_karmada_scheduler("default-scheduler")
         yield plane

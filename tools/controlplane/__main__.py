@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import binaries
+from . import binaries, versions
 from .api import ApiError
 from .controlplane import ControlPlane
 from .fleet import real_members, simulated_members
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with `&`
     try:
         if options.command == "binaries":
-            binaries.ensure()
+            binaries.ensure(options.karmada)
         else:
             _up(options)
     except KeyboardInterrupt:
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _up(options: argparse.Namespace) -> None:
-    binaries.ensure(quiet=True)
+    binaries.ensure(options.karmada, quiet=True)
     started = time.monotonic()
 
     def say(line: str) -> None:
@@ -50,7 +50,11 @@ def _up(options: argparse.Namespace) -> None:
     with (
         workspace(options.folder.resolve()) as folder,
         ControlPlane(
-            folder, feature_gates=options.feature_gates, audit_log=options.audit_log, say=say
+            folder,
+            version=options.karmada,
+            feature_gates=options.feature_gates,
+            audit_log=options.audit_log,
+            say=say,
         ) as karmada,
     ):
         karmada.add(*real_members(options.real), *simulated_members(options.simulated))
@@ -95,8 +99,10 @@ def _parser() -> argparse.ArgumentParser:
             webhooks and controllers, member clusters. No containers, no root. See docs/control-plane.md."""),
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    commands.add_parser("binaries", help="build the programs if this machine does not have them yet")
+    build = commands.add_parser("binaries", help="build the programs if this machine does not have them yet")
     up = commands.add_parser("up", help="start a control plane and keep it until Ctrl-C")
+    for each in (build, up):
+        versions.add_flag(each)
     default = DEFAULT / "up"
     up.add_argument("--folder", type=Path, default=default, help="where its files go (default: %(default)s)")
     up.add_argument(

@@ -29,19 +29,17 @@ from typing import IO, Any
 import yaml
 
 from . import golang
+from .versions import CURRENT, KarmadaVersion
 
 TOOLS = Path(__file__).parent / "tools"
 KARMADA = "github.com/karmada-io/karmada"
+KARMADA_NAMES = ("aggregated-apiserver", "webhook", "controller-manager", "scheduler", "scheduler-estimator")
 NAMES = (
     "server",  # etcd
     "kube-apiserver",
     "kube-controller-manager",
     "kubectl",
-    "aggregated-apiserver",
-    "webhook",
-    "controller-manager",
-    "scheduler",
-    "scheduler-estimator",
+    *KARMADA_NAMES,
 )
 BUILD_FLAGS = (
     "-trimpath",
@@ -65,19 +63,25 @@ class BuildError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """A folder with every program of NAMES, and Karmada's manifests."""
+    """A folder with every program of NAMES, and Karmada's manifests.
+
+    Attributes:
+        folder: The programs of the current version.
+        karmada: The programs of Karmada and its manifests; the same folder, but for an older version.
+    """
 
     folder: Path
+    karmada: Path
 
     def path(self, name: str) -> Path:
         """Return the path of one program of NAMES."""
         if name not in NAMES:
             raise KeyError(f"{name}: not one of {', '.join(NAMES)}")
-        return self.folder / name
+        return (self.karmada if name in KARMADA_NAMES else self.folder) / name
 
     def manifests(self, kind: str) -> list[Manifest]:
         """Return Karmada's manifests of one kind; the caller may change them."""
-        everything: list[Manifest] = json.loads((self.folder / "manifests.json").read_text())
+        everything: list[Manifest] = json.loads((self.karmada / "manifests.json").read_text())
         return [manifest for manifest in everything if manifest["kind"] == kind]
 
 
@@ -87,31 +91,52 @@ def cache_folder() -> Path:
     return Path(base) / "karmada-pyscheduler" / "controlplane"
 
 
-def ensure(*, quiet: bool = False) -> Binaries:
+def ensure(version: KarmadaVersion = CURRENT, *, quiet: bool = False) -> Binaries:
     """Return the programs, building them first if this machine does not have them yet.
 
+    etcd, Kubernetes and kubectl are those of the current version.
+
     Args:
+        version: Of Karmada.
         quiet: Print nothing unless programs have to be built.
 
     Raises:
         BuildError: With the end of Go's output and what to do about it.
     """
-    ready = Binaries(cache_folder() / _key())
-    if not ready.folder.is_dir():
-        with _lock(cache_folder()):
-            if not ready.folder.is_dir():  # another checkout may have built it meanwhile
-                _build(ready.folder)
-    if not quiet:
-        print(f"Control plane programs: {ready.folder}")
-    return ready
+    folders = {each: cache_folder() / _key(each) for each in (CURRENT, version)}
+    for each, folder in folders.items():
+        if not folder.is_dir():
+            with _lock(cache_folder()):
+                if not folder.is_dir():  # another checkout may have built it meanwhile
+                    _build(each, folder)
+        if not quiet:
+            print(f"Control plane programs of Karmada {each.name}: {folder}")
+    return Binaries(folders[CURRENT], folders[version])
 
 
-def _key() -> str:
+def build_flags(version: KarmadaVersion) -> tuple[str, ...]:
+    """Return the flags of `go build`; programs of an older Karmada know their version."""
+    if version.is_current:  # it does not, because the key of what is built already would change
+        return BUILD_FLAGS
+    tags, linker = BUILD_FLAGS[1], BUILD_FLAGS[2]
+    return (
+        *version.modfile,
+        BUILD_FLAGS[0],
+        f"{tags},{version.tag}",
+        f"{linker} -X {KARMADA}/pkg/version.gitVersion=v{version.name}",
+    )
+
+
+def _key(version: KarmadaVersion) -> str:
     ingredients = hashlib.sha256()
-    for name in ("go.mod", "go.sum"):
-        ingredients.update((TOOLS / name).read_bytes())
-    ingredients.update("\0".join((*BUILD_FLAGS, platform.system(), platform.machine(), FORMAT)).encode())
-    return ingredients.hexdigest()[:16]
+    for pins in (version.go_mod, version.go_mod.with_name("go.sum")):
+        ingredients.update(pins.read_bytes())
+    flags = [
+        each for each in build_flags(version) if each not in version.modfile
+    ]  # the checkout is no ingredient
+    ingredients.update("\0".join((*flags, platform.system(), platform.machine(), FORMAT)).encode())
+    prefix = "" if version.is_current else f"karmada-{version.name}-"
+    return prefix + ingredients.hexdigest()[:16]
 
 
 @contextmanager
@@ -126,34 +151,38 @@ def _lock(folder: Path) -> Iterator[None]:
         yield
 
 
-def _build(folder: Path) -> None:
-    say = _Progress()
-    say(f"Building etcd, Kubernetes and Karmada, once for this machine: {COST}.")
+def _build(version: KarmadaVersion, folder: Path) -> None:
+    names = NAMES if version.is_current else KARMADA_NAMES
+    say = _Progress(len(names))
+    if version.is_current:
+        say(f"Building etcd, Kubernetes and Karmada, once for this machine: {COST}.")
+    else:
+        say(f"Building Karmada {version.name}, once for this machine: 300 MB of programs.")
     free = shutil.disk_usage(folder.parent).free
     if free < NEEDED_BYTES:
         say(f"Only {free >> 30} GB are free in {folder.parent}; this may not be enough.")
     try:
-        go = golang.find(wanted=golang.wanted_version(TOOLS / "go.mod"), cache=folder.parent, say=say)
+        go = golang.find(wanted=golang.wanted_version(version.go_mod), cache=folder.parent, say=say)
     except golang.GoError as error:
         raise BuildError(str(error)) from error
     say(f"Go {'.'.join(map(str, go.version))} ({go.origin})")
     unfinished = folder.with_name(folder.name + ".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
-    _compile(go, unfinished, say)
-    if missing := [name for name in NAMES if not (unfinished / name).is_file()]:
+    _compile(go, unfinished, say, build_flags(version))
+    if missing := [name for name in names if not (unfinished / name).is_file()]:
         raise BuildError(f"go build ended well but made no {', '.join(missing)} in {unfinished}")
-    (unfinished / "manifests.json").write_text(json.dumps(_karmada_manifests(go)))
+    (unfinished / "manifests.json").write_text(json.dumps(_karmada_manifests(go, version)))
     unfinished.rename(folder)
     say(f"Done: {folder}")
 
 
-def _compile(go: golang.Go, into: Path, say: _Progress) -> None:
+def _compile(go: golang.Go, into: Path, say: _Progress, flags: Sequence[str] = BUILD_FLAGS) -> None:
     """Download the modules, count the packages that Go's cache does not have, and build."""
     stale = "{{if .Stale}}{{.ImportPath}}{{end}}"
-    say.total = _go(go, ["list", "-deps", "-f", stale, *BUILD_FLAGS, "tool"], into, say)
+    say.total = _go(go, ["list", "-deps", "-f", stale, *flags, "tool"], into, say)
     say.built, say.build_start = 0, time.monotonic()
-    _go(go, ["build", "-v", *BUILD_FLAGS, "-o", str(into), "tool"], into, say)
+    _go(go, ["build", "-v", *flags, "-o", str(into), "tool"], into, say)
 
 
 def _go(go: golang.Go, arguments: list[str], into: Path, say: _Progress) -> int:
@@ -201,14 +230,14 @@ def _follow(output: IO[str], last_lines: deque[str], say: _Progress) -> None:
             say.built += 1
 
 
-def _karmada_manifests(go: golang.Go) -> list[Manifest]:
+def _karmada_manifests(go: golang.Go, version: KarmadaVersion) -> list[Manifest]:
     """Return the CRDs, conversion patches applied, and the webhook configurations, as Karmada ships them.
 
     Values that differ from run to run are placeholders: the host in the URLs is WEBHOOK_HOST,
     and CA_BUNDLE stands for the certificate.
     """
     answer = subprocess.run(
-        [go.executable, "list", "-m", "-f", "{{.Dir}}", KARMADA],
+        [go.executable, "list", *version.modfile, "-m", "-f", "{{.Dir}}", KARMADA],
         cwd=TOOLS,
         env=go.environment(),
         capture_output=True,
@@ -248,8 +277,9 @@ class _Progress:
         build_start: When the build of the first one began.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, programs: int = len(NAMES)) -> None:
         self._start = time.monotonic()
+        self._programs = programs
         self.downloaded = 0
         self.built = 0
         self.total = 0
@@ -282,7 +312,9 @@ class _Progress:
         """Return what Go does, how far it is, and about how long it still takes."""
         if not self.total:
             return f"downloading: {self.downloaded} modules so far"
-        line = f"building: {self.built} of {self.total} packages, {len(finished)} of {len(NAMES)} programs"
+        line = (
+            f"building: {self.built} of {self.total} packages, {len(finished)} of {self._programs} programs"
+        )
         if finished:
             line += f" ({', '.join(finished)})"
         if self.built < self.total / 20:  # too few to tell
@@ -291,4 +323,4 @@ class _Progress:
         return f"{line}; " + (f"about {left / 60:.0f} min left" if left >= 60 else "less than a minute left")
 
 
-__all__ = ["Binaries", "BuildError", "Manifest", "cache_folder", "ensure"]
+__all__ = ["Binaries", "BuildError", "Manifest", "build_flags", "cache_folder", "ensure"]

@@ -26,6 +26,7 @@ from .members import Member, RealMember
 from .parallel import in_parallel
 from .processes import Process, Supervisor, free_port
 from .simulated import Agents, SimulatedMember
+from .versions import CURRENT, KarmadaVersion
 from .waiting import wait_for
 
 T = TypeVar("T")
@@ -39,12 +40,14 @@ class ControlPlane:
         client: The harness' client, as an administrator.
         kubeconfig: An administrator's kubeconfig.
         members: The real members by name.
+        version: Of Karmada.
     """
 
     def __init__(
         self,
         folder: Path,
         *,
+        version: KarmadaVersion = CURRENT,
         feature_gates: Mapping[str, bool] | None = None,
         extra_flags: Mapping[str, Sequence[str]] | None = None,
         audit_log: bool = False,
@@ -54,12 +57,19 @@ class ControlPlane:
 
         Args:
             folder: Where to put everything; must be empty or not exist yet.
+            version: Of Karmada; etcd and Kubernetes are the same for all.
             feature_gates: In addition to (or instead of) karmada.DEFAULT_FEATURE_GATES; for controller-manager,
                 webhook and karmada-scheduler.
             extra_flags: Program name (see binaries.NAMES) to flags that come last and so win.
             audit_log: Whether every request goes to logs/audit.log.
             say: Called with one line per step.
+
+        Raises:
+            ValueError: The version does not know one of the feature gates.
         """
+        if unknown := version.unknown_gates.intersection(feature_gates or {}):
+            raise ValueError(f"Karmada {version.name} has no feature gate {', '.join(sorted(unknown))}")
+        self.version = version
         self.folder = folder.resolve()
         self.feature_gates = {**karmada.DEFAULT_FEATURE_GATES, **(feature_gates or {})}
         self.members: dict[str, Member] = {}
@@ -72,7 +82,7 @@ class ControlPlane:
         """Start everything up to and including the controller managers; no scheduler yet."""
         if self.folder.exists() and any(self.folder.iterdir()):
             raise FileExistsError(f"{self.folder} is not empty; a control plane needs an empty folder")
-        self.binaries = binaries.ensure(quiet=True)
+        self.binaries = binaries.ensure(self.version, quiet=True)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._supervisor = Supervisor(self.folder / "logs")
         try:

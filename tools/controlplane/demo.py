@@ -18,7 +18,7 @@ from pathlib import Path
 
 from karmada_advisor.cli.output import table
 
-from . import binaries
+from . import binaries, versions
 from .api import ApiError
 from .controlplane import ControlPlane
 from .demo_findings import Claim, brief, claims, look, shown
@@ -27,6 +27,7 @@ from .fleet import real_members, simulated_members
 from .ours import environment, start_scheduler, start_web
 from .outages import Outages
 from .processes import ProcessDiedError, free_port
+from .versions import KarmadaVersion
 from .waiting import WaitTimeoutError
 from .workspace import DEFAULT as WORKSPACES
 from .workspace import WorkspaceError, workspace
@@ -94,7 +95,7 @@ def report(karmada: ControlPlane) -> str:
     )
 
 
-def run(folder: Path, *, keep: bool) -> int:
+def run(folder: Path, version: KarmadaVersion, *, keep: bool) -> int:
     """Run the demo in a folder; returns the exit status."""
     started = time.monotonic()
 
@@ -102,7 +103,7 @@ def run(folder: Path, *, keep: bool) -> int:
         print(f"{time.monotonic() - started:5.1f} s  {line}", flush=True)
 
     print("Two schedulers on one Karmada control plane\n")
-    with ControlPlane(folder, audit_log=True, say=say) as karmada:
+    with ControlPlane(folder, version=version, audit_log=True, say=say) as karmada:
         karmada.add(*real_members(2), *simulated_members(6))
         say("2 real members (with API servers of their own) and 6 simulated ones have joined")
         karmada.start_karmada_scheduler(DEFAULT, leader_elect=True)
@@ -209,13 +210,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--folder", type=Path, default=WORKSPACES / "demo", help="where its files go (default: %(default)s)"
     )
     parser.add_argument("--keep", action="store_true", help="leave it running until Ctrl-C")
+    versions.add_flag(parser)
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with `&`
     try:
-        binaries.ensure(quiet=True)
+        binaries.ensure(options.karmada, quiet=True)
         with workspace(options.folder.resolve()) as folder:
-            return run(folder, keep=options.keep)
+            return run(folder, options.karmada, keep=options.keep)
     except KeyboardInterrupt:
         print("\nStopped; nothing is left running.")
         return 0 if options.keep else 130

@@ -12,10 +12,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.controlplane import golang
-from tools.controlplane.binaries import BUILD_FLAGS, BuildError, cache_folder
+from tools.controlplane.binaries import BuildError, build_flags, cache_folder
+from tools.controlplane.versions import CURRENT, KarmadaVersion
 
 
-def ensure(name: str, module: Path, sources: Sequence[Path], *, package: str = ".") -> Path:
+def ensure(
+    name: str,
+    module: Path,
+    sources: Sequence[Path],
+    *,
+    package: str = ".",
+    version: KarmadaVersion = CURRENT,
+) -> Path:
     """Return a program, building it first if this machine does not have it yet.
 
     Args:
@@ -23,6 +31,7 @@ def ensure(name: str, module: Path, sources: Sequence[Path], *, package: str = "
         module: The folder with ``go.mod``.
         sources: All files that a change of which needs a new build.
         package: What to build, relative to the module.
+        version: Of Karmada, if the program is built with it.
 
     Raises:
         BuildError: There is no Go, or with the end of its output.
@@ -30,14 +39,15 @@ def ensure(name: str, module: Path, sources: Sequence[Path], *, package: str = "
     ingredients = hashlib.sha256()
     for source in sources:
         ingredients.update(source.read_bytes())
-    ingredients.update("\0".join((*BUILD_FLAGS, platform.system(), platform.machine())).encode())
+    flags = [each for each in build_flags(version) if each not in version.modfile]
+    ingredients.update("\0".join((*flags, platform.system(), platform.machine())).encode())
     folder = cache_folder() / f"{name}-{ingredients.hexdigest()[:16]}"
     if not folder.is_dir():
-        _build(name, module, package, folder)
+        _build(name, module, package, version, folder)
     return folder / name
 
 
-def _build(name: str, module: Path, package: str, folder: Path) -> None:
+def _build(name: str, module: Path, package: str, version: KarmadaVersion, folder: Path) -> None:
     def say(line: str) -> None:
         print(f"  {line}", file=sys.stderr, flush=True)
 
@@ -49,7 +59,7 @@ def _build(name: str, module: Path, package: str, folder: Path) -> None:
         raise BuildError(str(error)) from error
     unfinished = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
     try:
-        command = [str(go.executable), "build", *BUILD_FLAGS, "-o", str(unfinished / name), package]
+        command = [str(go.executable), "build", *build_flags(version), "-o", str(unfinished / name), package]
         answer = subprocess.run(
             command, cwd=module, env=go.environment(), capture_output=True, text=True, check=False
         )

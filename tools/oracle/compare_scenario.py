@@ -12,6 +12,7 @@ from tools.oracle import defects, features
 from tools.oracle.compare import compare
 from tools.oracle.ours import OurDecision, Scenario
 from tools.oracle.program import Oracle, OracleSilentError, UpstreamResult
+from tools.oracle.versions import LATEST, ONE_RULE, REQUEST_ORDER, SHORT_LIST, Against
 
 SILENT = "upstream did not answer in time"
 
@@ -21,6 +22,7 @@ class Tally:
     """Results of the comparison of some scenarios.
 
     Attributes:
+        causes: Where decisions of a version are compared with those of another: the rules that explain differences.
         found: Scenario, number of the binding, readable lines; one entry per difference.
     """
 
@@ -30,6 +32,7 @@ class Tally:
     features: Counter[str] = field(default_factory=Counter)
     variations: Counter[str] = field(default_factory=Counter)
     defects: Counter[str] = field(default_factory=Counter)
+    causes: Counter[str] = field(default_factory=Counter)
     found: list[tuple[str, int, list[str]]] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
@@ -40,18 +43,25 @@ class Tally:
         self.features += other.features
         self.variations += other.variations
         self.defects += other.defects
+        self.causes += other.causes
         self.found += other.found
 
 
-def compare_scenario(document: dict[str, Any], oracle: Oracle, *, count_features: bool = True) -> Tally:
+def compare_scenario(
+    document: dict[str, Any], oracle: Oracle, against: Against = LATEST, *, count_features: bool = True
+) -> Tally:
     """Decide all bindings of a scenario with both, and compare."""
     tally = Tally(scenarios=1)
+    document = against.adapted(document)
     clusters, changed = defects.sanitized_clusters(document["clusters"])
+    clusters = against.padded(shorter := clusters)
     sanitized = [defects.sanitized_binding(binding) for binding in document["bindings"]]
     oracle.send({**document, "clusters": clusters, "bindings": [binding for binding, _ in sanitized]})
     if changed:
         tally.defects[defects.NEGATIVE_MINIMUM] += len(sanitized)
-    scenario = Scenario(document)
+    if any(one is not other for one, other in zip(clusters, shorter, strict=True)):
+        tally.defects[SHORT_LIST] += len(sanitized)
+    scenario = Scenario(document, against.rules)
     ours = [_ours(scenario, binding) for binding in document["bindings"]]  # while upstream decides
     try:
         results = oracle.receive().get("bindings", [])
@@ -73,12 +83,31 @@ def compare_scenario(document: dict[str, Any], oracle: Oracle, *, count_features
         if not isinstance(decided, OurDecision):
             tally.found.append((str(document.get("id")), number, ["ours raised", *decided]))
             continue
+        tally.defects.update(against.corrected(upstream))
         comparison = compare(scenario, decided, upstream)
         tally.variations.update(comparison.variations)
         tally.defects.update(comparison.defects)
-        if comparison.differences:
+        if not comparison.differences:
+            continue
+        if bug := against.is_bug(scenario, decided, upstream):
+            tally.defects[bug] += 1
+        elif against.is_random(scenario, decided):
+            tally.variations[REQUEST_ORDER] += 1
+        else:
             tally.found.append((str(document.get("id")), number, comparison.differences))
+            if against.is_between_versions:
+                tally.causes[_cause(document, binding, upstream)] += 1
     return tally
+
+
+def _cause(document: dict[str, Any], binding: Mapping[str, Any], upstream: UpstreamResult) -> str:
+    """Return the rules of 1.17 by which ours decides as upstream."""
+    for name, rules in ONE_RULE.items():
+        scenario = Scenario(document, rules)
+        decided = _ours(scenario, binding)
+        if isinstance(decided, OurDecision) and not compare(scenario, decided, upstream).differences:
+            return name
+    return "no rule of 1.17"
 
 
 def _ours(scenario: Scenario, binding: Mapping[str, Any]) -> OurDecision | list[str]:

@@ -19,11 +19,14 @@ from typing import Any
 import yaml
 
 from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES
 from tools.check_frame import Progress, add_cases, parser
+from tools.controlplane import versions
 from tools.oracle.compare_scenario import SILENT, Tally, compare_scenario
 from tools.oracle.generator.scenarios import scenarios
 from tools.oracle.program import Oracle, ensure
 from tools.oracle.shrink import shrink
+from tools.oracle.versions import Against
 
 _CHUNK_SCENARIOS = 40
 _SHRUNK = 3
@@ -34,6 +37,7 @@ class _Share:
     """One worker's part of a run."""
 
     program: Path
+    against: Against
     seed: int
     cases: int
     first: int
@@ -51,12 +55,24 @@ def main(arguments: list[str] | None = None) -> int:
         "--stop-after", type=int, default=50, help="differences after which to stop (default: %(default)s)"
     )
     made.add_argument("--features", action="store_true", help="print how often each feature was met")
+    made.add_argument(
+        "--against",
+        type=versions.named,
+        default=versions.CURRENT,
+        metavar="VERSION",
+        help=f"version of karmada-scheduler: {', '.join(versions.VERSIONS)} (default: {versions.CURRENT.name})",
+    )
+    made.add_argument(
+        "--decisions-of", choices=tuple(RULES), default=DEFAULT_RULES.decisions_of, help="of ours"
+    )
+    made.add_argument("--default-gates", action="store_true", help="feature gates are not drawn")
     options = made.parse_args(arguments)
-    program = ensure()
+    against = Against(options.against, RULES[options.decisions_of], options.default_gates)
+    program = ensure(against.version)
     progress = Progress()
     tally = Tally()
     shares = [
-        _Share(program, options.seed, options.cases, number, options.jobs, options.stop_after)
+        _Share(program, against, options.seed, options.cases, number, options.jobs, options.stop_after)
         for number in range(options.jobs)
     ]
     for part in _parts(shares):
@@ -68,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
             break
     _report(tally, progress.seconds, show_features=options.features)
     if tally.found:
-        _explain(tally, program)
+        _explain(tally, program, against)
     return 1 if tally.found else 0
 
 
@@ -109,7 +125,7 @@ def _work(share: _Share) -> Iterator[Tally]:
     tally = Tally()
     with Oracle(share.program) as oracle:
         for scenario in scenarios(share.seed, cases=share.cases, first=share.first, step=share.step):
-            tally.add(compare_scenario(scenario, oracle))
+            tally.add(compare_scenario(scenario, oracle, share.against))
             if tally.scenarios >= _CHUNK_SCENARIOS:
                 yield tally
                 tally = Tally()
@@ -121,7 +137,11 @@ def _report(tally: Tally, seconds: float, *, show_features: bool) -> None:
         for name, count in sorted(tally.features.items()):
             print(f"{count:>10}  {name}")
         print()
-    for title, counter in (("allowed variations", tally.variations), ("upstream's defects", tally.defects)):
+    for title, counter in (
+        ("allowed variations", tally.variations),
+        ("upstream's defects", tally.defects),
+        ("differences explained by", tally.causes),
+    ):
         for name, count in counter.most_common():
             print(f"{title}: {count} x {name}")
     print(
@@ -131,7 +151,7 @@ def _report(tally: Tally, seconds: float, *, show_features: bool) -> None:
     )
 
 
-def _explain(tally: Tally, program: Path) -> None:
+def _explain(tally: Tally, program: Path, against: Against) -> None:
     for identity, number, lines in tally.found:
         print(f"different: scenario {identity}, binding {number}: {lines[0]}")
     with Oracle(program, patience_seconds=10) as oracle:
@@ -140,17 +160,17 @@ def _explain(tally: Tally, program: Path) -> None:
                 continue
             scenario = _scenario(identity)
             scenario["bindings"] = [scenario["bindings"][number]]
-            small = shrink(scenario, partial(_shows, oracle, lines[0]))
+            small = shrink(scenario, partial(_shows, oracle, against, lines[0]))
             print(f"\n# scenario {identity}, binding {number}, shrunk")
             print(yaml.safe_dump(small, sort_keys=False, width=110))
-            for _, _, difference in compare_scenario(small, oracle, count_features=False).found:
+            for _, _, difference in compare_scenario(small, oracle, against, count_features=False).found:
                 print("\n".join(f"# {line}" for line in difference))
 
 
-def _shows(oracle: Oracle, kind: str, scenario: dict[str, Any]) -> bool:
+def _shows(oracle: Oracle, against: Against, kind: str, scenario: dict[str, Any]) -> bool:
     """Return whether a scenario shows this kind of difference; an invalid scenario shows none."""
     try:
-        found = compare_scenario(scenario, oracle, count_features=False).found
+        found = compare_scenario(scenario, oracle, against, count_features=False).found
     except (ValueError, KeyError, TypeError, ManifestError, RuntimeError):
         oracle.restart()
         return False

@@ -11,6 +11,7 @@ from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.binding_cycle.writer import compare_resource_versions
+from karmada_scheduler.config.decision_rules import DEFAULT_RULES, DecisionRules
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.available_replicas import Assumed, EstimationError, Estimators
 from karmada_scheduler.core.classify import placement_changed, replicas_changed
@@ -40,8 +41,8 @@ class OurDecision:
 class Scenario:
     """A parsed scenario, and our core with its settings."""
 
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        self.gates = FeatureGates(document["gates"])
+    def __init__(self, document: Mapping[str, Any], rules: DecisionRules = DEFAULT_RULES) -> None:
+        self.gates = FeatureGates(document["gates"], rules)
         self.empty_workload_propagation: bool = document["emptyWorkloadPropagation"]
         self.clusters = [Cluster.from_manifest(cluster) for cluster in document["clusters"]]
         self.snapshot = Snapshot.of(self.clusters)

@@ -11,6 +11,7 @@ import orjson
 
 from tools.controlplane import programs
 from tools.controlplane.binaries import TOOLS
+from tools.controlplane.versions import CURRENT, KarmadaVersion
 
 UpstreamResult = dict[str, Any]
 """Result of upstream for one binding; the Go program describes the fields."""
@@ -20,14 +21,15 @@ class OracleSilentError(Exception):
     """The oracle did not respond in time and was ended."""
 
 
-def ensure() -> Path:
-    """Return the program, building it first if this machine does not have it yet.
+def ensure(version: KarmadaVersion = CURRENT) -> Path:
+    """Return the program with a version of Karmada, building it first if this machine does not have it yet.
 
     Raises:
         BuildError: With the end of Go's output.
     """
-    sources = [TOOLS / "go.mod", TOOLS / "go.sum", *sorted((TOOLS / "oracle").glob("*.go"))]
-    return programs.ensure("oracle", TOOLS, sources, package="./oracle")
+    pins = [version.go_mod, version.go_mod.with_name("go.sum")]
+    sources = [*pins, *sorted((TOOLS / "oracle").glob("*.go"))]
+    return programs.ensure("oracle", TOOLS, sources, package="./oracle", version=version)
 
 
 class Oracle:

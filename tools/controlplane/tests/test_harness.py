@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from karmada_advisor.cli.output import table
-from tools.controlplane import binaries, golang
+from tools.controlplane import ControlPlane, binaries, golang, versions
+from tools.controlplane.__main__ import main
 from tools.controlplane.fleet import simulated_members
 from tools.controlplane.pki import Authority
 from tools.controlplane.processes import Supervisor, free_port
@@ -187,3 +188,32 @@ def test_two_processes_get_different_ports() -> None:
         theirs = {int(line) for line in other.communicate()[0].split()}
     assert len(ours) == len(theirs) == count
     assert not ours & theirs
+
+
+def test_the_programs_of_each_version_have_a_folder_of_their_own_that_no_checkout_changes() -> None:
+    keys = [binaries._key(each) for each in versions.VERSIONS.values()]
+    assert len(set(keys)) == len(versions.VERSIONS)
+    assert "-" not in keys[0]
+    for version in versions.VERSIONS.values():
+        flags = binaries.build_flags(version)
+        assert (version.modfile == ()) is version.is_current
+        assert any(f"gitVersion=v{version.name}" in each for each in flags) is not version.is_current
+
+
+def test_etcd_and_kubernetes_are_those_of_the_current_version(tmp_path: Path) -> None:
+    older = binaries.Binaries(tmp_path / "current", tmp_path / "older")
+    assert older.path("kube-apiserver") == tmp_path / "current" / "kube-apiserver"
+    assert older.path("webhook") == tmp_path / "older" / "webhook"
+
+
+def test_a_version_that_is_not_built_is_refused_with_those_that_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["binaries", "--karmada=1.15.0"])
+    assert "Karmada 1.15.0 is not built here; use one of 1.18.2, 1.17.1, 1.16.0" in capsys.readouterr().err
+
+
+def test_a_gate_that_the_version_does_not_know_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"Karmada 1\.16\.0 has no feature gate WorkloadAffinity"):
+        ControlPlane(tmp_path, version=versions.named("1.16.0"), feature_gates={"WorkloadAffinity": True})

@@ -15,9 +15,7 @@ import (
 
 	clusterv1alpha1 "github.com/karmada-io/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-io/karmada/pkg/features"
 	clusterlister "github.com/karmada-io/karmada/pkg/generated/listers/cluster/v1alpha1"
-	schedulercache "github.com/karmada-io/karmada/pkg/scheduler/cache"
 	"github.com/karmada-io/karmada/pkg/scheduler/core"
 )
 
@@ -53,7 +51,7 @@ type fleet struct {
 }
 
 func newFleet(work *Work) (*fleet, error) {
-	if err := features.FeatureGate.SetFromMap(work.Gates); err != nil {
+	if err := setGates(work.Gates); err != nil {
 		return nil, err
 	}
 	made, err := assemble(work.Plugins)
@@ -65,7 +63,7 @@ func newFleet(work *Work) (*fleet, error) {
 		return nil, err
 	}
 	bindings := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	made.cache.Cache = schedulercache.NewCache(clusterlister.NewClusterLister(f.clusters), bindings, 0)
+	made.cache.Cache = newCache(clusterlister.NewClusterLister(f.clusters), bindings)
 	return f, nil
 }
 

@@ -14,7 +14,6 @@ import (
 
 	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-io/karmada/pkg/features"
 	clusterlister "github.com/karmada-io/karmada/pkg/generated/listers/cluster/v1alpha1"
 	worklister "github.com/karmada-io/karmada/pkg/generated/listers/work/v1alpha2"
 	"github.com/karmada-io/karmada/pkg/scheduler"
@@ -24,7 +23,6 @@ import (
 	"github.com/karmada-io/karmada/pkg/scheduler/framework/plugins"
 	frameworkruntime "github.com/karmada-io/karmada/pkg/scheduler/framework/runtime"
 	"github.com/karmada-io/karmada/pkg/util"
-	"github.com/karmada-io/karmada/pkg/util/indexregistry"
 )
 
 // The loop's own rules are not exported. They are called where they are rather than restated here: an oracle
@@ -39,12 +37,6 @@ func doScheduleClusterBinding(s *scheduler.Scheduler, name string) error
 //go:linkname placementChanged github.com/karmada-io/karmada/pkg/scheduler.placementChanged
 func placementChanged(placement policyv1alpha1.Placement, appliedPlacement, observedAffinity string) bool
 
-//go:linkname affinityGroupIndex github.com/karmada-io/karmada/pkg/scheduler.resourceBindingAffinityGroupIndexer
-func affinityGroupIndex(obj any) ([]string, error)
-
-//go:linkname antiAffinityGroupIndex github.com/karmada-io/karmada/pkg/scheduler.resourceBindingAntiAffinityGroupIndexer
-func antiAffinityGroupIndex(obj any) ([]string, error)
-
 // currentCache lets algorithms be kept from scenario to scenario, each of which has a cache of its own: every
 // framework that is built starts a goroutine for its metrics that never ends.
 type currentCache struct{ schedulercache.Cache }
@@ -58,7 +50,7 @@ type assembly struct {
 var assemblies = map[string]*assembly{}
 
 func assemble(enabled []string) (*assembly, error) {
-	key := fmt.Sprint(features.FeatureGate.Enabled(features.WorkloadAffinity), enabled)
+	key := fmt.Sprint(hasGroups(), enabled)
 	if known, ok := assemblies[key]; ok {
 		return known, nil
 	}
@@ -105,10 +97,7 @@ func newLoop(scenario *Scenario, document json.RawMessage) (*loop, error) {
 		}
 	}
 	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-	if features.FeatureGate.Enabled(features.WorkloadAffinity) {
-		indexers[indexregistry.ResourceBindingIndexByAffinityGroup] = affinityGroupIndex
-		indexers[indexregistry.ResourceBindingIndexByAntiAffinityGroup] = antiAffinityGroupIndex
-	}
+	addGroupIndexers(indexers)
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers)
 	for _, peer := range scenario.Peers {
 		if err := indexer.Add(peer); err != nil {
@@ -120,7 +109,7 @@ func newLoop(scenario *Scenario, document json.RawMessage) (*loop, error) {
 		clusterScoped: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}),
 	}
 	lister := clusterlister.NewClusterLister(clusters)
-	l.cache = schedulercache.NewCache(lister, indexer, 0)
+	l.cache = newCache(lister, indexer)
 	assume(scenario, l.cache)
 	l.scheduler = &scheduler.Scheduler{KarmadaClient: &client{store: stored}, Algorithm: l}
 	set(l.scheduler, "bindingLister", worklister.NewResourceBindingLister(indexer))
@@ -150,8 +139,8 @@ func (l *loop) turn(pass *Pass) {
 		}
 	} else {
 		informed := object.DeepCopy()
-		if features.FeatureGate.Enabled(features.WorkloadAffinity) {
-			l.cache.AssigningResourceBindings().OnBindingUpdate(informed)
+		if hasGroups() {
+			onBindingUpdate(l.cache, informed)
 		}
 		if err = l.indexer.Update(informed); err == nil {
 			err = doScheduleBinding(l.scheduler, object.Namespace, object.Name)
@@ -224,10 +213,7 @@ func (l *loop) rejections(ctx context.Context, spec *workv1alpha2.ResourceBindin
 		}
 		reasons := map[string]string{}
 		for _, name := range sortedKeys(l.assembly.filters) {
-			result := l.assembly.filters[name].RunFilterPlugins(&framework.FilterContext{
-				Context: ctx, BindingSpec: spec, BindingStatus: status, Cluster: cluster,
-				ResourceBindingIndexer: l.indexer, AssigningBindings: l.cache.AssigningResourceBindings().GetBindings(),
-			})
+			result := l.filter(ctx, l.assembly.filters[name], spec, status, cluster)
 			if !result.IsSuccess() {
 				reasons[name] = strings.Join(result.Reasons(), ", ")
 			}

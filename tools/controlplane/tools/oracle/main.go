@@ -1,4 +1,7 @@
-// Command oracle answers "what does karmada-scheduler v1.18.2 do with this?" without a control plane.
+// Command oracle answers "what does karmada-scheduler do with this?" without a control plane.
+//
+// The version of karmada-scheduler is that of go.mod. What differs in the API of older versions is in files with
+// their build tags, karmada_117 and karmada_116.
 //
 // It reads one scenario per line on stdin (clusters, bindings and the settings that change decisions, as JSON)
 // and writes one line per scenario: for every binding what the unmodified scheduling loop did in each pass until
@@ -20,13 +23,13 @@ import (
 	"runtime/debug"
 	"sort"
 
+	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 
 	clusterv1alpha1 "github.com/karmada-io/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
 	estimatorclient "github.com/karmada-io/karmada/pkg/estimator/client"
 	"github.com/karmada-io/karmada/pkg/features"
-	schedulercache "github.com/karmada-io/karmada/pkg/scheduler/cache"
 )
 
 // Scenario is one line of input.
@@ -116,9 +119,8 @@ func (a *Accurate) answer(names []string) ([]int32, error) {
 	return out, nil
 }
 
-// MaxAvailableReplicas implements the estimator client's interface.
-func (a *Accurate) MaxAvailableReplicas(_ context.Context, req estimatorclient.ReplicaEstimationRequest) ([]workv1alpha2.TargetCluster, error) {
-	names := clusterNames(req.Clusters)
+func (a *Accurate) maxAvailableReplicas(clusters []*clusterv1alpha1.Cluster) ([]workv1alpha2.TargetCluster, error) {
+	names := clusterNames(clusters)
 	replicas, err := a.answer(names)
 	if err != nil {
 		return nil, err
@@ -158,7 +160,7 @@ func decideScenario(line []byte) Answer {
 		return Answer{Error: "cannot read the scenario: " + err.Error()}
 	}
 	answer := Answer{ID: scenario.ID}
-	if err := features.FeatureGate.SetFromMap(scenario.Gates); err != nil {
+	if err := setGates(scenario.Gates); err != nil {
 		answer.Error = err.Error()
 		return answer
 	}
@@ -171,6 +173,18 @@ func decideScenario(line []byte) Answer {
 		answer.Bindings = append(answer.Bindings, decideBinding(&scenario, raw))
 	}
 	return answer
+}
+
+// setGates leaves out the gates that this version does not know, if they are off.
+func setGates(gates map[string]bool) error {
+	known := features.FeatureGate.GetAll()
+	wanted := map[string]bool{}
+	for name, value := range gates {
+		if _, ok := known[featuregate.Feature(name)]; ok || value {
+			wanted[name] = value
+		}
+	}
+	return features.FeatureGate.SetFromMap(wanted)
 }
 
 func decideBinding(scenario *Scenario, raw json.RawMessage) (result Result) {
@@ -201,17 +215,6 @@ func decideBinding(scenario *Scenario, raw json.RawMessage) (result Result) {
 	}
 	result.Final = loop.final()
 	return result
-}
-
-func assume(scenario *Scenario, cache schedulercache.Cache) {
-	for _, rb := range scenario.Assigning {
-		cache.AssigningResourceBindings().Add(rb)
-	}
-	for _, a := range scenario.Assumed {
-		cache.AssigningResourceBindings().Assume(a.Binding, a.Cluster, schedulercache.AssumedWorkload{
-			Namespace: a.Namespace, Components: a.Components,
-		})
-	}
 }
 
 func targets(clusters []workv1alpha2.TargetCluster) [][2]any {

@@ -1,0 +1,25 @@
+//go:build !karmada_117 && !karmada_116
+
+package main
+
+import (
+	"k8s.io/client-go/tools/cache"
+
+	clusterlister "github.com/karmada-io/karmada/pkg/generated/listers/cluster/v1alpha1"
+	schedulercache "github.com/karmada-io/karmada/pkg/scheduler/cache"
+)
+
+func newCache(clusters clusterlister.ClusterLister, bindings cache.Indexer) schedulercache.Cache {
+	return schedulercache.NewCache(clusters, bindings, 0)
+}
+
+func assume(scenario *Scenario, cache schedulercache.Cache) {
+	for _, rb := range scenario.Assigning {
+		cache.AssigningResourceBindings().Add(rb)
+	}
+	for _, a := range scenario.Assumed {
+		cache.AssigningResourceBindings().Assume(a.Binding, a.Cluster, schedulercache.AssumedWorkload{
+			Namespace: a.Namespace, Components: a.Components,
+		})
+	}
+}
