@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple, TypeVar
 
 from karmada_advisor.explain.causes import causes_of_binding
 from karmada_advisor.explain.model import Cause, NextState, Provenance
@@ -22,6 +22,17 @@ _NOT_BAD: Final = frozenset({StateName.NO_PLACEMENT, StateName.BEING_DELETED})
 
 
 _WAITING: Final = frozenset({StateName.OUT_OF_DATE, StateName.NOT_DECIDED_YET})
+
+T = TypeVar("T")
+
+
+class GroupKey(NamedTuple):
+    """What the bindings of a group have in common: state, words, reason, and the stored text that they share."""
+
+    state: StateName
+    words: str
+    reason: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +52,8 @@ class StateGroup:
         reason: The reason that is stored.
         text: What is stored about the first one.
         cause: The primary cause of the first one, None if it was not looked for, or there is none.
-        bindings: All of them, in the order of names.
+        count: How many they are.
+        bindings: All of them, in the order of names; of the page the first ones.
     """
 
     state: StateName
@@ -49,6 +61,7 @@ class StateGroup:
     reason: str
     text: str
     cause: Cause | None
+    count: int
     bindings: tuple[BindingName, ...]
 
     @property
@@ -67,6 +80,7 @@ class ExplanationSummary:
         clusters: How many clusters there are.
         counts: Bindings by state, the worst first.
         groups: The bindings that are not in a good state, the worst first.
+        other_groups: How many groups there are besides.
     """
 
     scope: str
@@ -74,6 +88,7 @@ class ExplanationSummary:
     clusters: int
     counts: Mapping[str, int]
     groups: tuple[StateGroup, ...]
+    other_groups: int
     provenance: Provenance
 
     @property
@@ -107,27 +122,80 @@ def summary_of(
         provenance: Where all this comes from.
     """
     every = sorted(bindings, key=lambda each: each[0].key)
-    counts = Counter(state.name for _, state in every)
-    groups: dict[tuple[StateName, str, str, str], list[tuple[Binding, BindingState]]] = {}
-    for binding, state in every:
-        if not state.is_good:
-            key = (state.name, state.words, state.reason, state.message or _shared_text(state))
-            groups.setdefault(key, []).append((binding, state))
+    groups: dict[GroupKey, list[tuple[Binding, BindingState]]] = {}
+    for each in every:
+        if (key := group_key(each[1])) is not None:
+            groups.setdefault(key, []).append(each)
+    return summary_of_groups(
+        groups,
+        Counter(state.name for _, state in every),
+        lambda each: _name(each[0].key, headline(each[1])),
+        lambda each: each[1].text,
+        lambda each: causes_of(each[0]),
+        scope=scope,
+        clusters=clusters,
+        provenance=provenance,
+    )
+
+
+def summary_of_groups(
+    groups: Mapping[GroupKey, Sequence[T]],
+    counts: Mapping[StateName, int],
+    name_of: Callable[[T], BindingName],
+    text_of: Callable[[T], str],
+    causes_of: Callable[[T], list[Cause]],
+    *,
+    scope: str,
+    clusters: int,
+    provenance: Provenance,
+    most_groups: int | None = None,
+    most_names: int | None = None,
+) -> ExplanationSummary:
+    """Return the summary of bindings that are grouped already.
+
+    Args:
+        groups: The bindings that are not in a good state, in the order of names.
+        counts: All bindings by state.
+        name_of: Returns what is said about a binding of a group.
+        text_of: Returns what is stored about it.
+        causes_of: As for ``summary_of``.
+        scope: Which bindings these are, for people.
+        clusters: How many clusters there are.
+        provenance: Where all this comes from.
+        most_groups: Groups that are made; None for all.
+        most_names: Bindings of a group that are named; None for all.
+    """
     ordered = sorted(
         groups.items(),
-        key=lambda item: (item[0][0] in _NOT_BAD, WORST_FIRST[item[0][0]], -len(item[1]), item[0][2:]),
+        key=lambda item: (item[0].state in _NOT_BAD, WORST_FIRST[item[0].state], -len(item[1]), item[0][2:]),
     )
     return ExplanationSummary(
         scope,
-        len(every),
+        sum(counts.values()),
         clusters,
-        {each.value: counts[each] for each in sorted(counts, key=lambda name: WORST_FIRST[name])},
+        {each.value: counts[each] for each in StateName if counts.get(each)},
         tuple(
-            _group(members, causes_of if number < EXPLAINED else None, headline)
-            for number, (_, members) in enumerate(ordered)
+            StateGroup(
+                key.state,
+                key.words,
+                key.reason,
+                text_of(members[0]),
+                _cause(members[0], key, causes_of) if number < EXPLAINED else None,
+                len(members),
+                tuple(map(name_of, members[:most_names])),
+            )
+            for number, (key, members) in enumerate(ordered[:most_groups])
         ),
+        len(ordered[most_groups:]) if most_groups is not None else 0,
         provenance,
     )
+
+
+def group_key(state: BindingState) -> GroupKey | None:
+    """Return the key of the group of a binding; None in a good state."""
+    if state.is_good:
+        return None
+    return GroupKey(state.name, state.words, state.reason, state.message or _shared_text(state))
 
 
 def causes_of_state(situation: Situation) -> list[Cause]:
@@ -142,26 +210,13 @@ def _shared_text(state: BindingState) -> str:
     return state.text if state.name is StateName.NOBODY_DECIDES else ""
 
 
-def _group(
-    members: list[tuple[Binding, BindingState]],
-    causes_of: Callable[[Binding], list[Cause]] | None,
-    headline: Callable[[BindingState], str],
-) -> StateGroup:
-    first, state = members[0]
-    cause = None
-    if causes_of is not None and state.name not in _NOT_BAD:
-        try:
-            cause = next(iter(causes_of(first)), None)
-        except SchedulingError:
-            cause = None
-    return StateGroup(
-        state.name,
-        state.words,
-        state.reason,
-        state.text,
-        cause,
-        tuple(_name(each.key, headline(found)) for each, found in members),
-    )
+def _cause(first: T, key: GroupKey, causes_of: Callable[[T], list[Cause]]) -> Cause | None:
+    if key.state in _NOT_BAD:
+        return None
+    try:
+        return next(iter(causes_of(first)), None)
+    except SchedulingError:
+        return None
 
 
 def _name(key: BindingKey, headline: str) -> BindingName:

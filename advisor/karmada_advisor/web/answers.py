@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Protocol
 
 from karmada_advisor.explain.inputs import ProcessView
 from karmada_advisor.explain.model import Cause, Explanation, Provenance, Tense
-from karmada_advisor.explain.overview import ExplanationSummary, summary_of
+from karmada_advisor.explain.overview import EXPLAINED, BindingName, ExplanationSummary, summary_of_groups
 from karmada_advisor.plan.model import Plan
 from karmada_advisor.views.state import headline
 from karmada_advisor.web.decisions import Decisions
+from karmada_advisor.web.index import IndexedBinding
 from karmada_advisor.web.state import PageState
 from karmada_advisor.web.survival import Survival
 from karmada_advisor.whynot.model import WhyNot
@@ -119,23 +119,34 @@ class Answers(Protocol):
         """Return the last decisions."""
 
 
-@lru_cache(maxsize=2)
-def summary(state: PageState, scan: CauseScan) -> ExplanationSummary:
-    """Return all bindings by state and cause.
+def summary(
+    state: PageState, scan: CauseScan, *, most_groups: int = EXPLAINED, most_names: int = 3
+) -> ExplanationSummary:
+    """Return the bindings by state and cause.
 
     Args:
         state: What was read.
         scan: The causes that are known.
+        most_groups: Groups that are made; of others there is only the number.
+        most_names: Bindings of a group that are named.
     """
     contents = state.contents
     known = {each.key: [each.cause] for each in scan.found}
-    return summary_of(
-        [(binding, row.state) for binding, row in zip(contents.bindings, contents.rows, strict=True)],
-        lambda binding: known.get(binding.key, []),
-        headline,
+
+    def name_of(row: IndexedBinding) -> BindingName:
+        return BindingName(row.kind, row.namespace, row.name, headline(contents.row(row).state))
+
+    return summary_of_groups(
+        contents.index.groups,
+        contents.index.counts(),
+        name_of,
+        lambda row: contents.row(row).state.text,
+        lambda row: known.get(row.key, []),
         scope="",
         clusters=len(contents.clusters),
         provenance=Provenance(
             Tense.RECOMPUTED, state.source, state.read_at.strftime("%Y-%m-%dT%H:%M:%SZ"), rules=scan.rules
         ),
+        most_groups=most_groups,
+        most_names=most_names,
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import PolicyRef, Target
-from karmada_advisor.state.model import WORST_FIRST, Applied, BindingEntry, BindingState, ClusterStatus
+from karmada_advisor.state.model import Applied, BindingEntry, BindingState, ClusterStatus
 from karmada_advisor.state.reading import Facts, state_of
 from karmada_advisor.state.stored import condition_of
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -113,50 +113,3 @@ def row_of(
         scheduler=spec.responsible_scheduler,
         last_scheduled="" if last is None else format_time(last),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Which bindings to show; "" is any.
-
-    Attributes:
-        text: A part of the name, the namespace or the workload.
-        policy: The name of a policy, with or without its namespace.
-        reason: The reason of the state, or of the condition.
-        cluster: A cluster that it is on.
-    """
-
-    text: str = ""
-    namespace: str = ""
-    policy: str = ""
-    state: str = ""
-    reason: str = ""
-    cluster: str = ""
-
-    def holds(self, row: BindingRow) -> bool:
-        """Return whether a row is shown."""
-        policy = row.policy
-        return (
-            (not self.text or self.text.lower() in f"{row} {row.workload}".lower())
-            and (not self.namespace or row.namespace == self.namespace)
-            and (not self.state or row.state.name.value == self.state)
-            and (not self.reason or self.reason in {row.reason, row.state.reason})
-            and (not self.cluster or any(each.name == self.cluster for each in row.placement))
-            and (
-                not self.policy
-                or (policy is not None and self.policy in {policy.name, f"{policy.namespace}/{policy.name}"})
-            )
-        )
-
-
-def worst_first(rows: Iterable[BindingRow]) -> list[BindingRow]:
-    """Return rows by state, those that are placed in part before the others of it, then by namespace and name."""
-    return sorted(
-        rows, key=lambda row: (WORST_FIRST[row.state.name], row.state.is_good, row.namespace, row.name)
-    )
-
-
-def newest_first(rows: Iterable[BindingRow]) -> list[BindingRow]:
-    """Return rows by the time of the last scheduling; those that never were scheduled are left out."""
-    scheduled = [row for row in rows if row.last_scheduled]
-    return sorted(scheduled, key=lambda row: (row.last_scheduled, row.namespace, row.name), reverse=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from karmada_advisor.explain.model import Target
 from karmada_advisor.state.model import StateName
-from karmada_advisor.web.bindings import BindingRow, newest_first
+from karmada_advisor.state.stored import condition_of
+from karmada_advisor.web.index import IndexedBinding
 
 SHOWN: Final = 200
 
@@ -146,8 +147,8 @@ def _targets(found: Mapping[str, int]) -> tuple[Target, ...]:
     return tuple(Target(str(name), int(count)) for name, count in found.items())
 
 
-def of_objects(rows: Sequence[BindingRow]) -> tuple[DecisionRow, ...]:
-    """Return what the bindings say about their last decision, the newest first."""
+def of_objects(rows: Iterable[IndexedBinding]) -> tuple[DecisionRow, ...]:
+    """Return what bindings say about their last decision."""
     return tuple(
         DecisionRow(
             at=row.last_scheduled,
@@ -158,15 +159,19 @@ def of_objects(rows: Sequence[BindingRow]) -> tuple[DecisionRow, ...]:
             event="",
             stages={},
             before=(),
-            placement=row.placement if row.state.name is not StateName.STUCK else None,
-            reason=row.reason,
-            message=row.message if row.reason != "Success" else "",
+            placement=_stored(row) if row.state is not StateName.STUCK else None,
+            reason=row.condition,
+            message=condition_of(row.binding).message if row.condition != "Success" else "",
             ending="",
             micros=0,
             refused_by={},
         )
-        for row in newest_first(rows)
+        for row in rows
     )
+
+
+def _stored(row: IndexedBinding) -> tuple[Target, ...]:
+    return tuple(Target(each.name, each.replicas) for each in sorted(row.binding.spec.clusters))
 
 
 def process_state(found: Mapping[str, Any]) -> ProcessState:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -160,15 +159,15 @@ class Fleet:
 def fleet_of(state: PageState) -> Fleet:
     """Return the fleet."""
     clusters = clusters_of(state.contents)
-    rows = state.contents.rows
-    counts = Counter(row.state.name for row in rows)
+    index = state.contents.index
+    counts = index.counts()
     return Fleet(
         source=state.source,
         at=format_time(state.read_at),
         clusters=clusters,
         not_ready=sum(1 for each in clusters if not each.is_ready),
         tainted=sum(1 for each in clusters if each.taints),
-        bindings=len(rows),
+        bindings=len(index),
         states=tuple(StateCount(each, counts[each]) for each in StateName if counts[each]),
         problems=tuple(state.problems),
     )
@@ -185,7 +184,6 @@ def cluster_shown(contents: PageContents, cluster: Cluster) -> ClusterShown:
     resources = tuple(_shares(cluster))
     dominant = max(resources, key=lambda each: each.share, default=None)
     ready = cluster.condition(READY)
-    held = contents.on_cluster.get(cluster.name, ())
     _, problem, message = cluster_problem(cluster.name, contents.manifests.get(cluster.name, {}))
     return ClusterShown(
         name=cluster.name,
@@ -201,10 +199,8 @@ def cluster_shown(contents: PageContents, cluster: Cluster) -> ClusterShown:
         share=None if dominant is None else dominant.share,
         dominant="" if dominant is None else dominant.name,
         resources=resources,
-        replicas=sum(
-            target.replicas for row in held for target in row.placement if target.name == cluster.name
-        ),
-        bindings=len(held),
+        replicas=contents.index.replicas_on(cluster.name),
+        bindings=len(contents.index.on(cluster.name)),
     )
 
 

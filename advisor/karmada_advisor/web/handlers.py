@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
 
 from karmada_advisor.explain.explain import policy_of
-from karmada_advisor.explain.model import API_VERSION, Explanation
+from karmada_advisor.explain.model import API_VERSION, Explanation, PolicyRef
 from karmada_advisor.explain.names import unknown
 from karmada_advisor.plan.model import Effect, Plan
 from karmada_advisor.sources.errors import NoAnswerError
@@ -28,7 +28,6 @@ from karmada_advisor.views.survive_document import heat_map
 from karmada_advisor.views.survive_words import groups
 from karmada_advisor.web import charts
 from karmada_advisor.web.answers import Answers, AskedChange, Question, summary
-from karmada_advisor.web.bindings import Filter, worst_first
 from karmada_advisor.web.computing import BusyError, Computer, TooLongError
 from karmada_advisor.web.decisions import SHOWN, DecisionRow
 from karmada_advisor.web.fleet import (
@@ -40,18 +39,31 @@ from karmada_advisor.web.fleet import (
     fleet_of,
     sorted_clusters,
 )
+from karmada_advisor.web.index import Filter, IndexedBinding
 from karmada_advisor.web.pages import Pages, domain_path
+from karmada_advisor.web.paging import (
+    MAX_LIMIT,
+    ROWS,
+    AskedPage,
+    CursorError,
+    CursorPage,
+    bindings_page,
+    clusters_page,
+)
 from karmada_advisor.web.state import PageState
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
 from karmada_scheduler.http_server.messages import AsyncHandler, Document, Handler, HttpRequest, HttpResponse
 
-ROWS: Final = 100
-"""Rows of a table on one page."""
-
 _COMPLETED_NAMES: Final = 300
 """Clusters whose names a box completes; in larger fleets the list would be most of the page."""
+
+_OVERVIEW_NAMES: Final = 10
+"""Bindings of a group that the overview names; the list of bindings has all."""
+
+_NEAREST_OF: Final = 2_000
+"""Names among which the nearest one is looked for; among more it would take seconds."""
 
 _RETRY_SECONDS: Final = 2
 """When a request that was refused because of others is sent again."""
@@ -60,6 +72,7 @@ _STREAM_SECONDS: Final = 300
 _KEEPALIVE: Final = 15
 
 Page = Callable[[HttpRequest], Awaitable[Document]]
+T = TypeVar("T")
 
 
 class RequestRefusedError(Exception):
@@ -166,6 +179,7 @@ class Handlers:
             data: The path of the same as JSON; "" if there is none.
         """
         state = self._answers.state
+        scope = request.query.get("namespace", "") if request.target.startswith("/bindings") else ""
         return {
             "path": request.target.partition("?")[0],
             "given": {**request.query, **request.form},
@@ -174,12 +188,20 @@ class Handlers:
             "read_at": state.read_at,
             "problems": [*filter(None, (state.failure,)), *state.problems, *self._answers.problems],
             "state_number": state.number,
-            "stamp": self._stamp(),
+            "stamp": self._stamp(scope),
+            "scope": scope,
         }
 
-    def _stamp(self) -> str:
-        """Return what differs after every change of the objects, causes and problems, for those who wait for one."""
+    def _stamp(self, namespace: str = "") -> str:
+        """Return what differs after every change of the objects, causes and problems, for those who wait for one.
+
+        Args:
+            namespace: For those who wait for a change in a namespace only; "" for all changes.
+        """
         state = self._answers.state
+        if namespace:
+            problems = (state.failure, tuple(state.problems), self._answers.problems)
+            return f"{state.contents.index.stamp(namespace):x}-{hash(problems) & 0xFFFFFFFF:x}"
         made = self._answers.survival.made_at
         shown = (self._answers.causes, state.failure, tuple(state.problems), self._answers.problems, made)
         return f"{state.number}-{hash(shown) & 0xFFFFFFFF:x}"
@@ -200,12 +222,22 @@ class Handlers:
     async def _fleet_data(self, _: HttpRequest) -> Mapping[str, Any]:
         state = self._answers.state
         decisions = await self._answers.decisions(state)
-        fields = {"apiVersion": API_VERSION, "kind": "Fleet", **fields_of(fleet_of(state))}
+        fleet = fleet_of(state)
+        counted = {"clusters": len(fleet.clusters)}  # the list of clusters has them, in pages
+        fields = {
+            "apiVersion": API_VERSION,
+            "kind": "Fleet",
+            **fields_of(replace(fleet, clusters=())),
+            **counted,
+        }
         fields["process"] = fields_of(decisions.process)
         return fields
 
     async def _overview_data(self, _: HttpRequest) -> Mapping[str, Any]:
-        return document_fields(summary(self._answers.state, self._answers.causes))
+        found = summary(
+            self._answers.state, self._answers.causes, most_groups=ROWS, most_names=_OVERVIEW_NAMES
+        )
+        return document_fields(found)
 
     def _wanted_clusters(self, request: HttpRequest) -> tuple[ClusterFilter, str, list[ClusterShown]]:
         by = request.query.get("sort", "state")
@@ -221,12 +253,12 @@ class Handlers:
 
     async def _clusters_page(self, request: HttpRequest) -> Document:
         wanted, by, shown = self._wanted_clusters(request)
-        paged, paging = _paged(shown, request)
+        paging = clusters_page(shown, _asked_page(request))
         clusters = clusters_of(self._answers.state.contents)
         values = {
             "wanted": wanted,
             "clusters": shown,
-            "rows": paged,
+            "rows": paging.rows,
             "paging": paging,
             "sort": by,
             "all": len(clusters),
@@ -237,16 +269,18 @@ class Handlers:
 
     async def _clusters_data(self, request: HttpRequest) -> Mapping[str, Any]:
         _, _, shown = self._wanted_clusters(request)
-        return _list_fields("FleetClusterList", shown, request, _cluster_fields)
+        return _list_fields("FleetClusterList", clusters_page(shown, _asked_page(request)), _cluster_fields)
 
     async def _cluster_page(self, request: HttpRequest) -> Document:
         state = self._answers.state
         cluster = self._cluster_of(state, request)
-        rows = [
-            row for row in state.contents.rows if any(each.name == cluster.name for each in row.placement)
-        ]
-        paged, paging = _paged(worst_first(rows), request)
-        values = {"cluster": cluster, "rows": paged, "paging": paging, "labels": self._labels(cluster.name)}
+        paging = bindings_page(state.contents.index.on(cluster.name), _asked_page(request))
+        values = {
+            "cluster": cluster,
+            "rows": [state.contents.row(each) for each in paging.rows],
+            "paging": paging,
+            "labels": self._labels(cluster.name),
+        }
         values["lost"] = self._answers.survival.domain(CLUSTER, cluster.name)
         return self._rendered("cluster.html", request, values, data=f"/v1{request.target.partition('?')[0]}")
 
@@ -256,12 +290,14 @@ class Handlers:
     async def _cluster_data(self, request: HttpRequest) -> Mapping[str, Any]:
         state = self._answers.state
         shown = self._cluster_of(state, request)
+        paging = bindings_page(state.contents.index.on(shown.name), _asked_page(request))
         return {
             "apiVersion": API_VERSION,
             "kind": "FleetCluster",
             **_cluster_fields(shown),
             "labels": dict(self._labels(shown.name)),
-            "holds": [str(each) for each in state.contents.on_cluster.get(shown.name, ())],
+            "holds": [str(each.key) for each in paging.rows],
+            "after": paging.after,
         }
 
     def _cluster_of(self, state: PageState, request: HttpRequest) -> ClusterShown:
@@ -327,7 +363,7 @@ class Handlers:
             "why_not_cluster.html", request, values, data=f"/v1{request.target.partition('?')[0]}"
         )
 
-    def _filtered(self, request: HttpRequest) -> tuple[Filter, list[Any]]:
+    def _filtered(self, request: HttpRequest, state: PageState) -> tuple[Filter, CursorPage[IndexedBinding]]:
         wanted = Filter(
             text=request.query.get("q", "").strip(),
             namespace=request.query.get("namespace", ""),
@@ -336,26 +372,27 @@ class Handlers:
             reason=request.query.get("reason", ""),
             cluster=request.query.get("cluster", "").strip(),
         )
-        return wanted, [row for row in self._answers.state.contents.rows if wanted.holds(row)]
+        return wanted, bindings_page(state.contents.index.select(wanted), _asked_page(request))
 
     async def _bindings_page(self, request: HttpRequest) -> Document:
-        wanted, rows = self._filtered(request)
-        paged, paging = _paged(worst_first(rows), request)
         state = self._answers.state
+        wanted, paging = self._filtered(request, state)
+        counts = state.contents.index.counts(wanted.namespace)
         values = {
             "wanted": wanted,
-            "rows": paged,
+            "rows": [state.contents.row(each) for each in paging.rows],
             "paging": paging,
-            "all": len(state.contents.rows),
-            "namespaces": sorted({row.namespace for row in state.contents.rows if row.namespace}),
+            "all": counts.total(),
+            "namespaces": state.contents.index.namespaces,
             "states": [each.value for each in StateName],
-            "counts": Counter(row.state.name for row in state.contents.rows),
+            "counts": counts,
         }
         return self._rendered("bindings.html", request, values, data=f"/v1{request.target}")
 
     async def _bindings_data(self, request: HttpRequest) -> Mapping[str, Any]:
-        _, rows = self._filtered(request)
-        return _list_fields("BindingList", worst_first(rows), request, fields_of)
+        state = self._answers.state
+        _, paging = self._filtered(request, state)
+        return _list_fields("BindingList", paging, lambda row: fields_of(state.contents.row(row)))
 
     async def _decisions_page(self, request: HttpRequest) -> Document:
         decisions = await self._answers.decisions(self._answers.state)
@@ -372,13 +409,13 @@ class Handlers:
         """Return the rows to show; the policy of a binding is that of now, because records have none."""
         found = [row for row in rows if _is_wanted(row, request)]
         if policy := request.query.get("policy", "").strip():
-            wanted = Filter(policy=policy)
-            keys = {
-                (row.kind, row.namespace, row.name)
-                for row in self._answers.state.contents.rows
-                if wanted.holds(row)
-            }
-            found = [row for row in found if (row.kind, row.namespace, row.name) in keys]
+            wanted, index = Filter(policy=policy), self._answers.state.contents.index
+            bindings = (index.get(BindingKey(row.kind, row.namespace, row.name)) for row in found)
+            found = [
+                row
+                for row, binding in zip(found, bindings, strict=True)
+                if binding is not None and wanted.holds(binding)
+            ]
         return found[:SHOWN]
 
     async def _decisions_data(self, request: HttpRequest) -> Mapping[str, Any]:
@@ -405,10 +442,11 @@ class Handlers:
     def _key_of(self, state: PageState, request: HttpRequest) -> BindingKey:
         namespace, name = request.path.get("namespace", ""), request.path["name"]
         key = BindingKey(RESOURCE_BINDING if namespace else CLUSTER_RESOURCE_BINDING, namespace, name)
-        if key not in state.contents.binding_by_key:
-            raise RequestRefusedError(
-                404, unknown(key.display, str(key), map(str, state.contents.binding_by_key))
-            )
+        index = state.contents.index
+        if index.get(key) is None:
+            rows = index.of_namespace(namespace) or index.rows
+            names = (str(each.key) for each in rows) if len(rows) <= _NEAREST_OF else ()
+            raise RequestRefusedError(404, unknown(key.display, str(key), names))
         return key
 
     async def _binding_page(self, request: HttpRequest) -> Document:
@@ -467,15 +505,16 @@ class Handlers:
             "found": found,
             "groups": [(here, True), (others, False)],
             "suggested": sorted(self._answers.state.contents.cluster_by_name)[:_COMPLETED_NAMES],
-            "policy": policy_of(
-                self._answers.state.contents.binding_by_key[
-                    self._key_of(self._answers.state, request)
-                ].annotations
-            ),
+            "policy": self._policy_of(request),
         }
         return self._rendered(
             "why_not.html", request, values, data=_data_path(request, "/why-not", "/v1/why-not")
         )
+
+    def _policy_of(self, request: HttpRequest) -> PolicyRef | None:
+        state = self._answers.state
+        found = state.contents.index.get(self._key_of(state, request))
+        return None if found is None else policy_of(found.binding.annotations)
 
     async def _plan(self, request: HttpRequest) -> Plan | None:
         """Return the plan that is asked for, None without a question."""
@@ -521,20 +560,20 @@ class Handlers:
     def _events(self, request: HttpRequest) -> HttpResponse:
         """Return a stream with an event whenever the objects or the decisions changed, once a second at most.
 
-        ``since`` is the stamp of the page that is shown; another one now is a change.
+        ``since`` is the stamp of the page that is shown; another one now is a change. With ``namespace``, changes of
+        other namespaces cause no event.
         """
-        parts = self._event_parts(request.query.get("since", ""))
+        parts = self._event_parts(request.query.get("since", ""), request.query.get("namespace", ""))
         return HttpResponse(parts, content_type="text/event-stream", is_stream=True)
 
-    async def _event_parts(self, since: str) -> AsyncIterator[bytes]:
+    async def _event_parts(self, since: str, namespace: str) -> AsyncIterator[bytes]:
         yield b"retry: 2000\n\n"
-        decisions = await self._answers.decisions(self._answers.state)
-        seen = (since or self._stamp(), decisions.rows[:1], decisions.process)
+        seen = await self._shown(namespace)
+        seen = (since or seen[0], *seen[1:])
         quiet = 0
         for _ in range(_STREAM_SECONDS):
             self._answers.seen()
-            decisions = await self._answers.decisions(self._answers.state)
-            now = (self._stamp(), decisions.rows[:1], decisions.process)
+            now = await self._shown(namespace)
             if now != seen:
                 yield b"id: %s\nevent: changed\ndata: changed\n\n" % now[0].encode()
                 seen, quiet = now, 0
@@ -543,6 +582,13 @@ class Handlers:
                 yield b":\n\n"
             quiet += 1
             await asyncio.sleep(1)
+
+    async def _shown(self, namespace: str) -> tuple[str, object, object]:
+        """Return what a stream compares: the stamp, and without a namespace the last decision and the scheduler."""
+        if namespace:
+            return self._stamp(namespace), None, None
+        decisions = await self._answers.decisions(self._answers.state)
+        return self._stamp(), decisions.rows[:1], decisions.process
 
 
 _CHANGES: Final = ("without", "cordon", "uncordon", "scale")
@@ -602,17 +648,23 @@ def _first_rows(rows: Any) -> Any:
     return [row for row in rows if row.name in kept]
 
 
-def _list_fields(
-    kind: str, found: Sequence[Any], request: HttpRequest, fields: Callable[[Any], Any]
-) -> Mapping[str, Any]:
-    """Return a list as data, cut at the limit of the request."""
-    shown = found[: _number(request, "limit", ROWS * 10)]
+def _list_fields(kind: str, paging: CursorPage[T], fields: Callable[[T], Any]) -> Mapping[str, Any]:
+    """Return a part of a list as data, with the cursor of the next part; "" at the end."""
     return {
         "apiVersion": API_VERSION,
         "kind": kind,
-        "count": len(found),
-        "items": [fields(each) for each in shown],
+        "count": paging.all,
+        "after": paging.after,
+        "items": [fields(each) for each in paging.rows],
     }
+
+
+def _asked_page(request: HttpRequest) -> AskedPage:
+    return AskedPage(
+        request.query.get("after", ""),
+        request.query.get("before", ""),
+        _number(request, "limit", ROWS, most=MAX_LIMIT),
+    )
 
 
 def _cluster_fields(shown: ClusterShown) -> dict[str, Any]:
@@ -631,36 +683,23 @@ def _is_wanted(row: DecisionRow, request: HttpRequest) -> bool:
     )
 
 
-def _number(request: HttpRequest, name: str, default: int) -> int:
+def _number(request: HttpRequest, name: str, default: int, *, most: int = 9_999_999) -> int:
     text = request.query.get(name, "")
     if not text:
         return default
-    if not (text.isascii() and text.isdigit() and 0 < len(text) < 8 and int(text) > 0):
-        raise RequestRefusedError(400, f"{name} must be a number from 1 to 9999999")
+    if not (text.isascii() and text.isdigit() and 0 < len(text) < 8 and 0 < int(text) <= most):
+        raise RequestRefusedError(400, f"{name} must be a number from 1 to {most}")
     return int(text)
 
 
-def _paged(rows: list[Any], request: HttpRequest) -> tuple[list[Any], Mapping[str, int]]:
-    """Return the rows of the page that is asked for, and where it is."""
-    pages = max(1, -(-len(rows) // ROWS))
-    page = min(_number(request, "page", 1), pages)
-    first = (page - 1) * ROWS
-    shown = rows[first : first + ROWS]
-    return shown, {
-        "page": page,
-        "pages": pages,
-        "first": first + 1 if shown else 0,
-        "last": first + len(shown),
-        "all": len(rows),
-    }
-
-
-_PROBLEMS: Final = (RequestRefusedError, BusyError, NoAnswerError, TooLongError)
+_PROBLEMS: Final = (RequestRefusedError, CursorError, BusyError, NoAnswerError, TooLongError)
 
 
 def _status_of(problem: Exception) -> int:
     if isinstance(problem, RequestRefusedError):
         return problem.status
+    if isinstance(problem, CursorError):
+        return 400
     return 503 if isinstance(problem, BusyError) else 422
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.web.bindings import BindingRow, row_of
-from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_advisor.web.index import BindingIndex, IndexedBinding, indexed
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 
 
@@ -36,23 +37,16 @@ class PageContents:
         return {each.name: each for each in self.clusters}
 
     @cached_property
-    def binding_by_key(self) -> Mapping[BindingKey, Binding]:
-        """The bindings by key."""
-        return {each.key: each for each in self.bindings}
+    def index(self) -> BindingIndex:
+        """The bindings in lists, counted."""
+        return BindingIndex(
+            indexed(each, self.manifests.get(each.key), self.facts)
+            for each in {each.key: each for each in self.bindings}.values()
+        )
 
-    @cached_property
-    def rows(self) -> Sequence[BindingRow]:
-        """The bindings as rows."""
-        return [row_of(each, self.manifests.get(each.key), self.facts) for each in self.bindings]
-
-    @cached_property
-    def on_cluster(self) -> Mapping[str, Sequence[BindingRow]]:
-        """The bindings that are on each cluster, in the order in which they were read."""
-        found: dict[str, list[BindingRow]] = {}
-        for row in self.rows:
-            for target in row.placement:
-                found.setdefault(target.name, []).append(row)
-        return found
+    def row(self, found: IndexedBinding) -> BindingRow:
+        """Return what is shown of a binding; made for each page, because it takes more memory than the object."""
+        return row_of(found.binding, self.manifests.get(found.key), self.facts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -286,8 +286,12 @@ async def test_an_unknown_binding_or_cluster_is_not_found_with_the_nearest_name(
     "path",
     [
         "/clusters?sort=colour",
-        "/clusters?page=0",
-        "/clusters?page=x",
+        "/v1/clusters?limit=0",
+        "/v1/bindings?limit=501",
+        "/clusters?after=gone",
+        "/bindings?after=x",
+        "/bindings?before=1.x",
+        "/clusters/us-east-1?after=/",
         "/v1/why-not/shop/checkout-deployment?replicas=-1",
     ],
 )
@@ -449,7 +453,8 @@ async def test_list_page_and_json_say_the_same_state_in_the_same_colour(tmp_path
         listed = (await site.get("/bindings")).text
         items = (await site.get("/v1/bindings")).fields["items"]
         listing = {f"{each['namespace']}/{each['name']}": each for each in items}
-        for row in site.reader.state.contents.rows:
+        contents = site.reader.state.contents
+        for row in map(contents.row, contents.index.rows):
             path = f"{row.namespace}/{row.name}"
             stored = (await site.get(f"/v1/explain/{path}")).fields["state"]
             badge = f'<span class="state {kinds[row.state.colour]}">{row.state.words.lower()}</span>'
@@ -470,6 +475,51 @@ async def test_list_page_and_json_say_the_same_state_in_the_same_colour(tmp_path
             "part",
             "good",
         ]
+
+
+async def test_a_list_is_read_in_pages_with_cursors_there_and_back(tmp_path: Path) -> None:
+    def one(number: int) -> BindingBuilder:
+        return binding(f"web-{number:03}").replicas(1).on(**{"eu-west-1": 1}).condition(**DONE)
+
+    made = [one(number).observed_generation(1) for number in range(230)]
+    async with Site(tmp_path, bindings=made) as site:
+
+        async def names(link: str) -> tuple[list[str], str, str]:
+            page = (await site.get(link)).page
+            found = {a.get("rel", ""): a["href"] for tag, a in page.elements if tag == "a" and "rel" in a}
+            found = {rel: f"{link.partition('?')[0]}{href}" for rel, href in found.items()}
+            rows = [a["href"] for tag, a in page.elements if tag == "a" and a["href"].startswith("/b/")]
+            return rows, found.get("next", ""), found.get("prev", "")
+
+        for path in ("/bindings?q=web", "/clusters/eu-west-1"):
+            first, after, before = await names(path)
+            assert (len(first), before) == (100, "")
+            second, after, before = await names(after)
+            third, end, _ = await names(after)
+            assert [*first, *second, *third] == sorted({*first, *second, *third})
+            assert (len(third), end) == (30, "")
+            assert (await names(before))[0] == first
+
+        whole: list[str] = []
+        after = ""
+        while True:
+            found = (await site.get(f"/v1/bindings?limit=90&after={after}")).fields
+            whole += [each["name"] for each in found["items"]]
+            if not (after := found["after"]):
+                break
+        assert (len(whole), found["count"]) == (230, 230)
+        assert whole == sorted(set(whole))
+        assert len((await site.get("/v1/bindings")).fields["items"]) == 100
+
+
+async def test_a_page_goes_on_where_the_last_one_ended_although_bindings_were_deleted(tmp_path: Path) -> None:
+    made = [binding(f"web-{number}").replicas(1) for number in range(5)]
+    async with Site(tmp_path, bindings=made) as site:
+        found = (await site.get("/v1/bindings?limit=2")).fields
+        write(site.files[1], [made[0], made[4]])
+        site.reader.read()
+        rest = (await site.get(f"/v1/bindings?limit=2&after={found['after']}")).fields
+        assert [each["name"] for each in rest["items"]] == ["web-4-deployment"]
 
 
 async def test_states_are_links_to_a_list_of_the_bindings_in_them(tmp_path: Path) -> None:
@@ -603,6 +653,20 @@ async def test_a_page_from_before_a_change_is_refreshed_as_soon_as_it_listens(si
     async with asyncio.timeout(20), aiohttp.ClientSession() as session, session.get(url) as found:
         lines = [await found.content.readline() for _ in range(4)]
     assert lines[3] == b"event: changed\n"
+
+
+async def test_a_list_of_a_namespace_is_not_refreshed_after_a_change_in_another_one(site: Site) -> None:
+    async def stamps() -> list[str]:
+        pages = [(await site.get(f"/bindings?namespace={each}")).page for each in ("shop", "pay")]
+        return [each.attributes("body", "data-stamp")[0] for each in pages]
+
+    shop, pay = await stamps()
+    write(site.files[1], [checkout(), billing().replicas(7)])
+    site.reader.read()
+    after = await stamps()
+    assert after[0] == shop
+    assert after[1] != pay
+    assert (await site.get("/bindings?namespace=pay")).page.attributes("body", "data-namespace") == ["pay"]
 
 
 async def test_parts_that_are_empty_at_first_can_be_filled_without_a_reload(site: Site) -> None:

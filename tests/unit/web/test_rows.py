@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from karmada_advisor.state.model import StateName
-from karmada_advisor.web.bindings import Filter, Share, newest_first, row_of, worst_first
+from karmada_advisor.state.reading import Facts
+from karmada_advisor.web.bindings import Share, row_of
 from karmada_advisor.web.decisions import of_objects, of_records, process_state
 from karmada_advisor.web.fleet import ClusterState, cluster_shown, clusters_of, sorted_clusters
+from karmada_advisor.web.index import BindingIndex, Filter, IndexedBinding, indexed
 from karmada_advisor.web.pages import sentence
 from karmada_advisor.web.state import PageContents
-from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 
 FAILED = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "message": "nothing fits"}
@@ -21,6 +22,10 @@ DONE = {"type": "Scheduled", "status": "True", "reason": "Success", "message": "
 
 def _one() -> BindingBuilder:
     return binding("web").replicas(3, cpu="1")
+
+
+def _indexed(made: BindingBuilder) -> IndexedBinding:
+    return indexed(made.build(), made.manifest(), Facts())
 
 
 @pytest.mark.parametrize(
@@ -51,7 +56,7 @@ def test_rows_are_filtered_by_every_property() -> None:
         .observed_generation(1)
         .annotation("propagationpolicy.karmada.io/name", "gold")
     )
-    row = row_of(made.annotation("propagationpolicy.karmada.io/namespace", "shop").build())
+    row = _indexed(made.annotation("propagationpolicy.karmada.io/namespace", "shop"))
     for wanted in ({"text": "WEB"}, {"namespace": "default"}, {"policy": "gold"}, {"policy": "shop/gold"}):
         assert Filter(**wanted).holds(row), wanted
     for wanted in ({"state": "placed"}, {"reason": "Success"}, {"cluster": "m1"}):
@@ -61,8 +66,9 @@ def test_rows_are_filtered_by_every_property() -> None:
 
 
 def test_the_worst_bindings_come_first() -> None:
-    rows = [row_of(each.build()) for each in (_one().on(m1=3), _one().condition(**FAILED))]
-    assert [each.state.name for each in worst_first(rows)] == [StateName.NOT_PLACED, StateName.PLACED]
+    made = _one().on(m1=3), binding("lost").replicas(3).condition(**FAILED)
+    index = BindingIndex(map(_indexed, made))
+    assert [each.state for each in index.rows] == [StateName.NOT_PLACED, StateName.PLACED]
 
 
 def test_replicas_that_are_applied_and_ready_are_parts_of_what_is_wanted() -> None:
@@ -111,16 +117,13 @@ def test_a_sentence_begins_with_a_capital_letter_unless_with_a_name(text: str, s
 
 
 def test_decisions_of_objects_are_those_that_were_scheduled_the_newest_first() -> None:
-    def at(name: str, moment: str) -> Binding:
-        return binding(name).replicas(1).on(m1=1).condition(**DONE).last_scheduled(moment).build()
+    def at(name: str, moment: str) -> BindingBuilder:
+        return binding(name).replicas(1).on(m1=1).condition(**DONE).last_scheduled(moment)
 
-    rows = [
-        row_of(at("a", "2026-11-22T10:00:00Z")),
-        row_of(at("b", "2026-11-22T11:00:00Z")),
-        row_of(_one().build()),
-    ]
-    assert [each.name for each in newest_first(rows)] == ["b-deployment", "a-deployment"]
-    assert [(each.name, each.is_good) for each in of_objects(rows)] == [
+    made = at("a", "2026-11-22T10:00:00Z"), at("b", "2026-11-22T11:00:00Z"), _one()
+    index = BindingIndex(map(_indexed, made))
+    assert [each.name for each in index.newest(1)] == ["b-deployment"]
+    assert [(each.name, each.is_good) for each in of_objects(index.newest(9))] == [
         ("b-deployment", True),
         ("a-deployment", True),
     ]

@@ -21,7 +21,7 @@ from karmada_advisor.cli.whynot import ask, ask_cluster, question_of, search_bou
 from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.inputs import ExplainInputs, ProcessView
 from karmada_advisor.explain.model import Cause, Explanation
-from karmada_advisor.explain.overview import EXPLAINED, causes_of_state
+from karmada_advisor.explain.overview import causes_of_state
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.plan.model import Plan
 from karmada_advisor.plan.stored import ChangeError
@@ -149,7 +149,10 @@ class CommandAnswers:
         return self._inputs.using
 
     def _explain_inputs(self, state: PageState, key: BindingKey, view: ProcessView | None) -> ExplainInputs:
-        inputs = self._using(state).inputs_of(state.contents.binding_by_key[key])
+        found = state.contents.index.get(key)
+        if found is None:
+            raise NoAnswerError(f"{key.display} does not exist any more")
+        inputs = self._using(state).inputs_of(found.binding)
         return replace(inputs, process=view, scheduler_names=self._names or inputs.scheduler_names)
 
     def explain(self, state: PageState, key: BindingKey, view: ProcessView | None) -> Explanation:
@@ -228,7 +231,11 @@ class CommandAnswers:
         """Return the last decisions; the running scheduler is asked once a second at most, and less often if it is away."""
         if not self._arguments.process:
             if self._decisions is None or self._decisions[1] != state.number:
-                self._decisions = (0.0, state.number, Decisions(OBJECTS, of_objects(state.contents.rows)))
+                self._decisions = (
+                    0.0,
+                    state.number,
+                    Decisions(OBJECTS, of_objects(state.contents.index.newest(SHOWN))),
+                )
             return self._decisions[2]
         async with self._asking:
             kept = self._kept_decisions()
@@ -253,7 +260,9 @@ class CommandAnswers:
             records = read_decisions(url, 2 * SHOWN)
         except NoAnswerError as problem:
             text = str(problem)
-            return Decisions(OBJECTS, of_objects(state.contents.rows), text, ProcessState(problem=text))
+            return Decisions(
+                OBJECTS, of_objects(state.contents.index.newest(SHOWN)), text, ProcessState(problem=text)
+            )
         return Decisions(RECORDS, of_records(records), "", process)
 
     @property
@@ -269,7 +278,7 @@ class CommandAnswers:
         """Find the causes of one more group of bindings, in the main thread; return whether there are more."""
         state = self.state
         if self._scan.number != state.number:
-            groups = summary(state, CauseScan()).groups[:EXPLAINED]
+            groups = summary(state, CauseScan()).groups
             keys = [
                 BindingKey(each.kind, each.namespace, each.name) for each in (g.bindings[0] for g in groups)
             ]

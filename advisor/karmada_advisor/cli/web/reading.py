@@ -88,7 +88,7 @@ class Reader:
             objects.facts(running(self._arguments)),
             objects.manifests,
         )
-        clusters_of(contents)  # so that no request waits for it
+        clusters_of(contents)  # so that no request waits for it, nor for the index
         number = 1 if before is None else before.number + 1
         self._state = PageState(number, objects.source, now, contents, problems)
 

@@ -62,9 +62,19 @@ async function refreshOnce() {
   isRefreshing = false;
 }
 
-if (document.querySelector(LIVE)) {
-  const events = new EventSource(`/v1/events?since=${encodeURIComponent(document.body.dataset.stamp)}`);
+let events = null;
+let heard = "";
+
+// A list of one namespace is refreshed after changes in it, other pages after every change.
+function listen(since, namespace) {
+  if (events) events.close();
+  heard = namespace;
+  events = new EventSource(`/v1/events?${new URLSearchParams({ since, namespace })}`);
   events.addEventListener("changed", refreshOnce);
+}
+
+if (document.querySelector(LIVE)) {
+  listen(document.body.dataset.stamp, document.body.dataset.namespace);
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden && isWanted) refreshOnce();
   });
@@ -78,6 +88,8 @@ let timer = 0;
 async function filter() {
   const given = [...new FormData(typed)].filter(([, value]) => value !== "");
   const query = new URLSearchParams(given).toString();
+  const namespace = new URLSearchParams(query).get("namespace") || "";
+  if (events && namespace !== heard) listen("", namespace);
   history.replaceState(null, "", query ? `${typed.action}?${query}` : typed.action);
   await refreshOnce();
   const count = document.getElementById("count");

@@ -1,0 +1,356 @@
+"""The bindings of a page, ordered and counted: kept up to date by one object at a time, never made again per request.
+
+Lists are sorted by state, namespace and name, so that a page of one is a slice, and a cursor is found by bisection.
+Where a row is found in more than one way, all lists hold the same object.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from karmada_advisor.explain.explain import policy_of
+from karmada_advisor.explain.overview import GroupKey, group_key
+from karmada_advisor.state.model import WORST_FIRST, StateName
+from karmada_advisor.state.reading import Facts, state_of
+from karmada_advisor.state.stored import condition_of
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.content_cache import interned
+from karmada_scheduler.api.manifest import format_time
+
+_STAMP_BYTES: Final = 8
+
+
+class RowCursor(NamedTuple):
+    """Where a page of a list of bindings begins or ends; lists are in this order."""
+
+    rank: int
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.rank}.{self.namespace}/{self.name}"
+
+    @classmethod
+    def parse(cls, text: str) -> RowCursor:
+        """Return the cursor of a text. Raises ValueError."""
+        rank, dot, name = text.partition(".")
+        namespace, slash, name = name.partition("/")
+        if not (dot and slash and rank.isascii() and rank.isdigit() and len(rank) < 4):
+            raise ValueError(f"{text!r} is not the place of a binding in a list")
+        return cls(int(rank), namespace, name)
+
+
+class IndexedBinding(NamedTuple):
+    """What lists, filters and counters need of a binding. Compared by its first fields, which are the order of lists.
+
+    Attributes:
+        rank: Of its state, the worst first; what is placed in part comes before the others of the state.
+        state: What is stored.
+        reason: Of the state.
+        condition: The reason of the condition Scheduled; "" without one.
+        policy: ``namespace/name``, or the name of a cluster-wide one; "" without one.
+        last_scheduled: In the format of the API; "" if it never was.
+        group: Of the overview; None in a good state.
+        stamp: A hash of the binding as it was read, and of its state.
+        binding: The object.
+    """
+
+    rank: int
+    namespace: str
+    name: str
+    kind: str
+    state: StateName
+    reason: str
+    condition: str
+    policy: str
+    last_scheduled: str
+    group: GroupKey | None
+    stamp: int
+    binding: Binding
+
+    @property
+    def key(self) -> BindingKey:
+        """The key of the binding."""
+        return self.binding.key
+
+    @property
+    def cursor(self) -> RowCursor:
+        """Its place in lists."""
+        return RowCursor(self.rank, self.namespace, self.name)
+
+    @property
+    def text(self) -> str:
+        """What a search looks at: one line in lower case."""
+        resource = self.binding.spec.resource
+        return f"{self.binding.key} {resource.kind} {resource.name}".lower().replace("\n", " ")
+
+
+def indexed(binding: Binding, manifest: Mapping[str, Any] | None, facts: Facts) -> IndexedBinding:
+    """Return what an index holds of a binding.
+
+    Args:
+        binding: The binding.
+        manifest: The same as it was read.
+        facts: What is stored besides it.
+    """
+    state = state_of(binding, manifest or {}, facts)
+    policy = policy_of(binding.annotations)
+    last = binding.status.last_scheduled_time
+    # Files that people edit keep their resourceVersions, so the content counts.
+    read = (*binding.key, state.name.value, state.reason, manifest)
+    try:
+        content = orjson.dumps(read)
+    except TypeError:  # YAML has more than JSON, such as numbers beyond 64 bits
+        content = repr(read).encode(errors="surrogatepass")
+    return IndexedBinding(
+        2 * WORST_FIRST[state.name] + state.is_good,
+        binding.key.namespace,
+        binding.key.name,
+        binding.key.kind,
+        state.name,
+        interned(state.reason),
+        interned(condition_of(binding).reason),
+        "" if policy is None else interned("/".join(filter(None, (policy.namespace, policy.name)))),
+        "" if last is None else format_time(last),
+        group_key(state),
+        int.from_bytes(hashlib.blake2b(content, digest_size=_STAMP_BYTES).digest(), "big"),
+        binding,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which bindings to show; "" is any.
+
+    Attributes:
+        text: A part of the name, the namespace or the workload.
+        policy: The name of a policy, with or without its namespace.
+        reason: The reason of the state, or of the condition.
+        cluster: A cluster that it is on.
+    """
+
+    text: str = ""
+    namespace: str = ""
+    policy: str = ""
+    state: str = ""
+    reason: str = ""
+    cluster: str = ""
+
+    def holds(self, row: IndexedBinding) -> bool:
+        """Return whether a binding is shown."""
+        return (
+            (not self.state or row.state.value == self.state)
+            and (not self.namespace or row.namespace == self.namespace)
+            and (not self.reason or self.reason in (row.reason, row.condition))
+            and (not self.policy or row.policy == self.policy or row.policy.endswith(f"/{self.policy}"))
+            and (not self.cluster or any(each.name == self.cluster for each in row.binding.spec.clusters))
+            and (not self.text or self.text.lower() in row.text)
+        )
+
+
+class _Texts(NamedTuple):
+    """The texts of a list of bindings in one text, a line each, and where each begins."""
+
+    joined: str
+    starts: list[int]
+    rows: list[IndexedBinding]
+
+    @classmethod
+    def of(cls, rows: list[IndexedBinding]) -> _Texts:
+        texts = [row.text for row in rows]
+        starts, at = [], 0
+        for each in texts:
+            starts.append(at)
+            at += len(each) + 1
+        return cls("\n".join(texts), starts, rows)
+
+    def matching(self, text: str) -> list[IndexedBinding]:
+        found: list[IndexedBinding] = []
+        at = self.joined.find(text)
+        while at >= 0:
+            number = bisect_right(self.starts, at) - 1
+            found.append(self.rows[number])
+            if number + 1 == len(self.starts):
+                break
+            at = self.joined.find(text, self.starts[number + 1])
+        return found
+
+
+class BindingIndex:
+    """Bindings in lists by state and name, in all, by namespace, by cluster and by group; all lists are sorted."""
+
+    def __init__(self, rows: Iterable[IndexedBinding] = ()) -> None:
+        """Hold some bindings from the beginning, of which no two have the same key."""
+        self.version = 0
+        self._by_key: dict[BindingKey, IndexedBinding] = {}
+        self._all: list[IndexedBinding] = []
+        self._by_namespace: dict[str, list[IndexedBinding]] = {}
+        self._by_cluster: dict[str, list[IndexedBinding]] = {}
+        self._by_group: dict[GroupKey, list[IndexedBinding]] = {}
+        self._by_time: list[tuple[str, IndexedBinding]] = []
+        self._counts: dict[str, Counter[StateName]] = {}
+        self._replicas: Counter[str] = Counter()
+        self._stamps: dict[str, int] = {}
+        self._texts: dict[str, _Texts] = {}
+        for row in rows:
+            self._by_key[row.key] = row
+            for found in self._lists_of(row):
+                found.append(row)
+            self._by_time += _timed(row)
+            self._count(row, 1)
+        for found in (
+            self._all,
+            *self._by_namespace.values(),
+            *self._by_cluster.values(),
+            *self._by_group.values(),
+        ):
+            found.sort()
+        self._by_time.sort()
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def put(self, row: IndexedBinding) -> None:
+        """Take a binding instead of the one of the same key, if there is one."""
+        self.remove(row.key)
+        self._by_key[row.key] = row
+        for found in self._lists_of(row):
+            insort(found, row)
+        for timed in _timed(row):
+            insort(self._by_time, timed)
+        self._count(row, 1)
+
+    def remove(self, key: BindingKey) -> None:
+        """Forget a binding, if it is known."""
+        row = self._by_key.pop(key, None)
+        if row is None:
+            return
+        for found in self._lists_of(row):
+            del found[bisect_left(found, row)]
+        for timed in _timed(row):
+            del self._by_time[bisect_left(self._by_time, timed)]
+        self._count(row, -1)
+        self._drop_empty(row)
+
+    def _lists_of(self, row: IndexedBinding) -> list[list[IndexedBinding]]:
+        found = [self._all, self._by_namespace.setdefault(row.namespace, [])]
+        found += [self._by_cluster.setdefault(name, []) for name in _clusters_of(row)]
+        if row.group is not None:
+            found.append(self._by_group.setdefault(row.group, []))
+        return found
+
+    def _count(self, row: IndexedBinding, by: int) -> None:
+        self.version += 1
+        for scope in dict.fromkeys(("", row.namespace)):
+            self._counts.setdefault(scope, Counter())[row.state] += by
+            self._stamps[scope] = self._stamps.get(scope, 0) ^ row.stamp
+        for target in row.binding.spec.clusters:
+            self._replicas[target.name] += by * target.replicas
+        self._texts.pop(row.namespace, None)
+
+    def _drop_empty(self, row: IndexedBinding) -> None:
+        """Drop what is left of namespaces, clusters and groups without a binding."""
+        if not self._by_namespace[row.namespace]:
+            del self._by_namespace[row.namespace]
+            if row.namespace:
+                del self._counts[row.namespace], self._stamps[row.namespace]
+        for name in _clusters_of(row):
+            if not self._by_cluster[name]:
+                del self._by_cluster[name], self._replicas[name]
+        if row.group is not None and not self._by_group[row.group]:
+            del self._by_group[row.group]
+
+    def get(self, key: BindingKey) -> IndexedBinding | None:
+        """Return a binding; None if there is none of this key."""
+        return self._by_key.get(key)
+
+    @property
+    def rows(self) -> Sequence[IndexedBinding]:
+        """All bindings, the worst first."""
+        return self._all
+
+    @property
+    def namespaces(self) -> list[str]:
+        """The namespaces that have bindings, sorted."""
+        return sorted(filter(None, list(self._by_namespace)))
+
+    @property
+    def groups(self) -> Mapping[GroupKey, Sequence[IndexedBinding]]:
+        """The bindings in no good state by what they have in common."""
+        return dict(self._by_group)
+
+    def counts(self, namespace: str = "") -> Counter[StateName]:
+        """Return how many bindings are in each state, of a namespace or of all."""
+        return self._counts.get(namespace, Counter())
+
+    def stamp(self, namespace: str = "") -> int:
+        """Return a number that changes with every binding of a namespace, or of all, and says nothing about others."""
+        return self._stamps.get(namespace, 0)
+
+    def of_namespace(self, namespace: str) -> Sequence[IndexedBinding]:
+        """Return the bindings of a namespace, the worst first; those of "" are ClusterResourceBindings."""
+        return self._by_namespace.get(namespace, [])
+
+    def on(self, cluster: str) -> Sequence[IndexedBinding]:
+        """Return the bindings that are on a cluster, the worst first."""
+        return self._by_cluster.get(cluster, [])
+
+    def replicas_on(self, cluster: str) -> int:
+        """Return the replicas of all bindings that are on a cluster."""
+        return self._replicas[cluster]
+
+    def newest(self, count: int) -> list[IndexedBinding]:
+        """Return the bindings that were scheduled last, the newest first."""
+        return [row for _, row in reversed(self._by_time[-count:])]
+
+    def select(self, wanted: Filter) -> Sequence[IndexedBinding]:
+        """Return the bindings that are shown, the worst first: by lists as far as they go, then one by one."""
+        rest = [wanted.reason, wanted.policy]
+        if wanted.cluster:
+            found = self.on(wanted.cluster)
+            rest += [wanted.namespace, wanted.text]
+        elif wanted.text:
+            found = self._matching(wanted.text.lower(), wanted.namespace)
+        else:
+            found = self.of_namespace(wanted.namespace) if wanted.namespace else self._all
+        if wanted.state:
+            found = _in_state(found, wanted.state)
+        return [row for row in found if wanted.holds(row)] if any(rest) else found
+
+    def _matching(self, text: str, namespace: str) -> list[IndexedBinding]:
+        found: list[IndexedBinding] = []
+        if "\n" in text:
+            return found
+        for each in (namespace,) if namespace else self._by_namespace:
+            texts = self._texts.get(each)
+            if texts is None:
+                texts = self._texts[each] = _Texts.of([*self.of_namespace(each)])
+            if texts.rows:
+                found += texts.matching(text)
+        if not namespace:
+            found.sort()
+        return found
+
+
+def _clusters_of(row: IndexedBinding) -> Iterable[str]:
+    return dict.fromkeys(each.name for each in row.binding.spec.clusters)
+
+
+def _timed(row: IndexedBinding) -> list[tuple[str, IndexedBinding]]:
+    return [(row.last_scheduled, row)] if row.last_scheduled else []
+
+
+def _in_state(rows: Sequence[IndexedBinding], state: str) -> Sequence[IndexedBinding]:
+    try:
+        rank = 2 * WORST_FIRST[StateName(state)]
+    except ValueError:
+        return []
+    first, end = (bisect_left(rows, (each,)) for each in (rank, rank + 2))
+    return rows[first:end]
