@@ -249,6 +249,26 @@ def test_a_question_is_asked_with_the_keyboard_alone(visit: Visit, site: Site) -
     assert "real1" in page.locator("h1").inner_text()
 
 
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (320, "dark")])
+def test_the_losses_in_each_world_are_read_with_the_keyboard_alone(
+    visit: Visit, width: int, scheme: str
+) -> None:
+    visitor = visit(width=width, scheme=scheme)
+    page = visitor.visit("/survive")
+    page.get_by_text("Made at").wait_for()
+    page.get_by_role("link", name="By itself").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/survive?loss=itself")
+    chosen = page.get_by_role("navigation", name="After the loss").locator("[aria-current=page]")
+    assert chosen.inner_text() == "By itself"
+    assert visitor.serious() == []
+    page.get_by_role("link", name="sim-a1", exact=True).focus()
+    page.keyboard.press("Enter")
+    assert page.get_by_role("heading", level=1).inner_text() == "If sim-a1 is lost"
+    assert visitor.serious() == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_a_new_binding_appears_without_a_reload(visit: Visit, site: Site, controlplane: ControlPlane) -> None:
     page = visit().visit(f"/bindings?namespace={site.namespace}")
     assert page.get_by_role("link", name="later-deployment").count() == 0

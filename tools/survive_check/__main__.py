@@ -3,7 +3,8 @@
 A user who may only get and list asks ``survive`` about one cluster. Then the loss is made real, and every binding is compared
 once nothing moves any more, those that the forecast does not list included. Losses are: a NoExecute taint, which
 karmada-controller-manager evicts from; a NoSchedule taint, as a cluster that is not ready has it; and the deletion of the
-Cluster. Ends with status 1 if a binding differs, or if the audit log has a write of the user who asks.
+Cluster; and real members whose API server is ended (``killed``). Ends with status 1 if a binding differs, or if the audit log
+has a write of the user who asks.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -28,6 +30,7 @@ from tools.manifests import AGGREGATED, CORDON, DUPLICATED, DYNAMIC, spread, sta
 from tools.plan_check.__main__ import Check
 from tools.plan_check.compare import targets_of
 from tools.plan_check.objects import NAMESPACE, SCHEDULER, members
+from tools.survive_check.killed import PARTS, check_part
 
 Manifest = dict[str, Any]
 Placement = dict[str, int]
@@ -40,6 +43,7 @@ _LEASE: Final = (
 )
 """A busy machine may not renew a Lease in time, and the check is about something else."""
 _REGIONS: Final = 6
+_KILLED: Final = "killed"
 
 
 class RealLoss(NamedTuple):
@@ -188,7 +192,11 @@ def main() -> int:
     made.add_argument(
         "--bindings", type=int, default=1000, help="Deployments to create (default: %(default)s)"
     )
-    made.add_argument("--only", default="", help="losses of these worlds, such as itself,gone")
+    made.add_argument(
+        "--only",
+        default="",
+        help="losses of these worlds, such as itself,gone; killed for members whose API server is ended",
+    )
     made.add_argument(
         "--karmada-scheduler",
         action="store_true",
@@ -197,13 +205,16 @@ def main() -> int:
     options = made.parse_args()
     losses = [each for each in LOSSES if not options.only or each.loss in options.only.split(",")]
 
+    def start(plane: ControlPlane) -> None:
+        if options.karmada_scheduler:
+            plane.start_karmada_scheduler(SCHEDULER)
+        else:
+            start_scheduler(plane, *_LEASE, name=SCHEDULER)
+
     def check(folder: Path) -> bool:
         with ControlPlane(folder, feature_gates={"Failover": True}, audit_log=True) as plane:
             plane.add(*members())
-            if options.karmada_scheduler:
-                plane.start_karmada_scheduler(SCHEDULER)
-            else:
-                start_scheduler(plane, *_LEASE, name=SCHEDULER)
+            start(plane)
             made = SurviveCheck(plane, options.bindings)
             made.prepare()
             print(f"{options.bindings} bindings are placed", flush=True)
@@ -213,7 +224,13 @@ def main() -> int:
         print(f"{made.different} different, {writes} writes of the user who asks")
         return not (made.different or writes)
 
-    return on_control_plane(options.folder, check)
+    statuses = [0]
+    for part in PARTS if not options.only or _KILLED in options.only.split(",") else ():
+        folder = options.folder.with_name(f"{options.folder.name}-{part}")
+        statuses.append(on_control_plane(folder, partial(check_part, part, start=start)))
+    if losses:
+        statuses.append(on_control_plane(options.folder, check))
+    return max(statuses)
 
 
 if __name__ == "__main__":

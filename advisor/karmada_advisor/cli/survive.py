@@ -13,7 +13,7 @@ from typing import Final
 
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.fleet import gather_fleet, now
-from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, CommandAnswer, print_answer
+from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, CommandAnswer, print_answer, print_error
 from karmada_advisor.cli.survive_inputs import taint_policies_of
 from karmada_advisor.cli.survive_report import report_steps
 from karmada_advisor.sources.objects import NoAnswerError
@@ -130,7 +130,8 @@ def report_of(
     if arguments.process:
         use_rules(arguments)
     sources = gather_fleet(arguments, without_clusters="There is no cluster, so nothing can be lost.")
-    [report] = finished(
-        report_steps(arguments, sources, own, taint_policies=taint_policies_of(arguments, sources))
-    )
+    policies, problem = taint_policies_of(arguments, sources)
+    if problem:
+        print_error(problem)
+    [report] = finished(report_steps(arguments, sources, own, taint_policies=policies))
     return report, sources.problems

@@ -11,7 +11,6 @@ from typing import Any
 import orjson
 
 from karmada_advisor.cli.flags.survive import DOMAINS
-from karmada_advisor.cli.output import print_error
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.names import nearest, unknown
 from karmada_advisor.sources.control_plane import control_plane
@@ -76,8 +75,10 @@ def check_baseline(baseline: Figures, report: SurvivalReport) -> None:
         raise NoAnswerError("--baseline: is a report about another fleet: no failure domain is in both")
 
 
-def taint_policies_of(arguments: argparse.Namespace, sources: Objects) -> Sequence[Mapping[str, Any]] | None:
-    """Return the ClusterTaintPolicies; None if they are not known, which is said of a control plane.
+def taint_policies_of(
+    arguments: argparse.Namespace, sources: Objects
+) -> tuple[Sequence[Mapping[str, Any]] | None, str]:
+    """Return the ClusterTaintPolicies, None if they are not known; and why those of a control plane are not.
 
     Raises:
         NoAnswerError: A file cannot be used.
@@ -86,16 +87,15 @@ def taint_policies_of(arguments: argparse.Namespace, sources: Objects) -> Sequen
         found: Contents[Mapping[str, Any]] = read(arguments.taint_policies, _as_taint_policy)
         if found.problems:
             raise NoAnswerError(f"--taint-policies: {found.problems[0]}")
-        return found.objects
+        return found.objects, ""
     if not sources.is_live:
-        return None
+        return None, ""
     from karmada_advisor.sources import live  # the client, which files do not need
 
     try:
-        return live.read_taint_policies(control_plane(arguments), timeout=arguments.request_timeout)
+        return live.read_taint_policies(control_plane(arguments), timeout=arguments.request_timeout), ""
     except live.LiveError as error:
-        print_error(f"clustertaintpolicies: which taints they would add is not known: {error}")
-        return None
+        return None, f"clustertaintpolicies: which taints they would add is not known: {error}"
 
 
 def _as_taint_policy(manifest: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -33,7 +33,7 @@ class LossClass(Enum):
     UNPLACED = "unplaced"
     """Nothing of it was elsewhere, and no cluster takes it."""
     BLOCKED = "blocked"
-    """It is placed elsewhere, and its purge mode lets the new replicas wait for the lost cluster."""
+    """It is placed elsewhere, and its purge mode lets the new replicas wait for the lost cluster, or the end of a timeout."""
     STUCK = "stuck"
     """A spread constraint or a plugin lets every decision fail; what is elsewhere stays."""
     SHORT = "short"
@@ -66,7 +66,8 @@ class Evicted(NamedTuple):
         is_decided: Whether a decision follows.
         is_held: Whether a Guard plugin, a quota or a plugin keeps what is left of it.
         failed_by: Why the decision failed.
-        is_purged_directly: Whether the new replicas wait until the old ones are removed, which a lost cluster cannot do.
+        is_purged_directly: Whether the new replicas wait until the old ones are removed, which a lost cluster cannot do, or the
+            eviction times out.
         message: Of the failure; "" without one.
     """
 

@@ -16,7 +16,7 @@ from karmada_advisor.survive.classify import Evicted, FailedBy, Targets
 from karmada_advisor.survive.loss import Loss, admits, masked, on
 from karmada_advisor.survive.sweep import Sweeps
 from karmada_advisor.survive.taints import NO_POLICIES, LossTaints
-from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.binding import HEALTHY, Binding
 from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.core.algorithms import webster
 from karmada_scheduler.core.classify import ScheduleType
@@ -36,7 +36,10 @@ _NO_CAPACITY: Final = "no enough resource"
 """In the text of the error of a selection by cluster for which the replicas do not fit."""
 
 _PURGED: Final = frozenset({"Directly", "Immediately"})
-"""The purge modes with which no Work is written while the old one exists; ``Immediately`` is the old name."""
+"""The purge modes with which no Work is written while the old one exists and its eviction is under way.
+
+``Immediately`` is the old name.
+"""
 
 
 class LossDecision(NamedTuple):
@@ -212,9 +215,22 @@ class LossDecisions:
             is_held=found.is_held,
             after=found.after,
             failed_by=found.failed_by,
-            is_purged_directly=left.is_evicted and loss is not Loss.DELETED and self.purge_mode in _PURGED,
+            is_purged_directly=left.is_evicted
+            and loss is not Loss.DELETED
+            and self.purge_mode in _PURGED
+            and not self._is_healthy_on(found.after),
             message=found.message,
         )
+
+    def _is_healthy_on(self, targets: Targets) -> bool:
+        """Return whether each of some clusters reports it as healthy, so that its eviction ends at once.
+
+        Source: karmada v1.18.2 pkg/controllers/gracefuleviction/evictiontask.go allScheduledResourceInHealthyState.
+        """
+        healthy = {
+            each.cluster_name for each in self.stored.status.aggregated_status if each.health == HEALTHY
+        }
+        return all(each.name in healthy for each in targets)
 
     def after(self, lost: Collection[str], loss: Loss) -> Evicted:
         """Return what becomes of the binding when some clusters are lost."""

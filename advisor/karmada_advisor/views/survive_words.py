@@ -16,7 +16,7 @@ WHAT: Final = {
     LossClass.HELD: "evicted, and held",
     LossClass.CLEARED: "cleared: healthy replicas elsewhere are removed, too",
     LossClass.UNPLACED: "unplaced: no cluster takes it",
-    LossClass.BLOCKED: "blocked: its purge mode lets the new replicas wait for the lost cluster",
+    LossClass.BLOCKED: "blocked: its purge mode lets the new replicas wait for the lost cluster, for 10 minutes at most",
     LossClass.STUCK: "stuck: every decision fails, and what is elsewhere stays",
     LossClass.SHORT: "short: there is not enough capacity",
     LossClass.HOLDS: "holds",

@@ -18,14 +18,21 @@ from karmada_advisor.plan.model import Effect, Plan
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.state.model import StateName
 from karmada_advisor.survive.domains import CLUSTER, kind_order
-from karmada_advisor.survive.model import SurvivalReport
+from karmada_advisor.survive.loss import Loss
+from karmada_advisor.survive.model import LossRemedy
 from karmada_advisor.views.fields import (
     document_fields,
     fields_of,
 )
 from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.views.survive_document import heat_map
-from karmada_advisor.views.survive_words import groups
+from karmada_advisor.views.survive_words import (
+    capacity_of,
+    fleet_remedies,
+    groups,
+    remedies_of,
+    remedy_words,
+)
 from karmada_advisor.web import charts
 from karmada_advisor.web.answers import Answers, AskedChange, Question, summary
 from karmada_advisor.web.computing import BusyError, Computer, TooLongError
@@ -51,6 +58,7 @@ from karmada_advisor.web.paging import (
     clusters_page,
 )
 from karmada_advisor.web.state import PageState
+from karmada_advisor.web.survival import LossView
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
@@ -308,44 +316,53 @@ class Handlers:
         return cluster_shown(state.contents, found)
 
     async def _survive_page(self, request: HttpRequest) -> Document:
-        survival, report = self._answers.survival, self._answers.survival.report
-        values = {
-            "survival": survival,
-            "report": report,
-            "heat_map": "" if report is None else heat_map(report, domain_path),
-            "kinds": [] if report is None else sorted({each.kind for each in report.domains}, key=kind_order),
-        }
-        return self._rendered("survive.html", request, values, data="/v1/survive")
+        survival, loss = self._answers.survival, _loss_of(request)
+        view = survival.views.get(loss)
+        values: dict[str, Any] = {"survival": survival, "loss": loss}
+        if view is not None:
+            report = view.report
+            values |= {
+                "report": report,
+                "heat_map": heat_map(report, partial(domain_path, loss=loss)),
+                "kinds": sorted({each.kind for each in report.domains}, key=kind_order),
+                "settings": _words(fleet_remedies(report)),
+            }
+        return self._rendered("survive.html", request, values, data=f"/v1/survive{_query_of(loss)}")
 
-    async def _survive_data(self, _: HttpRequest) -> Mapping[str, Any]:
-        return document_fields(self._report_of_losses())
+    async def _survive_data(self, request: HttpRequest) -> Mapping[str, Any]:
+        return document_fields(self._losses(request).report)
 
-    def _report_of_losses(self) -> SurvivalReport:
-        """Return the last report about losses.
+    def _losses(self, request: HttpRequest) -> LossView:
+        """Return the last report about losses in a world.
 
         Raises:
             BusyError: There is none yet.
+            RequestRefusedError: There is no such world.
         """
         survival = self._answers.survival
-        if survival.report is None:
+        view = survival.views.get(_loss_of(request))
+        if view is None:
             raise BusyError(survival.problem or "the losses are being decided; try again in a moment")
-        return survival.report
+        return view
 
     async def _lost_page(self, request: HttpRequest) -> Document:
-        report, survival = self._report_of_losses(), self._answers.survival
+        view, loss = self._losses(request), _loss_of(request)
         kind, name = request.path["kind"], request.path["name"]
-        found = survival.domain(kind, name)
+        found = view.domain(kind, name)
         if found is None:
-            known = [each.name for each in report.domains if each.kind == kind]
+            known = [each.name for each in view.report.domains if each.kind == kind]
             raise RequestRefusedError(404, unknown(f"{kind} {name}", name, known))
         number, domain = found
+        shown = groups(view.in_domain(number))
         values = {
-            "survival": survival,
+            "survival": self._answers.survival,
+            "loss": loss,
             "domain": domain,
-            "groups": groups(survival.in_domain(number)),
+            "groups": [(each, _words(remedies_of(view.report, number, each))) for each in shown],
             "capacity": domain.overcommitted[:ROWS],
+            "more_capacity": _words(capacity_of(view.report, number)),
         }
-        return self._rendered("survive_domain.html", request, values, data="/v1/survive")
+        return self._rendered("survive_domain.html", request, values, data=f"/v1/survive{_query_of(loss)}")
 
     async def _why_not_cluster(self, request: HttpRequest) -> WhyNotCluster:
         state = self._answers.state
@@ -614,6 +631,28 @@ def _fields(
         return document_fields(await answer(request))
 
     return fields
+
+
+def _loss_of(request: HttpRequest) -> Loss:
+    """Return the world that a request asks about.
+
+    Raises:
+        RequestRefusedError: There is no such world.
+    """
+    asked = request.query.get("loss", Loss.GONE.value)
+    try:
+        return Loss(asked)
+    except ValueError:
+        words = ", ".join(each.value for each in Loss)
+        raise RequestRefusedError(400, f"loss must be one of {words}") from None
+
+
+def _query_of(loss: Loss) -> str:
+    return "" if loss is Loss.GONE else f"?loss={loss.value}"
+
+
+def _words(remedies: Iterable[LossRemedy]) -> list[str]:
+    return [remedy_words(each) for each in remedies]
 
 
 def _change(request: HttpRequest) -> AskedChange:

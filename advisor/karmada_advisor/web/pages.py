@@ -15,6 +15,7 @@ from karmada_advisor.explain.amounts import counted, listed
 from karmada_advisor.explain.funnel import LOST_BY
 from karmada_advisor.explain.model import PolicyRef, Target
 from karmada_advisor.state.model import StateName
+from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.model import DomainLoss
 from karmada_advisor.views.fields import fields_of
 from karmada_advisor.views.kubectl import patch_command
@@ -70,9 +71,21 @@ def cluster_path(name: str) -> str:
     return f"/clusters/{quote(name, safe='')}"
 
 
-def domain_path(domain: DomainLoss) -> str:
-    """Return the path of the page about the loss of a domain."""
-    return f"/survive/{quote(domain.kind, safe='')}/{quote(domain.name, safe='')}"
+def domain_path(domain: DomainLoss, loss: Loss = Loss.GONE) -> str:
+    """Return the path of the page about the loss of a domain in a world."""
+    path = f"/survive/{quote(domain.kind, safe='')}/{quote(domain.name, safe='')}"
+    return path if loss is Loss.GONE else f"{path}?loss={loss.value}"
+
+
+LOSSES: Final = {
+    Loss.GONE: (
+        "Evicted",
+        "the lost clusters have a NoExecute taint, and what does not tolerate it is evicted",
+    ),
+    Loss.ITSELF: ("By itself", "what Karmada does automatically, by its settings"),
+    Loss.DELETED: ("Deleted", "the Cluster objects are deleted; nothing is tolerated"),
+}
+"""The worlds after a loss: a name, and what it means."""
 
 
 def key_path(key: BindingKey, before: str = "/b") -> str:
@@ -175,6 +188,7 @@ class Pages:
             "key_path": key_path,
             "cluster_path": cluster_path,
             "domain_path": domain_path,
+            "LOSSES": LOSSES,
             "WHAT": WHAT,
             "query": query,
             "LOST_BY": LOST_BY,

@@ -23,6 +23,7 @@ class PageContents:
         objects: What the commands read, for those who compute answers.
         facts: What is stored besides the bindings.
         manifests: Bindings by key, and clusters by name, as they were read.
+        taint_policies: ClusterTaintPolicies; None if they are not known.
     """
 
     clusters: Sequence[Cluster]
@@ -30,6 +31,7 @@ class PageContents:
     objects: Any = field(default=None, repr=False)
     facts: Facts = field(default_factory=Facts, repr=False)
     manifests: Mapping[Any, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    taint_policies: Sequence[Mapping[str, Any]] | None = field(default=None, repr=False)
 
     @cached_property
     def cluster_by_name(self) -> Mapping[str, Cluster]:

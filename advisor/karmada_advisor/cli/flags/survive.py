@@ -106,19 +106,7 @@ def make_parser() -> argparse.ArgumentParser:
         "FILE",
         "an earlier report as JSON: --fail-on counts only what is worse than there",
     )
-    shared.add_text(
-        parser,
-        "--controller-manager",
-        "FILE",
-        "the Deployment or Pod of karmada-controller-manager as YAML, - for standard input, for its gates and flags "
-        "(default: Karmada's defaults)",
-    )
-    shared.add_texts(
-        parser,
-        "--taint-policies",
-        "FILE",
-        "ClusterTaintPolicies, where objects come from files; may be repeated",
-    )
+    add_reactions(parser)
     parser.add_argument(
         "--timeout",
         type=_time,
@@ -149,6 +137,23 @@ def make_parser() -> argparse.ArgumentParser:
     shared.add_fleet(parser, "report")
     shared.add_output(parser, "markdown", "html", "junit")
     return parser
+
+
+def add_reactions(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say how Karmada reacts to the loss of a cluster."""
+    shared.add_text(
+        parser,
+        "--controller-manager",
+        "FILE",
+        "the Deployment or Pod of karmada-controller-manager as YAML, - for standard input, for its gates and flags "
+        "(default: Karmada's defaults)",
+    )
+    shared.add_texts(
+        parser,
+        "--taint-policies",
+        "FILE",
+        "ClusterTaintPolicies, where objects come from files; may be repeated",
+    )
 
 
 def _time(text: str) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from karmada_advisor.cli.flags import shared
+from karmada_advisor.cli.flags import shared, survive
 
 _DEFAULT_ADDRESS: Final = "127.0.0.1:10354"
 _REFRESH_SECONDS: Final = 10.0
@@ -42,6 +42,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--timeout", type=shared.seconds, metavar="TIME", help="of a search for changes (default 2s)"
     )
     shared.add_objects(parser)
+    survive.add_reactions(parser)
     shared.add_rules(parser)
     shared.add_process(parser, "for its records and its queue", "; its feature gates are used")
     return parser

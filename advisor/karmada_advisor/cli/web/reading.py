@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
+from karmada_advisor.cli.survive_inputs import taint_policies_of
 from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
 from karmada_advisor.sources.process_rules import running
 from karmada_advisor.web.fleet import clusters_of
@@ -40,6 +41,7 @@ class Reader:
             *(arguments.bindings or ()),
             *(arguments.policies or ()),
             *(arguments.workloads or ()),
+            *(arguments.taint_policies or ()),
         ]
         self._state: PageState | None = None
         self._stamp: Hashable = None
@@ -78,7 +80,12 @@ class Reader:
         before = self._state
         problems = (*objects.problems, *objects.warnings)
         now = datetime.now(UTC)
-        if before is not None and _fingerprint(objects) == _fingerprint(before.contents.objects):
+        policies, _ = taint_policies_of(self._arguments, objects)  # the page says that they are not known
+        if (
+            before is not None
+            and _fingerprint(objects) == _fingerprint(before.contents.objects)
+            and policies == before.contents.taint_policies
+        ):
             self._state = replace(before, read_at=now, problems=problems, failure="")
             return
         contents = PageContents(
@@ -87,6 +94,7 @@ class Reader:
             objects,
             objects.facts(running(self._arguments)),
             objects.manifests,
+            policies,
         )
         clusters_of(contents)  # so that no request waits for it, nor for the index
         number = 1 if before is None else before.number + 1

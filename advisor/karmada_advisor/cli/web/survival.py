@@ -1,4 +1,4 @@
-"""Makes the report about losses in idle moments, one after the other."""
+"""Makes the reports about losses in idle moments, those of one fleet after those of another."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from typing import Final
 from karmada_advisor.cli.flags import survive as survive_flags
 from karmada_advisor.cli.survive_report import report_steps
 from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.model import SurvivalReport
 from karmada_advisor.web.state import PageState
-from karmada_advisor.web.survival import Survival
+from karmada_advisor.web.survival import LossView, Survival
 from karmada_scheduler.framework.profile.factory import Registration
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ class SurvivalScan:
     """The report about losses in the making.
 
     Attributes:
-        survival: The last report, and how far the next one is.
+        survival: The last reports, and how far the next ones are.
     """
 
     def __init__(self, arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
@@ -42,6 +43,7 @@ class SurvivalScan:
         self._number = 0
         self._seconds = 0.0
         self._next = 0.0
+        self._has_remedies = True
         self.survival = Survival()
 
     def advance(self, state: PageState) -> bool:
@@ -51,7 +53,12 @@ class SurvivalScan:
                 return False
             self._number, self._seconds = state.number, 0.0
             self._steps = report_steps(
-                self._arguments(), state.contents.objects, self._own, progress=self._progress
+                self._arguments(),
+                state.contents.objects,
+                self._own,
+                taint_policies=state.contents.taint_policies,
+                others=[each for each in Loss if each is not Loss.GONE],
+                progress=self._progress,
             )
         steps, began = self._steps, time.thread_time()
         self._steps = None  # until the slice has ended: one that fails, or takes too long, is dropped
@@ -62,8 +69,9 @@ class SurvivalScan:
         except StopIteration as end:
             self._seconds += time.thread_time() - began
             self._next = time.monotonic() + _SHARE * self._seconds
-            [report] = end.value
-            self.survival = Survival(report, datetime.now(UTC), self._number)
+            views = {each.settings.loss: LossView(each) for each in end.value}
+            self.survival = Survival(views, datetime.now(UTC), self._number)
+            self._has_remedies = True
             return False
         except NoAnswerError as problem:
             self.survival = Survival(problem=str(problem))
@@ -77,7 +85,10 @@ class SurvivalScan:
         return True
 
     def start_again(self) -> None:
-        """Drop what was ended half-way."""
+        """Drop what was ended half-way. What was ended because a step took too long is begun again without remedies."""
+        if self._steps is not None or (self.survival.of and self._has_remedies):
+            self._has_remedies = self._steps is not None
+            self._number = 0
         self._steps = None
         self.survival = replace(self.survival, done=0, of=0)
 
@@ -87,6 +98,8 @@ class SurvivalScan:
     def _arguments(self) -> argparse.Namespace:
         """Return the flags of ``survive`` with the rules of the page."""
         given = self._given
-        made = survive_flags.make_parser().parse_args(["--no-remedies", "--timeout=3600s"])
+        made = survive_flags.make_parser().parse_args(
+            ["--timeout=3600s", *([] if self._has_remedies else ["--no-remedies"])]
+        )
         shared = set(vars(made)) & set(vars(given)) - {"timeout", "output"}
         return argparse.Namespace(**{**vars(made), **{name: getattr(given, name) for name in shared}})
