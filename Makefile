@@ -205,6 +205,10 @@ bench-decisions: binaries ## CPU time per decision, ours and the Go core's, 100 
 bench-adviser: install ## latency and memory of explain, why-not, plan and the page at 100 to 5,000 clusters (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.adviser $(ARGS)
 
+.PHONY: bench-web
+bench-web: binaries ## memory, start and lists of the page with many users, 1,000 clusters by default (ARGS="--clusters 5000 --bindings 100000 --users 200")
+	@exec $(BIN)/python -m tools.bench.web $(ARGS)
+
 .PHONY: bench-survive
 bench-survive: install ## time and memory of survive at 100 to 5,000 clusters (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.survive $(ARGS)

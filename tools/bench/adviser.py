@@ -205,12 +205,13 @@ def _plan(folder: Path, flags: Sequence[str], *, drift: bool) -> tuple[str, bool
 def write(folder: Path, cluster_count: int, binding_count: int) -> None:
     """Write clusters, policies, placed bindings, and the changed policies."""
     dice = random.Random(f"plan/{cluster_count}/{binding_count}")
-    clusters = [_cluster(index, dice) for index in range(cluster_count)]
+    clusters = [cluster_manifest(index, dice) for index in range(cluster_count)]
     policies = [_policy(index, _placement(index)) for index in range(POLICIES)]
     _write(folder / "clusters.json", clusters)
     _write(folder / "policies.json", policies)
     _write(
-        folder / "bindings.json", _placed(clusters, [_binding(each, dice) for each in range(binding_count)])
+        folder / "bindings.json",
+        _placed(clusters, [binding_manifest(each, dice) for each in range(binding_count)]),
     )
     for name, edit in (("weights", _reversed_weights), ("spread", _wider)):
         (folder / name).mkdir(exist_ok=True)
@@ -225,7 +226,7 @@ def _write(path: Path, items: Sequence[Manifest]) -> None:
     path.write_bytes(orjson.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
 
 
-def _cluster(index: int, dice: random.Random) -> Manifest:
+def cluster_manifest(index: int, dice: random.Random) -> Manifest:
     made = cluster(f"c{index:05}").region(f"r{index % _REGIONS:02}").label("part", str(index % POLICIES))
     size = 64 + 16 * (index % 13)
     made.capacity(cpu=size, memory=f"{4 * size}Gi", pods=20 * size)
@@ -285,7 +286,7 @@ def _policy(index: int, placement: Manifest) -> Manifest:
     }
 
 
-def _binding(index: int, dice: random.Random) -> Manifest:
+def binding_manifest(index: int, dice: random.Random) -> Manifest:
     policy, request = index % POLICIES, dice.randrange(REQUESTS)
     name, namespace = f"web-{index}", f"team-{index % 97}"
     return {

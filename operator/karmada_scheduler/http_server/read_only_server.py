@@ -32,10 +32,6 @@ from karmada_scheduler.http_server.server import ListenError
 
 log = logging.getLogger(__name__)
 
-MAX_CONNECTIONS: Final = 32
-MAX_STREAMS: Final = 16
-"""Connections, and those of them whose response does not end by itself."""
-
 _WRITE_SECONDS: Final = 10.0
 """How long a reader may take for a part of a response."""
 _IDLE_SECONDS: Final = 10.0
@@ -135,7 +131,9 @@ class ReadOnlyServer:
         await self._runner.setup()
         host, _, port = self._address.rpartition(":")
         try:
-            await web.TCPSite(self._runner, host.strip("[]"), int(port), backlog=MAX_CONNECTIONS).start()
+            await web.TCPSite(
+                self._runner, host.strip("[]"), int(port), backlog=self._limits.connections
+            ).start()
         except OSError as error:
             raise ListenError(f"cannot listen on {self._address}: {error.strerror or error}") from error
         self._sweeper = asyncio.create_task(self._sweep(), name="close idle readers")
@@ -193,7 +191,7 @@ class ReadOnlyServer:
         server = self._runner.server if self._runner is not None else None
         if (
             server is not None
-            and len(server.connections) > MAX_CONNECTIONS
+            and len(server.connections) > self._limits.connections
             and request.path not in self._always
         ):
             return _problem(503, "too many connections", close=True)
@@ -231,7 +229,7 @@ class ReadOnlyServer:
                 return _whole(answer)
             if not answer.is_stream:
                 return await _send(request, answer)
-            if len(self._streams) >= MAX_STREAMS:
+            if len(self._streams) >= self._limits.streams:
                 return _problem(503, "too many event streams", close=True)
             task = asyncio.current_task()
             assert task is not None  # a handler runs in a task

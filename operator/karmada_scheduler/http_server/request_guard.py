@@ -20,10 +20,14 @@ class RequestLimits:
     Attributes:
         rate: Requests per second.
         burst: Requests above that at once.
+        connections: Open at the same time.
+        streams: Those of them whose response does not end by itself.
     """
 
     rate: float = 20.0
     burst: float = 40.0
+    connections: int = 32
+    streams: int = 16
 
 
 @dataclass(frozen=True, slots=True)

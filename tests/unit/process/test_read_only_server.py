@@ -241,7 +241,7 @@ async def test_a_reader_that_reads_nothing_is_dropped_and_holds_little(served: S
 
 
 async def test_streams_have_a_limit_of_their_own(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_STREAMS", 2)
+    monkeypatch.setattr(served.server, "_limits", RequestLimits(streams=2))
     async with aiohttp.ClientSession() as session:
         url = f"http://127.0.0.1:{served.port}/v1/stream"
         streams = [await session.get(url) for _ in range(2)]
@@ -261,7 +261,7 @@ async def test_a_quiet_stream_ends_when_its_reader_has_gone(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reader who goes from page to page opens a stream on each, and must not run out of them."""
-    monkeypatch.setattr(module, "MAX_STREAMS", 2)
+    monkeypatch.setattr(served.server, "_limits", RequestLimits(streams=2))
     for number in range(1, 6):
         async with aiohttp.ClientSession() as session:
             stream = await session.get(f"http://127.0.0.1:{served.port}/v1/quiet")
@@ -295,7 +295,7 @@ async def test_connections_without_a_request_are_closed(served: Served) -> None:
 async def test_connections_above_the_limit_are_refused(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(served.server, "_limits", RequestLimits(connections=1))
     monkeypatch.setattr(module, "_IDLE_SECONDS", 60.0)
     _, writer = await asyncio.open_connection("127.0.0.1", served.port)
     assert (await served.get("/v1/echo/web"))[0] == 503
@@ -305,7 +305,7 @@ async def test_connections_above_the_limit_are_refused(
 async def test_probes_are_answered_whatever_others_do(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(served.server, "_limits", RequestLimits(connections=1))
     monkeypatch.setattr(module, "_IDLE_SECONDS", 60.0)
     assert served.server._guard is not None
     monkeypatch.setattr(served.server._guard, "_tokens", 0.0)

@@ -34,7 +34,7 @@ ENDED: Final = 0
 FAILED: Final = 1
 NOT_STARTED: Final = 2
 
-_LIMITS: Final = RequestLimits(rate=100.0, burst=300.0)
+_LIMITS: Final = RequestLimits(rate=100.0, burst=300.0, connections=1000, streams=500)
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:

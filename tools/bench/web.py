@@ -1,0 +1,278 @@
+"""The page at scale: memory, start, first view and lists with many users and changes at once: ``make bench-web``
+
+    python -m tools.bench.web --clusters 5000 --bindings 100000 --users 200
+
+The objects have the size of real ones: 5.5 kB per binding. The fast fake API server serves them, and changes ``--events`` bindings per second.
+Each user asks for a list, with a filter in two of three cases, every ``--pause`` seconds on a connection of its own.
+
+start
+    From the start of the process to its first answer, and to the first view of the fleet.
+memory
+    Resident at the end, and the largest.
+
+The exit status is 1 if a target is exceeded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+import orjson
+
+from tools.bench.adviser import POLICIES, binding_manifest, cluster_manifest
+from tools.bench.plane_meters import cpu_seconds, peak_mib, percentile, resident_mib
+from tools.controlplane.processes import free_port
+from tools.fast_apiserver import server as fast_apiserver
+from tools.fast_apiserver.server import FastApiServer
+
+Manifest = dict[str, Any]
+
+BYTES: Final = 5_500
+"""Of a binding as JSON (docs/decisions/0010-lists-in-pages.md)."""
+_LOADED: Final = 5_000
+"""Objects that are created at once."""
+_UNPLACED: Final = 50
+"""One of so many bindings is not placed."""
+
+MAX_MIB: Final = 2048
+MAX_START: Final = 60.0
+MAX_FIRST: Final = 1.0
+MAX_LIST: Final = 0.2
+"""Targets: memory in MiB, seconds until the first view is ready, seconds of it, and of a list (p95)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What was measured, times in seconds and memory in MiB."""
+
+    answers_after: float
+    ready_after: float
+    start_cpu: float
+    first_view: float
+    lists: list[float]
+    filters: list[float]
+    refused: int
+    cpu_share: float
+    resident: float
+    peak: float
+
+    def rows(self) -> Iterator[tuple[str, str, bool]]:
+        """Yield the figures for people, and whether each is within its target."""
+        yield "first answer after the start", f"{self.answers_after:.1f} s", True
+        yield (
+            "first view after the start",
+            f"{self.ready_after:.1f} s, {self.start_cpu:.1f} s CPU",
+            self.ready_after <= MAX_START,
+        )
+        yield "first view", f"{1000 * self.first_view:.0f} ms", self.first_view <= MAX_FIRST
+        for name, found in (("list", self.lists), ("filter", self.filters)):
+            p50, p95, p99 = (1000 * percentile(found, share) for share in (0.5, 0.95, 0.99))
+            text = f"{p50:.0f}/{p95:.0f}/{p99:.0f} ms (p50/p95/p99 of {len(found):,})"
+            yield name, text, p95 <= 1000 * MAX_LIST
+        yield "refused requests", f"{self.refused:,}", not self.refused
+        yield "CPU while users ask", f"{100 * self.cpu_share:.0f} % of a core", True
+        yield "memory", f"{self.resident:.0f} MiB, at most {self.peak:.0f} MiB", self.peak <= MAX_MIB
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, print a row for each figure, and return 1 if a target is exceeded."""
+    parser = argparse.ArgumentParser(prog="make bench-web", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--clusters", type=int, default=1000, metavar="N")
+    parser.add_argument("--bindings", type=int, default=10_000, metavar="N")
+    parser.add_argument("--users", type=int, default=20, metavar="N")
+    parser.add_argument("--events", type=float, default=20.0, metavar="N", help="changes per second")
+    parser.add_argument("--pause", type=float, default=10.0, metavar="SECONDS")
+    parser.add_argument("--seconds", type=float, default=30.0, metavar="SECONDS", help="how long users ask")
+    options = parser.parse_args(arguments)
+    print(
+        f"{options.clusters:,} clusters, {options.bindings:,} bindings of {BYTES / 1000:g} kB, {options.users:,} users, "
+        f"{options.events:g} events/s, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}",
+        flush=True,
+    )
+    with fast_apiserver.running() as server, tempfile.TemporaryDirectory() as folder:
+        for objects in _loads(options.clusters, options.bindings):
+            server.load(objects)
+        figures = _measured(server, Path(folder), options)
+    is_good = True
+    for name, text, holds in figures.rows():
+        print(f"  {name:<30} {text}{'' if holds else '  ABOVE THE TARGET'}")
+        is_good = is_good and holds
+    return 0 if is_good else 1
+
+
+def _loads(clusters: int, bindings: int) -> Iterator[list[Manifest]]:
+    dice = random.Random(f"web/{clusters}/{bindings}")
+    made = [cluster_manifest(index, dice) for index in range(clusters)]
+    names = [each["metadata"]["name"] for each in made]
+    yield made
+    for first in range(0, bindings, _LOADED):
+        yield [placed(index, names, dice) for index in range(first, min(first + _LOADED, bindings))]
+
+
+def placed(index: int, clusters: list[str], dice: random.Random) -> Manifest:
+    """Return a binding of the size of a real one, on up to three clusters; one of 50 is not placed.
+
+    Args:
+        index: Of the binding.
+        clusters: The names of all clusters.
+        dice: Chooses.
+    """
+    manifest = binding_manifest(index, dice)
+    spec, is_placed = manifest["spec"], index % _UNPLACED != 0
+    chosen = dice.sample(clusters, min(len(clusters), dice.randint(1, 3))) if is_placed else []
+    spec["clusters"] = [{"name": name, "replicas": 1 + number} for number, name in enumerate(chosen)]
+    spec["replicas"] = sum(each["replicas"] for each in spec["clusters"]) or spec["replicas"]
+    condition = {
+        "type": "Scheduled",
+        "status": str(is_placed),
+        "reason": "Success" if is_placed else "NoClusterFit",
+        "message": "" if is_placed else f"0/{len(clusters)} clusters are available",
+        "lastTransitionTime": "2026-11-22T10:00:00Z",
+    }
+    manifest["status"] = {
+        "lastScheduledTime": f"2026-11-22T{index % 24:02}:{index % 60:02}:00Z",
+        "schedulerObservedGeneration": 1,
+        "conditions": [condition],
+        "aggregatedStatus": [
+            {
+                "clusterName": each["name"],
+                "applied": True,
+                "health": "Healthy",
+                "status": {"replicas": each["replicas"], "readyReplicas": each["replicas"]},
+            }
+            for each in spec["clusters"]
+        ],
+    }
+    manifest["metadata"]["managedFields"] = [{"manager": "karmada-controller-manager", "fieldsV1": {}}]
+    fields = manifest["metadata"]["managedFields"][0]["fieldsV1"]
+    while (missing := BYTES - len(orjson.dumps(manifest))) > 0:
+        fields[f"f:{len(fields)}-{dice.getrandbits(32):08x}"] = {"f:name": {}} if missing > 40 else {}
+    return manifest
+
+
+def _measured(server: FastApiServer, folder: Path, options: argparse.Namespace) -> Figures:
+    address = f"127.0.0.1:{free_port()}"
+    command = [sys.executable, "-m", "karmada_scheduler", "web", f"--bind-address={address}"]
+    command += [f"--kubeconfig={server.kubeconfig(folder)}"]
+    began = time.perf_counter()
+    with (folder / "log").open("w") as log, subprocess.Popen(command, stderr=log) as process:
+        try:
+            return asyncio.run(_asked(f"http://{address}", server, process, began, options))
+        except BaseException:
+            print((folder / "log").read_text()[-2000:], file=sys.stderr)
+            raise
+        finally:
+            process.terminate()
+
+
+async def _asked(
+    url: str,
+    server: FastApiServer,
+    process: subprocess.Popen[bytes],
+    began: float,
+    options: argparse.Namespace,
+) -> Figures:
+    pid = process.pid
+    async with aiohttp.ClientSession(
+        url, connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(600)
+    ) as session:
+        answers_after = ready_after = 0.0
+        while not ready_after:
+            await asyncio.sleep(0.1)
+            if process.poll() is not None:
+                raise SystemExit("the page could not be started")
+            try:
+                async with session.get("/readyz") as found:
+                    answers_after = answers_after or time.perf_counter() - began
+                    ready_after = time.perf_counter() - began if found.status == 200 else 0.0
+            except aiohttp.ClientError:
+                continue
+        start_cpu = cpu_seconds(pid)
+        first_view = await _seconds(session, "/")
+        changes = threading.Thread(target=_change, args=(server, options), daemon=True)
+        changes.start()
+        lists: list[float] = []
+        filters: list[float] = []
+        before, asked_at = cpu_seconds(pid), time.perf_counter()
+        refused = sum(
+            await asyncio.gather(
+                *(_user(session, number, options, lists, filters) for number in range(options.users))
+            )
+        )
+        cpu_share = (cpu_seconds(pid) - before) / (time.perf_counter() - asked_at)
+        changes.join()
+    return Figures(
+        answers_after,
+        ready_after,
+        start_cpu,
+        first_view,
+        lists,
+        filters,
+        refused,
+        cpu_share,
+        resident_mib(pid),
+        peak_mib(pid),
+    )
+
+
+async def _user(
+    session: aiohttp.ClientSession,
+    number: int,
+    options: argparse.Namespace,
+    lists: list[float],
+    filters: list[float],
+) -> int:
+    """Ask every few seconds until the time is over; return how many requests were refused."""
+    dice, refused = random.Random(number), 0
+    end = time.perf_counter() + options.seconds
+    await asyncio.sleep(dice.random() * min(options.pause, options.seconds))
+    while time.perf_counter() < end:
+        choice = dice.choice(("list", "namespace", "text"))
+        path = {
+            "list": "/bindings",
+            "namespace": f"/bindings?namespace=team-{dice.randrange(97)}&state=placed",
+            "text": f"/bindings?q=web-{dice.randrange(options.bindings)}",
+        }[choice]
+        try:
+            (lists if choice == "list" else filters).append(await _seconds(session, path))
+        except aiohttp.ClientResponseError:
+            refused += 1
+        await asyncio.sleep(options.pause)
+    return refused
+
+
+async def _seconds(session: aiohttp.ClientSession, path: str) -> float:
+    began = time.perf_counter()
+    async with session.get(path, headers={"Accept": "text/html"}, raise_for_status=True) as found:
+        await found.read()
+    return time.perf_counter() - began
+
+
+def _change(server: FastApiServer, options: argparse.Namespace) -> None:
+    """Change bindings while users ask."""
+    dice = random.Random("events")
+    count = int(options.events * options.seconds)
+    patches = []
+    for number in range(count):
+        index = dice.randrange(options.bindings)
+        path = f"/apis/work.karmada.io/v1alpha2/namespaces/team-{index % 97}/resourcebindings/web-{index}-deployment"
+        patches.append((path, {"metadata": {"labels": {"changed": str(number), "of": str(POLICIES)}}}))
+    if patches:
+        server.patch(patches, rate=options.events)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
