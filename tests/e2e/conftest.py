@@ -24,7 +24,14 @@ from tools.controlplane.ours import start_scheduler as start
 
 HERE = Path(__file__).parent
 ON_EVERY_VERSION = (
-    *("test_controlplane", "test_graceful_eviction", "test_main_job", "test_metrics", "test_reactions"),
+    *(
+        "test_control_plane_schema",
+        "test_controlplane",
+        "test_graceful_eviction",
+        "test_main_job",
+        "test_metrics",
+        "test_reactions",
+    ),
     *("test_versions", "test_workload_affinity"),
 )
 """Modules that are also run on older versions of Karmada."""

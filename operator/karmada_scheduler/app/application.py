@@ -10,6 +10,7 @@ from typing import Any
 
 from karmada_scheduler import __version__
 from karmada_scheduler.app.api_server import ApiServer
+from karmada_scheduler.app.control_plane_schema import ControlPlaneSchema
 from karmada_scheduler.app.host import Host
 from karmada_scheduler.app.leader import Leader, Leadership
 from karmada_scheduler.app.records import Explain
@@ -222,6 +223,8 @@ class Application:
                 ),
                 name="plugin files",
             )
+            schema = ControlPlaneSchema(connection, self._options.feature_gates, self._metrics.api_server)
+            tasks.create_task(schema.run(), name="control plane's schema")
             if self._explain is not None:
                 tasks.create_task(self._explain.recorder.run(), name="record decisions")
             tasks.create_task(self._lead(connection, leadership, relister.relist_soon), name="lead")

@@ -42,6 +42,11 @@ class ApiServerMetrics:
         self.leader: Final = families.gauge(
             "master_status", "1 while this process holds the lease", "name", subsystem="leader_election"
         )
+        self._schema = families.gauge(
+            "control_plane_schema",
+            "1 for the version of Karmada whose bindings the control plane serves",
+            "schema",
+        )
         self.cached: Final = families.gauge("cached_objects", "Objects in the cache", "kind")
         self.watch_age: Final = families.gauge(
             "watch_age_seconds",
@@ -52,3 +57,8 @@ class ApiServerMetrics:
             "unavailable_workload_kinds",
             "Kinds of workloads whose metadata plugins need, and that cannot be watched or were not listed yet",
         )
+
+    def expose_schema(self, version: str) -> None:
+        """Expose the version whose bindings are served, in place of the one before."""
+        self._schema.clear()
+        self._schema.labels(version).set(1)
