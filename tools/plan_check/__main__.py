@@ -46,7 +46,12 @@ _LATER_NAME: Final = "0"
 _READ: Final = {
     "cluster.karmada.io": ["clusters"],
     "work.karmada.io": ["resourcebindings", "clusterresourcebindings"],
-    "policy.karmada.io": ["propagationpolicies", "clusterpropagationpolicies", "federatedresourcequotas"],
+    "policy.karmada.io": [
+        "propagationpolicies",
+        "clusterpropagationpolicies",
+        "clustertaintpolicies",
+        "federatedresourcequotas",
+    ],
     "coordination.k8s.io": ["leases"],
     "apps": ["deployments"],
 }

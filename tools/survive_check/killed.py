@@ -13,133 +13,34 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from karmada_scheduler.command import main as command
 from tools import manifests
 from tools.controlplane import ControlPlane, WaitTimeoutError
 from tools.controlplane.karmada import CLUSTERS
-from tools.controlplane.members import Node, RealMember
-from tools.controlplane.simulated import SimulatedMember
-from tools.manifests import DUPLICATED, DYNAMIC, spread, static
 from tools.plan_check.compare import targets_of
+from tools.plan_check.objects import SCHEDULER
+from tools.survive_check.killed_objects import (
+    EVICTING,
+    IMPATIENT,
+    LOST,
+    MANAGER,
+    READ,
+    SPACE,
+    TAINT_POLICY,
+    TIMEOUT_SECONDS,
+    TOLERATED_SECONDS,
+    WORKLOADS,
+    members,
+)
 
 Manifest = dict[str, Any]
 Placement = dict[str, int]
 
-SCHEDULER: Final = "my-scheduler"
-_SPACE: Final = "killed"
-_BINDINGS: Final = f"/apis/work.karmada.io/v1alpha2/namespaces/{_SPACE}/resourcebindings"
-_LOST: Final = "k1"
-_TAINT: Final = "example.com/down"
-_SECONDS: Final = 20
-_THRESHOLD: Final = 5
+_BINDINGS: Final = f"/apis/work.karmada.io/v1alpha2/namespaces/{SPACE}/resourcebindings"
 _REST_SECONDS: Final = 8.0
 _BLOCKED_SECONDS: Final = 60.0
-_TIMEOUT: Final = 100
-"""Of a graceful eviction, where it is shorter than the default of 10 minutes."""
-EVICTING: Final = {
-    "controller-manager": [f"--cluster-failure-threshold={_THRESHOLD}s"],
-    "webhook": ["--allow-no-execute-taint-policy=true"],
-}
-"""Further flags of a control plane that evicts from lost clusters."""
-_IMPATIENT: Final = {
-    **EVICTING,
-    "controller-manager": [*EVICTING["controller-manager"], f"--graceful-eviction-timeout={_TIMEOUT}s"],
-}
-_MANAGER: Final = {
-    "kind": "Pod",
-    "spec": {
-        "containers": [
-            {
-                "command": [
-                    "karmada-controller-manager",
-                    "--feature-gates=Failover=true",
-                    "--enable-no-execute-taint-eviction=true",
-                    "--resource-eviction-rate=1000",
-                    *EVICTING["controller-manager"],
-                ]
-            }
-        ]
-    },
-}
-_READ: Final = {
-    "cluster.karmada.io": ["clusters"],
-    "work.karmada.io": ["resourcebindings", "clusterresourcebindings"],
-    "policy.karmada.io": ["propagationpolicies", "clusterpropagationpolicies", "clustertaintpolicies"],
-    "coordination.k8s.io": ["leases"],
-}
-_POLICY: Final = {
-    "apiVersion": "policy.karmada.io/v1alpha1",
-    "kind": "ClusterTaintPolicy",
-    "metadata": {"name": "down"},
-    "spec": {
-        "addOnConditions": [{"conditionType": "Ready", "operator": "NotIn", "statusValues": ["True"]}],
-        "removeOnConditions": [{"conditionType": "Ready", "operator": "In", "statusValues": ["True"]}],
-        "taints": [{"key": _TAINT, "effect": "NoExecute"}],
-    },
-}
-
-
-class _Workload(NamedTuple):
-    placement: Manifest
-    replicas: int = 4
-    cpu: str = "100m"
-    policy: Manifest = {}  # noqa: RUF012 (never changed)
-
-
-def _named(*names: str, **placement: Any) -> Manifest:
-    return {"clusterAffinity": {"clusterNames": list(names)}, **placement}
-
-
-def _tolerating(**toleration: Any) -> Manifest:
-    both = _named(_LOST, "k3", replicaScheduling=DYNAMIC)
-    return {**both, "clusterTolerations": [{"operator": "Exists", **toleration}]}
-
-
-_DIRECTLY: Final = {"failover": {"cluster": {"purgeMode": "Directly"}}}
-_EVERY: Final = ("k1", "k2", "k3", "k4")
-_BOTH: Final = _named(_LOST, "k3", replicaScheduling=DYNAMIC)
-_GOLD: Final = {"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "gold"}}}}
-_WORKLOADS: Final[Mapping[str, _Workload]] = {
-    "wide": _Workload(_named(*_EVERY, replicaScheduling=DYNAMIC), 8),
-    "copies": _Workload(_named(_LOST, "k3", replicaScheduling=DUPLICATED)),
-    "swept": _Workload(
-        _named(
-            *_EVERY,
-            replicaScheduling=DUPLICATED,
-            spreadConstraints=[spread("region", 1, 1), spread("cluster", 1, 1)],
-        )
-    ),
-    "alone": _Workload(_named(_LOST, replicaScheduling=DYNAMIC)),
-    "pair": _Workload({**_BOTH, "spreadConstraints": [spread("cluster", 2, 2)]}),
-    "cleared": _Workload({**_GOLD, "replicaScheduling": static({(_LOST,): 1, ("k3",): 1})}),
-    "short": _Workload(_BOTH, 8, "7"),
-    "eternal": _Workload(_tolerating()),
-    "later": _Workload(_tolerating(effect="NoExecute", tolerationSeconds=_SECONDS)),
-    "blocked": _Workload({**_BOTH, "spreadConstraints": [spread("cluster", 1, 1)]}, policy=_DIRECTLY),
-    "purged": _Workload(_BOTH, policy=_DIRECTLY),
-    "frozen": _Workload(_BOTH),
-}
-
-
-def members() -> list[RealMember | SimulatedMember]:
-    """Return four clusters in two regions; the API servers of three are real."""
-    cpus = {"k1": "24", "k2": "32", "k3": "8"}
-    pods = {"k1": "110", "k2": "220", "k3": "110"}
-    gold = {"tier": "gold"}
-    return [
-        *(
-            RealMember(
-                name,
-                nodes=(Node(cpu=cpu, pods=pods[name]),) * 2,
-                region="south" if name == "k3" else "north",
-                labels=gold if name != "k2" else {},
-            )
-            for name, cpu in cpus.items()
-        ),
-        SimulatedMember("k4", region="south", cpu="20"),
-    ]
 
 
 class KilledMember:
@@ -155,19 +56,19 @@ class KilledMember:
         self.plane, self.different, self.compared = plane, 0, 0
         rules = [
             {"apiGroups": [group], "resources": names, "verbs": ["get", "list"]}
-            for group, names in _READ.items()
+            for group, names in READ.items()
         ]
         self._kubeconfig = plane.kubeconfig_with_rules("survivor", rules)
-        plane.client.create(manifests.namespace(_SPACE))
-        for name, each in _WORKLOADS.items():
-            made = manifests.policy(_SPACE, name, each.placement, scheduler=SCHEDULER, **each.policy)
+        plane.client.create(manifests.namespace(SPACE))
+        for name, each in WORKLOADS.items():
+            made = manifests.policy(SPACE, name, each.placement, scheduler=SCHEDULER, **each.policy)
             plane.client.apply(made)
-            plane.client.apply(manifests.deployment(_SPACE, name, each.replicas, cpu=each.cpu))
+            plane.client.apply(manifests.deployment(SPACE, name, each.replicas, cpu=each.cpu))
         plane.wait_for(
             self._targets,
             "all workloads to be placed",
             timeout=240,
-            until=lambda found: len(found) == len(_WORKLOADS) and all(found.values()),
+            until=lambda found: len(found) == len(WORKLOADS) and all(found.values()),
         )
         plane.client.patch(f"{_BINDINGS}/frozen-deployment", {"spec": {"suspension": {"scheduling": True}}})
         plane.client.patch(f"{CLUSTERS}/k3", {"metadata": {"labels": {"tier": "silver"}}})
@@ -178,18 +79,18 @@ class KilledMember:
         return {each["metadata"]["name"].removesuffix("-deployment"): targets_of(each) for each in found}
 
     def _taints(self) -> dict[str, Manifest]:
-        cluster = self.plane.client.get(f"{CLUSTERS}/{_LOST}")
+        cluster = self.plane.client.get(f"{CLUSTERS}/{LOST}")
         return {each["effect"]: each for each in cluster["spec"].get("taints") or ()}
 
     def by_default(self) -> None:
         """End the API server where nothing evicts: only what chooses its region again moves; then scale up."""
         wanted, _ = self._forecast("itself", {"not-evicted", "swept"})
-        self.plane.members[_LOST].kill()
-        taints = self.plane.wait_for(self._taints, f"{_LOST} to be tainted", timeout=240)
+        self.plane.members[LOST].kill()
+        taints = self.plane.wait_for(self._taints, f"{LOST} to be tainted", timeout=240)
         self._expect("only NoSchedule taints", sorted(taints), ["NoSchedule"])
         self._compare("killed, by Karmada's defaults", wanted)
         self._expect("the same taints later", sorted(self._taints()), ["NoSchedule"])
-        path = f"/apis/apps/v1/namespaces/{_SPACE}/deployments/wide"
+        path = f"/apis/apps/v1/namespaces/{SPACE}/deployments/wide"
         before = self._targets()["wide"]
         self.plane.client.patch(path, {"spec": {"replicas": 16}})
         after = self.plane.wait_for(
@@ -198,14 +99,14 @@ class KilledMember:
             timeout=240,
             until=lambda found: sum(found.values()) == 16,
         )
-        more = after.get(_LOST, 0) - before.get(_LOST, 0)
+        more = after.get(LOST, 0) - before.get(LOST, 0)
         print(
-            f"8 more replicas of what is on {_LOST}, which is not ready: {more} of them go there", flush=True
+            f"8 more replicas of what is on {LOST}, which is not ready: {more} of them go there", flush=True
         )
 
     def evicted(self) -> None:
         """End the API server where a ClusterTaintPolicy, the gate and the flag evict; then start it again."""
-        self.plane.client.apply(_POLICY)
+        self.plane.client.apply(TAINT_POLICY)
         classes = {
             "moves",
             "holds",
@@ -220,28 +121,32 @@ class KilledMember:
         }
         wanted, report = self._forecast("itself", classes)
         noticed = report["domains"][0]["times"]["noticed"]
-        self.plane.members[_LOST].kill()
+        self.plane.members[LOST].kill()
         began = time.monotonic()
         taint = self.plane.wait_for(
-            lambda: self._taints().get("NoExecute"), f"{_LOST} to have a NoExecute taint", timeout=240
+            lambda: self._taints().get("NoExecute"), f"{LOST} to have a NoExecute taint", timeout=240
         )
         assert taint is not None
         took = time.monotonic() - began
         self._expect(f"noticed after {took:.0f} s (estimated: {noticed})", abs(took - noticed) <= 15, True)
         added = dt.datetime.fromisoformat(taint["timeAdded"])
         self.plane.wait_for(
-            lambda: _LOST not in self._targets()["later"], "the end of the toleration", timeout=240
+            lambda: LOST not in self._targets()["later"], "the end of the toleration", timeout=240
         )
         seconds = (dt.datetime.now(dt.UTC) - added).total_seconds()
-        self._expect(f"evicted after {seconds:.0f} s of {_SECONDS}", abs(seconds - _SECONDS) <= 5, True)
+        self._expect(
+            f"evicted after {seconds:.0f} s of {TOLERATED_SECONDS}",
+            abs(seconds - TOLERATED_SECONDS) <= 5,
+            True,
+        )
         self._compare("killed, with a ClusterTaintPolicy and eviction", wanted)
         self._blocked(wanted, restarts=True)
 
     def blocked_until_the_timeout(self) -> None:
         """End the API server where a graceful eviction has a short timeout, and leave it ended."""
-        self.plane.client.apply(_POLICY)
+        self.plane.client.apply(TAINT_POLICY)
         wanted, _ = self._forecast("itself", {"blocked"})
-        self.plane.members[_LOST].kill()
+        self.plane.members[LOST].kill()
         self._compare("killed, with a short timeout of graceful evictions", wanted)
         self._blocked(wanted, restarts=False)
 
@@ -252,14 +157,14 @@ class KilledMember:
             return {cluster: self._replicas_of_work(cluster, name) for cluster in wanted[name]}
 
         self._expect("the Work of what was healthy elsewhere", written("purged"), wanted["purged"])
-        seconds = _BLOCKED_SECONDS if restarts else _TIMEOUT / 4
+        seconds = _BLOCKED_SECONDS if restarts else TIMEOUT_SECONDS / 4
         end, is_early = time.monotonic() + seconds, False
         while time.monotonic() < end and not is_early:
             is_early = written("blocked") == wanted["blocked"]
             time.sleep(1)
         self._expect(f"a Work in the new cluster within {seconds:.0f} s", is_early, False)
         if restarts:
-            self.plane.members[_LOST].restart(self.plane.check)
+            self.plane.members[LOST].restart(self.plane.check)
         began = time.monotonic()
         with contextlib.suppress(WaitTimeoutError):
             self.plane.wait_for(
@@ -268,7 +173,7 @@ class KilledMember:
                 timeout=240,
                 until=lambda found: found == wanted["blocked"],
             )
-        why = f"{_LOST} is back" if restarts else "the timeout"
+        why = f"{LOST} is back" if restarts else "the timeout"
         what = f"the Work {time.monotonic() - began:.0f} s later, because of {why}"
         self._expect(what, written("blocked"), wanted["blocked"])
 
@@ -288,21 +193,21 @@ class KilledMember:
         flags = [f"--kubeconfig={self._kubeconfig}", f"--scheduler-name={SCHEDULER}", "--fail-on=none"]
         if self._evicts:
             path = self.plane.folder / "controller-manager.json"
-            path.write_text(json.dumps(_MANAGER))
+            path.write_text(json.dumps(MANAGER))
             flags.append(f"--controller-manager={path}")
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             status = command(
                 [
                     "survive",
-                    _LOST,
+                    LOST,
                     "--domain=cluster",
                     f"--loss={loss}",
                     "--all",
                     "--no-remedies",
                     "-o=json",
                     "-n",
-                    _SPACE,
+                    SPACE,
                     *flags,
                 ]
             )
@@ -350,7 +255,7 @@ class KilledMember:
 PARTS: Final[Mapping[str, tuple[Callable[[KilledMember], None], Mapping[str, Sequence[str]] | None]]] = {
     "default": (KilledMember.by_default, None),
     "evicted": (KilledMember.evicted, EVICTING),
-    "timeout": (KilledMember.blocked_until_the_timeout, _IMPATIENT),
+    "timeout": (KilledMember.blocked_until_the_timeout, IMPATIENT),
 }
 """Each part needs a control plane of its own: what is done there, and further flags; None without the gate Failover."""
 

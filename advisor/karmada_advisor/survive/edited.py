@@ -32,6 +32,8 @@ PairFigures = tuple[bool, int, bool]
 """Dark, missing, interrupted."""
 
 _NOTHING: PairFigures = (False, 0, False)
+_LATER = datetime(9999, 1, 1, tzinfo=UTC)
+"""A time after each decision that was made."""
 
 
 @dataclass(frozen=True)
@@ -91,13 +93,16 @@ class FleetEditor:
         found = value_at(self.manifests[binding.key], "spec", "failover")
         return {"failover": found} if found else {}
 
-    def edited(self, ref: PolicyRef, binding: Binding, edits: Sequence[Edit]) -> EditedFleet | None:
+    def edited(
+        self, ref: PolicyRef, binding: Binding, edits: Sequence[Edit], *, rebalances: bool = False
+    ) -> EditedFleet | None:
         """Return the fleet after edits of a policy; None if they cannot be applied, or a binding is not placed then.
 
         Args:
             ref: The policy.
             binding: One of its bindings. Those with the same placement are edited.
             edits: Of that binding's placement, or of the policy itself.
+            rebalances: Whether the replicas of its bindings are then divided again, as by a WorkloadRebalancer.
         """
         manifest = self.policy(ref, binding)
         target = ObjectRef(ref.kind, ref.namespace, ref.name)
@@ -116,7 +121,7 @@ class FleetEditor:
         except ManifestError:
             return None
         mode = value_at(after, "spec", "failover", "cluster", "purgeMode")
-        return self._written(ref, binding, placement, mode, patches_of(found))
+        return self._written(ref, binding, placement, mode, patches_of(found), rebalances=rebalances)
 
     def _written(
         self,
@@ -125,6 +130,8 @@ class FleetEditor:
         placement: Placement | None,
         mode: Any,
         apply: tuple[ObjectPatch, ...],
+        *,
+        rebalances: bool,
     ) -> EditedFleet | None:
         self._show()
         changed: dict[int, Binding] = {}
@@ -136,10 +143,11 @@ class FleetEditor:
                 continue
             if isinstance(mode, str) and mode:
                 modes[each.key] = mode
+            edited = replace(spec, placement=placement)
+            if rebalances:
+                edited = replace(edited, reschedule_triggered_at=_LATER)
             made = self._today(
-                each
-                if placement == spec.placement
-                else replace(each, generation=each.generation + 1, spec=replace(spec, placement=placement))
+                each if edited == spec else replace(each, generation=each.generation + 1, spec=edited)
             )
             if made is None:
                 return None

@@ -28,6 +28,7 @@ from karmada_advisor.survive.edited import (
 from karmada_advisor.survive.engine import Losses, Pair
 from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.model import LossSettings
+from karmada_advisor.survive.spreading import rebalancer, spreading_edits
 from karmada_advisor.survive.steps import finished
 from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, Side
 from karmada_advisor.whynot.goals import OnCluster, RunsAll
@@ -208,6 +209,11 @@ class Remedies:
         if group.effect is LossClass.CLEARED and not self._losses.inputs.rules.frameworks.has_guards:
             pairs = frozenset(group.pairs)
             yield FoundRemedy(group.policy, group.effect, pairs, (guard_edit(),), verified=False)
+        if group.effect is LossClass.MOVES:
+            for edits in spreading_edits(ObjectRef(*stored.key), self.editor.manifests[stored.key]):
+                yield None
+                yield from self._verified(group, stored, edits, rebalances=True)
+            return
         if closed or not pair.found.is_decided:
             return
         seen: set[tuple[object, ...]] = set()
@@ -226,13 +232,16 @@ class Remedies:
         if fleet is not None:
             yield from self._judged(group, fleet, edits, needs_owner=False)
 
-    def _verified(self, group: _Group, binding: Binding, edits: Sequence[Edit]) -> Iterator[FoundRemedy]:
+    def _verified(
+        self, group: _Group, binding: Binding, edits: Sequence[Edit], *, rebalances: bool = False
+    ) -> Iterator[FoundRemedy]:
         """Yield edits as a remedy, if they are one."""
-        fleet = self.editor.edited(group.policy, binding, edits)
+        fleet = self.editor.edited(group.policy, binding, edits, rebalances=rebalances)
         if fleet is None:
             return
         widens = any(each.harm is Harm.WIDENS or each.op in _WIDENING for each in edits)
-        yield from self._judged(group, fleet, tuple(map(edit_shown, edits)), needs_owner=widens)
+        shown = (*map(edit_shown, edits), *([rebalancer()] if rebalances else ()))
+        yield from self._judged(group, fleet, shown, needs_owner=widens)
 
     def _judged(
         self, group: _Group, fleet: EditedFleet, edits: tuple[EditShown, ...], *, needs_owner: bool

@@ -252,6 +252,25 @@ def test_to_hold_is_more_than_to_return(tmp_path: Path) -> None:
     )
 
 
+def test_what_is_interrupted_is_spread_over_two_clusters_where_nothing_shall_be(tmp_path: Path) -> None:
+    moving = binding("web").replicas(4, cpu="1").dynamic_weight().spread("cluster", 1, 1).on(a=4)
+    claimed = settled(moving).annotation("propagationpolicy.karmada.io/name", "one")
+    files = _files(
+        tmp_path, bindings=[claimed.annotation("propagationpolicy.karmada.io/namespace", "default")]
+    )
+    flags = ("--domain=cluster", "--no-remedies", "-o=json")
+    assert commands.run("survive", *files, *flags).fields["domains"][0]["chosen"]["interrupted"] == 1
+    found = commands.run("survive", *files, "a", "--demand=holds", "-o=json").fields["remedies"][0]
+    assert [each["text"] for each in found["edits"]] == [
+        "spreadConstraints: cluster minGroups 2",
+        "cluster maxGroups 2",
+        "a WorkloadRebalancer of its workloads",
+    ]
+    assert (found["effect"], found["verified"], found["movesToday"]) == ("moves", True, 2)
+    paths = ["/spec/placement/spreadConstraints/0/maxGroups", "/spec/placement/spreadConstraints/0/minGroups"]
+    assert [each["patch"][0]["path"] for each in found["apply"]] == paths
+
+
 def test_bindings_of_lower_priority_are_not_reported(tmp_path: Path) -> None:
     made = _bindings()
     made[0].manifest()["spec"]["schedulePriority"] = {"priority": 5}

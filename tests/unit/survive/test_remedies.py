@@ -14,6 +14,8 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+import pytest
+
 from karmada_advisor.plan.decide import PlanSide
 from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.survive.classify import Classified, LossClass, wanted
@@ -98,6 +100,10 @@ class PolicyFleet:
                     each["spec"] |= policy["spec"]
         pairs = zip(made.bindings, self.bindings, strict=True)
         made.edited = frozenset(new["metadata"]["name"] for new, old in pairs if new != old)
+        if any(edit.op == "rebalance" for edit in remedy.edits):
+            for each in made.bindings:
+                if each["metadata"]["name"] in made.edited:
+                    each["spec"]["rescheduleTriggeredAt"] = "2026-11-27T00:00:00Z"
         made.clusters = copy.deepcopy(self.clusters)
         for edit in remedy.edits:
             if edit.op == "addCapacity":
@@ -172,7 +178,7 @@ class Reference:
             assert isinstance(decided, Decision)
             if decided.error is not None or not decided.targets:
                 return None
-            each = as_written(each, decided, worlds.NOW)
+            each = as_written(each, decided, each.spec.reschedule_triggered_at or worlds.NOW)
         each = worlds.settled(self.calm, each)
         if not each.spec.clusters:
             return each, ()
@@ -255,6 +261,39 @@ def test_every_remedy_mends_what_it_says_and_makes_no_loss_worse() -> None:
                 assert adds or not any(a > b for a, b in zip(*figures, strict=True)), (seed, key, each)
     assert len(seen) >= min(12, _WANTED // 4), seen
     print(seen)
+
+
+def test_edits_that_spread_a_workload_let_no_loss_interrupt_it_and_make_none_worse(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Remedies, "_searched", lambda *_: iter(()))  # of what does not return at all
+    looked = 0
+    for seed in count():
+        fleet = PolicyFleet(seed)
+        losses = fleet.losses()
+        editor = FleetEditor(losses, fleet.manifests(), None, SimulatedScheduler(losses.inputs.rules))
+        found = [
+            each
+            for each in Remedies(editor, Loss.GONE, holds=True).find()[0]
+            if any(edit.op == "rebalance" for edit in each.edits)
+        ]
+        if not found:
+            continue
+        reference = Reference(fleet, losses.inputs.domains)
+        before = reference.after(fleet)
+        assert before is not None
+        for each in found:
+            after = reference.after(fleet.patched(each))
+            assert after is not None, (seed, each)
+            assert each.cured
+            for key in {(number, losses.bindings[place].key) for number, place in each.cured}:
+                assert (before[key].interrupted, after[key].interrupted) == (True, False), (seed, key, each)
+            for key, now in after.items():
+                figures = [(one.dark, one.missing, one.interrupted) for one in (now, before[key])]
+                assert not any(a > b for a, b in zip(*figures, strict=True)), (seed, key, each)
+            looked += 1
+        if looked >= 3:
+            return
 
 
 def test_a_capacity_that_is_one_step_smaller_does_not_suffice() -> None:
