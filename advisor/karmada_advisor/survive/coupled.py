@@ -12,8 +12,9 @@ from typing import Final
 
 from karmada_advisor.plan.decide import PlanSide
 from karmada_advisor.survive.classify import Evicted
-from karmada_advisor.survive.decisions import LossDecision, LossDecisions, decided
+from karmada_advisor.survive.decisions import LossDecisions
 from karmada_advisor.survive.loss import Loss
+from karmada_advisor.survive.loss_decision import LossDecision, decided
 from karmada_advisor.survive.sweep import Sweeps
 from karmada_advisor.survive.taints import NO_POLICIES, LossTaints
 from karmada_scheduler.api.binding import Binding

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -12,50 +12,22 @@ from karmada_advisor.plan.decide import PlanSide, without_clusters
 from karmada_advisor.plan.deletions import is_evictable
 from karmada_advisor.plan.effects import Hold, same
 from karmada_advisor.plan.model import PlanHeldBy
-from karmada_advisor.survive.classify import Evicted, FailedBy, Targets
+from karmada_advisor.survive.classify import Evicted, Targets
 from karmada_advisor.survive.loss import Loss, admits, masked, on
+from karmada_advisor.survive.loss_decision import LossDecision, SharedDecisions, decided, question
 from karmada_advisor.survive.sweep import Sweeps
 from karmada_advisor.survive.taints import NO_POLICIES, LossTaints
 from karmada_scheduler.api.binding import HEALTHY, Binding
 from karmada_scheduler.api.matching import Taint
-from karmada_scheduler.core.algorithms import webster
 from karmada_scheduler.core.classify import ScheduleType
-from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.dryrun.written import as_written
-from karmada_scheduler.framework.diagnosis import (
-    FitError,
-    HeldError,
-    KeptError,
-    PluginError,
-    SchedulingError,
-    UnschedulableError,
-)
-
-_NO_CAPACITY: Final = "no enough resource"
-"""In the text of the error of a selection by cluster for which the replicas do not fit."""
 
 _PURGED: Final = frozenset({"Directly", "Immediately"})
 """The purge modes with which no Work is written while the old one exists and its eviction is under way.
 
 ``Immediately`` is the old name.
 """
-
-
-class LossDecision(NamedTuple):
-    """A decision, as far as a loss needs it.
-
-    Attributes:
-        after: The clusters of the binding afterwards.
-        failed_by: Why it failed.
-        message: Of the failure; "" without one.
-        is_held: Whether a plugin keeps the binding as it is.
-    """
-
-    after: Targets
-    failed_by: FailedBy = FailedBy.NOTHING
-    message: str = ""
-    is_held: bool = False
 
 
 class LeftBehind(NamedTuple):
@@ -72,43 +44,6 @@ class LeftBehind(NamedTuple):
     present: frozenset[str]
     is_evicted: bool
     decides: bool
-
-
-def decided(found: Decision, before: Targets) -> LossDecision:
-    """Return what a loss needs of a decision about a binding on some clusters."""
-    after = before if found.targets is None else found.targets
-    error = found.error
-    if error is None:
-        return LossDecision(after)
-    return LossDecision(
-        after, failed_by(error), condition_for(error).message, isinstance(error, HeldError | KeptError)
-    )
-
-
-def failed_by(error: SchedulingError) -> FailedBy:
-    """Return why a decision failed."""
-    if isinstance(error, FitError):
-        return FailedBy.FIT
-    if isinstance(error, PluginError):
-        return FailedBy.PLUGIN
-    return (
-        FailedBy.CAPACITY
-        if isinstance(error, UnschedulableError) or _NO_CAPACITY in str(error)
-        else FailedBy.RULE
-    )
-
-
-@dataclass
-class SharedDecisions:
-    """Decisions about equal questions.
-
-    Attributes:
-        standing: Decisions without any loss, and what they tell about sweeps.
-        decided: Decisions after losses.
-    """
-
-    standing: dict[Hashable, tuple[Decision | None, Sweeps | None]] = field(default_factory=dict)
-    decided: dict[Hashable, LossDecision] = field(default_factory=dict)
 
 
 @dataclass
@@ -375,29 +310,3 @@ class _Every:
 
 
 _EVERY: Final = _Every()
-
-
-def question(binding: Binding) -> Hashable | None:
-    """Return what a decision depends on; None if that is more than what many bindings may agree in.
-
-    Of the uid of the workload only counts which name a tie of the division goes to.
-    """
-    spec = binding.spec
-    placement = spec.placement
-    if placement is None or spec.components or spec.workload_affinity_groups:
-        return None
-    requirements = spec.replica_requirements
-    return (
-        spec.scheduler_name,
-        placement,
-        webster.prefers_descending_names(spec.resource.uid),
-        spec.replicas,
-        None if requirements is None else requirements.key,
-        spec.clusters,
-        spec.graceful_eviction_tasks,
-        spec.resource.api_version,
-        spec.resource.kind,
-        binding.status.scheduler_observing_affinity_name,
-        binding.applied_placement_json,
-        binding.reschedule_triggered,
-    )

@@ -17,9 +17,10 @@ from karmada_advisor.plan.model import Demand
 from karmada_advisor.survive.capacity import FreeCapacity, Starting
 from karmada_advisor.survive.classify import Classified, Evicted, LossClass, classified, counts_copies, wanted
 from karmada_advisor.survive.coupled import CoupledLosses
-from karmada_advisor.survive.decisions import LossDecisions, SharedDecisions
+from karmada_advisor.survive.decisions import LossDecisions
 from karmada_advisor.survive.domains import FailureDomain
 from karmada_advisor.survive.loss import Loss
+from karmada_advisor.survive.loss_decision import SharedDecisions
 from karmada_advisor.survive.taints import NO_POLICIES, LossTaints
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster

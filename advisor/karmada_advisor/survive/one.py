@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from karmada_advisor.plan.decide import PlanSide
 from karmada_advisor.survive.classify import Classified, classified
-from karmada_advisor.survive.decisions import LossDecisions, SharedDecisions
+from karmada_advisor.survive.decisions import LossDecisions
 from karmada_advisor.survive.domains import FailureDomain
 from karmada_advisor.survive.loss import Loss
+from karmada_advisor.survive.loss_decision import SharedDecisions
 from karmada_scheduler.api.binding import Binding
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import PolicyRef
 from karmada_advisor.explain.remedy_model import ObjectPatch
-from karmada_advisor.survive.classify import FailedBy, LossClass, wanted
+from karmada_advisor.survive.classify import FailedBy, LossClass
 from karmada_advisor.survive.closed import closed_edits, guard_edit, resume_patches, settings_edit
 from karmada_advisor.survive.edited import (
     EditedFleet,
@@ -27,26 +27,17 @@ from karmada_advisor.survive.edited import (
 )
 from karmada_advisor.survive.engine import Losses, Pair
 from karmada_advisor.survive.loss import Loss
+from karmada_advisor.survive.loss_search import LossSearch
 from karmada_advisor.survive.model import LossSettings
 from karmada_advisor.survive.spreading import rebalancer, spreading_edits
 from karmada_advisor.survive.steps import finished
 from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, Side
-from karmada_advisor.whynot.goals import OnCluster, RunsAll
 from karmada_advisor.whynot.model import EditShown, edit_shown
-from karmada_advisor.whynot.objects import NO_EDITS, ObjectSet
-from karmada_advisor.whynot.search import Answer, Search, SearchBounds
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.api.cluster import KIND as CLUSTER
-from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.object_fields import object_fields
-from karmada_scheduler.dryrun.written import manifest_as_written
 
 MAX_GROUPS: Final = 200
 SECONDS: Final = 20.0
 """Of all searches of edits of placements."""
-_BOUNDS: Final = SearchBounds(seconds=1.0, max_runs=40, max_depth=2, answers=4)
-_CANDIDATES: Final = 3
-"""Clusters that are asked for one by one, besides the search for any."""
 _WIDENING: Final = frozenset({"addClusterName", "addValue", "addOverflow", "tolerate", "tolerateAll"})
 """Edits that admit clusters which the owner of the policy has not named; whynot names no harm of them."""
 
@@ -199,7 +190,7 @@ class Remedies:
             stored,
             [
                 taint
-                for name in self._lost(number)
+                for name in self._losses.inputs.domains[number].clusters
                 for taint in self._losses.inputs.taints.evicting(name, self.loss)
             ],
         )
@@ -217,7 +208,7 @@ class Remedies:
         if closed or not pair.found.is_decided:
             return
         seen: set[tuple[object, ...]] = set()
-        for answer in self._searched(number, place):
+        for answer in LossSearch(self.editor, self.loss, self.is_over).answers(number, place):
             yield None
             key = tuple((each.slot, each.identity) for each in answer.edits)
             if key not in seen and not self.is_over():
@@ -282,73 +273,3 @@ class Remedies:
             if (number, pair.position) in pairs
             for target in pair.found.after
         }
-
-    def _searched(self, number: int, place: int) -> Iterator[Answer]:
-        """Yield edits of the placement after which the representative of a group runs after the loss."""
-        objects = self._after_loss(number, place)
-        if objects is None:
-            return
-        spec, lost = objects.bindings[objects.ref][1].spec, self._lost(number)
-        everything = RunsAll(wanted(spec), lost)
-        root = objects.outcome(NO_EDITS)
-        if root is None or everything.holds(root):
-            return
-        yield from Search(objects, everything, _BOUNDS, may_use=_is_of_placement).run().answers
-        for name in self._candidates(place, lost):
-            if self.is_over():
-                return
-            goal = OnCluster(name)
-            yield from Search(objects, goal, _BOUNDS, cluster=name, may_use=_is_of_placement).run().answers
-
-    def _lost(self, number: int) -> frozenset[str]:
-        return frozenset(self._losses.inputs.domains[number].clusters)
-
-    def _candidates(self, place: int, lost: frozenset[str]) -> list[str]:
-        """Return clusters that might take a binding: those of its regions first, then those with the most free capacity."""
-        snapshot = self._losses.side.snapshot
-        present = self._losses.asked[place].binding.spec.target_names
-        regions = {each.region for each in snapshot if each.name in present}
-
-        def key(each: Cluster) -> tuple[bool, int, str]:
-            summary = each.resource_summary
-            return each.region not in regions, -(summary.left("cpu").milli_value if summary else 0), each.name
-
-        left = [
-            each
-            for each in snapshot
-            if each.name not in lost and each.name not in present and not each.deleting
-        ]
-        return [each.name for each in sorted(left, key=key)[:_CANDIDATES]]
-
-    def _after_loss(self, number: int, place: int) -> ObjectSet | None:
-        """Return the objects after a loss, with the binding as the loss leaves it."""
-        lost, asked = self._lost(number), self._losses.asked[place]
-        left = asked.left(lost, self.loss).binding
-        manifest = manifest_as_written(self.editor.manifests[left.key], left)
-        clusters: dict[ObjectRef, tuple[Any, Cluster]] = {}
-        for each in self._losses.inputs.clusters:
-            known = self.editor.manifests[each.name], each
-            clusters[ObjectRef(CLUSTER, "", each.name)] = (
-                self._lost_cluster(*known) if each.name in lost else known
-            )
-        ref = ObjectRef(*left.key)
-        rules = self._losses.inputs.rules
-        return ObjectSet(left.key, rules.gates, self.editor.scheduler, clusters, {ref: (manifest, left)})
-
-    def _lost_cluster(self, manifest: Mapping[str, Any], cluster: Cluster) -> tuple[Any, Cluster]:
-        taints = self._losses.inputs.taints
-        lost = taints.lost(cluster, self.loss)
-        if self.loss is Loss.DELETED:
-            return manifest, lost
-        spec = manifest.get("spec") or {}
-        written = map(object_fields, taints.of(cluster, self.loss))
-        return {**manifest, "spec": {**spec, "taints": [*(spec.get("taints") or ()), *written]}}, lost
-
-
-def _is_of_placement(edit: Edit) -> bool:
-    """Return whether an edit is one of the placement, and turns no check off."""
-    return (
-        edit.side is Side.POLICY
-        and edit.path[:2] == ("spec", "placement")
-        and edit.harm is not Harm.UNCHECKED
-    )
