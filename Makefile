@@ -109,6 +109,10 @@ check-survive: binaries ## losses of clusters on a real control plane: asked abo
 check-survive-remedies: install ## remedies of survive, each applied and judged by an implementation of its own (SURVIVE_REMEDIES=10000)
 	@SURVIVE_REMEDIES=$${SURVIVE_REMEDIES:-10000} $(BIN)/python -m pytest -p no:xdist -q -s tests/unit/survive/test_remedies.py
 
+.PHONY: check-models
+check-models: binaries ## the simulation's models of Karmada's controllers against the real ones: histories of writes (CASES=12 SEED=1 ARGS="--only NAME")
+	@exec $(BIN)/python -m tools.models_check --cases $(if $(filter file,$(origin CASES)),12,$(CASES)) --seed $(SEED) $(ARGS)
+
 .PHONY: check-state
 check-state: binaries ## broken and healthy bindings on a real control plane: headline, cause, remedy, exit status and JSON of what is said about each (ARGS="--only NAME", ARGS=--list)
 	@exec $(BIN)/python -m tools.state_check $(ARGS)

@@ -68,7 +68,7 @@ CHECKS: Final = (
         ("EXAMPLES=20", "ARGS=--hypothesis-seed={seed}"), r"\d (passed|failed)", 1.0,
     ),
     Check(
-        "simulate-faults", "the whole scheduler under faults, with its invariants", 0.2,
+        "simulate-faults", "the whole scheduler under faults, with its invariants", 0.19,
         ("SEEDS=1", "ARGS=--first {seed} --jobs 1"), r"scenarios in",
     ),
     Check(
@@ -83,6 +83,10 @@ CHECKS: Final = (
     Check(
         "chaos", "faults on a control plane, with the invariants", 0.06,
         ("ARGS=--minutes 5 --seed {seed}",), r"violations|invariant", 20.0,
+    ),
+    Check(
+        "check-models", "the simulation's models of controllers, with Karmada's", 0.01,
+        ("CASES=4", "SEED={seed}"), r"sequences, ", 4.0,
     ),
     Check("check-claims", "claims of policies, on a control plane", 0.02, ("CASES=50", "SEED={seed}"), r"different", 8.0),
     Check("check-plan", "plans, on a control plane", 0.02, ("ARGS=--bindings 100",), r"different, ", 8.0),

@@ -113,15 +113,14 @@ class AllActions(Actions):
         """Let a cluster fail, so that its bindings are evicted, or recover."""
         if self._controllers is None:
             return False
-        (self._controllers.fail if down else self._controllers.recover)(name)
+        self._controllers.taint(name, "NoExecute" if down else "")
         return True
 
     def do_make_sick(self, name: str, sick: bool) -> bool:
         """Let the copies in a cluster become unhealthy, or healthy again."""
         if self._controllers is None:
             return False
-        (self._controllers.sick.add if sick else self._controllers.sick.discard)(name)
-        self._controllers.reconcile_all()
+        self._controllers.report(name, "Unhealthy" if sick else "Healthy")
         return True
 
     def do_put_policy(self, name: str, strategy: str, region: str = "") -> None:

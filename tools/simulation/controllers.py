@@ -3,10 +3,13 @@
 - Members run a workload some seconds after their cluster became a target, and go on until it is neither a target nor
   leaves gracefully. The binding status controller reports them.
 - The graceful-eviction controller stamps new tasks, and ends them when all targets are healthy and the generation is
-  observed, or when their time is over.
-- The taint manager evicts bindings from clusters that fail.
+  observed, or when their time is over. Without targets, an observed generation ends them.
+- The taint manager evicts bindings from clusters with a NoExecute taint, also those that are placed there later.
 
-Source: karmada v1.18.2 pkg/controllers/gracefuleviction/evictiontask.go, pkg/controllers/status.
+``tools.models_check`` compares them with the real ones.
+
+Source: karmada v1.18.2 pkg/controllers/gracefuleviction/evictiontask.go, pkg/controllers/status,
+pkg/controllers/cluster/taint_manager.go.
 """
 
 from __future__ import annotations
@@ -27,74 +30,75 @@ Object = dict[str, Any]
 _REACTION_SECONDS: Final = 0.3
 _START_SECONDS: Final = 3.0
 """How long a copy takes to become healthy."""
-_LONGEST_TASK_SECONDS: Final = 600
-"""Of tasks without a period of their own."""
+_EVICTION_SECONDS: Final = 10.0
+"""Between two looks for bindings on a cluster with a NoExecute taint."""
 _TASK_SECONDS: Final = 20
-"""Of the tasks of the taint manager."""
+"""Of tasks without a period of their own, as those of the taint manager are (``--graceful-eviction-timeout``)."""
 
 
 class Controllers:
     """Reacts to every change of a binding."""
 
-    def __init__(self, simulation: Simulation, model: ApiServerModel) -> None:
-        """Start without bindings."""
+    def __init__(
+        self, simulation: Simulation, model: ApiServerModel, *, task_seconds: float = _TASK_SECONDS
+    ) -> None:
+        """Start without bindings; tasks without a period of their own end after ``task_seconds``."""
         self._simulation = simulation
         self._model = model
-        self._started: dict[tuple[str, Key, str], float] = {}
-        self._due: set[tuple[str, Key]] = set()
-        self.sick: set[str] = set()
-        """The clusters whose copies are not healthy."""
+        self._task_seconds = task_seconds
+        self._copies: dict[tuple[str, Key, str], tuple[float, int]] = {}
+        """When each copy started, and its replicas."""
+        self._due: dict[tuple[str, Key], float] = {}
+        self._health: dict[str, str] = {}
         model.observers.append(self._on_write)
 
-    def fail(self, name: str) -> None:
-        """Taint a cluster, and evict all bindings from it."""
-        self._taint(name, [{"key": "down", "value": "", "effect": "NoSchedule"}])
-        self._simulation.after(_REACTION_SECONDS, lambda: self._evict_from(name))
+    def taint(self, name: str, effect: str) -> None:
+        """Give a cluster one taint, or none for an empty text."""
+        found = self._model.get("Cluster", "", name)
+        if found is not None:
+            found["spec"]["taints"] = [{"key": "down", "value": "", "effect": effect}] if effect else []
+            self._model.put(found)
 
-    def recover(self, name: str) -> None:
-        """Remove the taint."""
-        self._taint(name, [])
-
-    def reconcile_all(self) -> None:
-        """Report all bindings again."""
+    def report(self, name: str, health: str) -> None:
+        """Let the copies on a cluster be ``Healthy``, ``Unhealthy``, or silent (an empty text)."""
+        self._health[name] = health
         for kind in BINDING_KINDS:
             for key in self._model.state(kind):
                 self._later(kind, key, _REACTION_SECONDS)
 
-    def _taint(self, name: str, taints: list[Object]) -> None:
-        found = self._model.get("Cluster", "", name)
-        if found is not None:
-            found["spec"]["taints"] = taints
-            self._model.put(found)
-
-    def _evict_from(self, name: str) -> None:
+    def _evict(self, cluster: Key, found: Object) -> None:
+        """Evict all bindings from a cluster with a NoExecute taint, and look again some seconds later."""
+        if all(each["effect"] != "NoExecute" for each in found["spec"].get("taints") or ()):
+            return
+        name = found["metadata"]["name"]
         for kind in BINDING_KINDS:
             for raw in list(self._model.state(kind).values()):
-                found = orjson.loads(raw)
-                targets = found["spec"].get("clusters") or []
-                for gone in [each for each in targets if each["name"] == name]:
-                    targets.remove(gone)
-                    found["spec"].setdefault("gracefulEvictionTasks", []).append({
-                        "fromCluster": name, "reason": "TaintUntolerated", "producer": "TaintManager",
-                        "replicas": gone.get("replicas", 0), "gracePeriodSeconds": _TASK_SECONDS,
-                    })  # fmt: skip
-                    self._model.put(found)
+                binding = orjson.loads(raw)
+                if _evict_from(name, binding["spec"]):
+                    self._model.put(binding)
+        self._later("Cluster", cluster, _EVICTION_SECONDS)
 
     def _on_write(self, write: Write) -> None:
-        if write.kind in BINDING_KINDS and write.after is not None:
+        if write.kind in (*BINDING_KINDS, "Cluster") and write.after is not None:
             self._later(write.kind, write.key, _REACTION_SECONDS)
 
     def _later(self, kind: str, key: Key, seconds: float) -> None:
-        if (kind, key) not in self._due:
-            self._due.add((kind, key))
-            self._simulation.after(seconds, lambda: self._reconcile(kind, key))
+        due = self._simulation.now + seconds
+        if due < self._due.get((kind, key), float("inf")):
+            self._due[kind, key] = due
+            self._simulation.at(due, lambda: self._reconcile(kind, key, due))
 
-    def _reconcile(self, kind: str, key: Key) -> None:
-        self._due.discard((kind, key))
+    def _reconcile(self, kind: str, key: Key, due: float) -> None:
+        if self._due.get((kind, key)) != due:
+            return  # it was done earlier
+        del self._due[kind, key]
         raw = self._model.state(kind).get(key)
         if raw is None:
             return
         found = orjson.loads(raw)
+        if kind == "Cluster":
+            self._evict(key, found)
+            return
         left = self._report(kind, key, found)
         left = min(left, self._end_tasks(found))
         if found != orjson.loads(raw):
@@ -111,25 +115,23 @@ class Controllers:
         before = {
             each["clusterName"]: each for each in (found.get("status") or {}).get("aggregatedStatus") or ()
         }
-        running = {name for one, other, name in self._started if (one, other) == (kind, key)}
+        running = {name for one, other, name in self._copies if (one, other) == (kind, key)}
         for name in running - targets.keys() - leaving:
-            del self._started[kind, key, name]
-        items = []
+            del self._copies[kind, key, name]
+        items: list[Object] = []
         for name in sorted({*targets, *(leaving & running)}):
-            rest = self._started.setdefault((kind, key, name), now) + _START_SECONDS - now
-            health, ready = "Healthy", targets.get(name, 0)
-            if rest > 0:
-                health, ready, left = "Unknown", 0, min(left, rest)
-            elif name in self.sick:
-                health, ready = "Unhealthy", 0
-            item = {
-                "clusterName": name,
-                "applied": True,
-                "health": health,
-                "status": {"readyReplicas": ready},
-            }
-            if name not in targets and name in before:  # a copy that leaves does not change
-                item["status"] = before[name]["status"]
+            since, replicas = self._copies.get((kind, key, name), (now, 0))
+            replicas = targets.get(name, replicas)  # a copy that leaves does not change
+            self._copies[kind, key, name] = since, replicas
+            health = self._health.get(name, "Healthy")
+            item: Object = {"clusterName": name, "applied": True, "health": health}
+            if (rest := since + _START_SECONDS - now) > 0 or (not health and name not in before):
+                item |= {"applied": False, "health": "Unknown"}
+                left = min(left, rest) if rest > 0 else left
+            elif not health:  # the last report stays
+                item = before[name]
+            else:
+                item["status"] = {"readyReplicas": replicas if health == "Healthy" else 0}
             items.append(item)
         if items or before:
             found.setdefault("status", {})["aggregatedStatus"] = items
@@ -152,10 +154,28 @@ class Controllers:
                 kept.append({**task, "creationTimestamp": format_time(now)})
                 continue
             age = (now - parse_time(task["creationTimestamp"])).total_seconds()
-            rest = task.get("gracePeriodSeconds", _LONGEST_TASK_SECONDS) - age
-            if rest > 0 and not (is_observed and targets and targets <= healthy):
+            rest = task.get("gracePeriodSeconds", self._task_seconds) - age
+            if rest > 0 and not (is_observed and targets <= healthy):
                 kept.append(task)
                 left = min(left, rest)
         if tasks:
             found["spec"]["gracefulEvictionTasks"] = kept
         return left
+
+
+def _evict_from(name: str, spec: Object) -> bool:
+    """Turn a target into an eviction task, unless there is one already; return whether it was a target."""
+    targets = spec.get("clusters") or []
+    for gone in [each for each in targets if each["name"] == name]:
+        targets.remove(gone)
+        tasks = spec.setdefault("gracefulEvictionTasks", [])
+        if all(each["fromCluster"] != name for each in tasks):
+            task = {
+                "fromCluster": name,
+                "purgeMode": "Gracefully",
+                "reason": "TaintUntolerated",
+                "producer": "TaintManager",
+            }
+            tasks.append(task | ({"replicas": gone["replicas"]} if gone.get("replicas") else {}))
+        return True
+    return False

@@ -1,0 +1,1 @@
+"""Compares the simulation's models of Karmada's controllers with the real ones."""
