@@ -7,6 +7,7 @@ scheduler under test, so that neither can hide the other's mistakes.
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 import requests
 from requests.adapters import HTTPAdapter
+from urllib3.util import create_urllib3_context
 
 from .pki import Credentials
 
@@ -24,9 +26,20 @@ APPLY_PATCH = "application/apply-patch+yaml"
 FIELD_MANAGER = "controlplane-harness"
 
 
+class _LocalAdapter(HTTPAdapter):
+    """Accepts the authorities of ``pki``, which lack what is checked from Python 3.13 on."""
+
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        """Make the connections of a session with a context of their own."""
+        context = create_urllib3_context()
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        super().init_poolmanager(*arguments, ssl_context=context, **options)
+
+
 def local_session() -> requests.Session:
     """Return a session for servers of this machine."""
     session = requests.Session()
+    session.mount("https://", _LocalAdapter(pool_maxsize=64, pool_block=False))
     # Else REQUESTS_CA_BUNDLE and proxies of the environment take precedence over the settings of requests.
     session.trust_env = False
     return session
@@ -58,7 +71,6 @@ class Client:
         else:
             self._session.cert = (str(user.certificate), str(user.key))
         self._session.headers["User-Agent"] = FIELD_MANAGER
-        self._session.mount("https://", HTTPAdapter(pool_maxsize=64, pool_block=False))
         self._paths: dict[tuple[str, str], tuple[str, bool]] = {}
         self._discovery = threading.Lock()
 

@@ -177,7 +177,14 @@ def test_what_orjson_cannot_write_is_written_all_the_same() -> None:
     assert encode(orjson.loads(_nested(600))) == _nested(600)
 
 
-@pytest.mark.parametrize("value", [{1, 2}, {"a": "\ud800", "b": float("nan")}, orjson.loads(_nested(1_000))])
+def _deeper_than_any_stack() -> Any:
+    value: list[Any] = []
+    for _ in range(200_000):  # from Python 3.12 on, json writes some thousand levels
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("value", [{1, 2}, {"a": "\ud800", "b": float("nan")}, _deeper_than_any_stack()])
 def test_a_value_that_is_no_json_is_an_error(value: Any) -> None:
     with pytest.raises(ValueError):
         encode(value)
