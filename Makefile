@@ -159,6 +159,10 @@ OF_KARMADA := $(if $(KARMADA),--karmada $(KARMADA))
 binaries: install ## build etcd, Kubernetes and Karmada for the tests, once per machine (KARMADA=1.17.1 for another version of Karmada)
 	@$(BIN)/python -m tools.controlplane binaries $(OF_KARMADA)
 
+.PHONY: karmada-diff
+karmada-diff: install ## what differs between two versions of Karmada: source, CRDs, gates, flags, decisions (FROM=1.17.1 TO=1.18.2 ARGS=--diffs)
+	@$(BIN)/python -m tools.karmada_diff $(FROM) $(TO) $(ARGS)
+
 .PHONY: controlplane
 controlplane: install ## start a real Karmada control plane and keep it until Ctrl-C (ARGS=--help KARMADA=1.17.1)
 	@exec $(BIN)/python -m tools.controlplane up $(OF_KARMADA) $(ARGS)

@@ -76,7 +76,7 @@ class Against:
     @property
     def is_between_versions(self) -> bool:
         """Whether decisions are expected to differ."""
-        return not self.version.is_current and self.rules is DEFAULT_RULES
+        return not self.version.is_current and self.rules == DEFAULT_RULES
 
     def is_bug(self, scenario: Scenario, decided: OurDecision, result: UpstreamResult) -> str:
         """Return the bug of the version by which there is no result, or another placement; "" without one."""
@@ -199,12 +199,12 @@ def _lets_others_in(scenario: Scenario, decided: OurDecision) -> bool:
 
 
 def _scales_down_from_elsewhere(decided: OurDecision) -> bool:
-    """Return whether replicas are removed while a cluster of the binding is no candidate."""
+    """Return whether replicas are removed while a cluster of the binding is not selected."""
     spec, decision = decided.binding.spec, decided.decision
     if decision is None or sum(each.replicas for each in spec.clusters) <= spec.replicas:
         return False
     return any(
-        not spec.target_names <= {each.name for each in attempt.candidates}
+        not spec.target_names <= {each.name for each in attempt.selected}
         for attempt in decision.attempts
-        if attempt.candidates
+        if attempt.selected
     )
