@@ -27,6 +27,7 @@ EVERYTHING: Final[Values] = {
     },
     "plugins": ["*", "-TaintToleration"],
     "featureGates": {"PriorityBasedScheduling": True, "MultiplePodTemplatesScheduling": False},
+    "decisionsOf": 1.17,
     "config": {"content": {"profiles": [{"schedulerName": "my-scheduler"}]}},
     "pluginFiles": {"files": {"cheapest_first.py": "# nothing\n"}},
     "estimator": {"enabled": True, "tls": {"secretName": "karmada-cert"}},

@@ -77,6 +77,9 @@ kind: KarmadaSchedulerConfiguration
 {{- with .Values.featureGates }}
 - --feature-gates={{ range $index, $gate := keys . | sortAlpha }}{{ if $index }},{{ end }}{{ $gate }}={{ get $.Values.featureGates $gate }}{{ end }}
 {{- end }}
+{{- with .Values.decisionsOf }}
+- --decisions-of={{ . }}
+{{- end }}
 {{- if include "pyscheduler.configMap" . }}
 - --config=/etc/karmada/scheduler/{{ .Values.config.key }}
 {{- end }}
@@ -139,6 +142,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - --plugins={{ join "," .Values.plugins }}
 {{- with .Values.featureGates }}
 - --feature-gates={{ range $index, $gate := keys . | sortAlpha }}{{ if $index }},{{ end }}{{ $gate }}={{ get $.Values.featureGates $gate }}{{ end }}
+{{- end }}
+{{- with .Values.decisionsOf }}
+- --decisions-of={{ . }}
 {{- end }}
 {{- if include "pyscheduler.configMap" . }}
 - --config=/etc/karmada/scheduler/{{ .Values.config.key }}
