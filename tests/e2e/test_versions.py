@@ -9,6 +9,7 @@ import pytest
 from tests import manifests
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import DYNAMIC, WORK, condition, named, placed
+from tests.served_fields import SERVED_SINCE_1_16
 from tools.controlplane import ControlPlane, Object, SimulatedMember
 from tools.oracle import fuzz
 
@@ -103,3 +104,24 @@ def test_no_generated_decision_differs_from_those_of_the_version(controlplane: C
         )
         == 0
     )
+
+
+@pytest.mark.parametrize("plural", ["resourcebindings", "clusterresourcebindings"])
+def test_every_field_that_is_written_is_served(controlplane: ControlPlane, plural: str) -> None:
+    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.work.karmada.io"
+    [schema] = [
+        version["schema"]["openAPIV3Schema"]
+        for version in controlplane.client.get(path)["spec"]["versions"]
+        if version["name"] == "v1alpha2"
+    ]
+    assert [each for each in sorted(SERVED_SINCE_1_16) if not _is_served(schema, each)] == []
+    assert not _is_served(schema, "spec.clusters[].weight")
+
+
+def _is_served(schema: Object, path: str) -> bool:
+    found: Object | None = schema
+    for name in path.split("."):
+        found = (found or {}).get("properties", {}).get(name.removesuffix("[]"))
+        if name.endswith("[]"):
+            found = (found or {}).get("items")
+    return found is not None

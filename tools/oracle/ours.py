@@ -114,7 +114,7 @@ class Scenario:
 @cache
 def _framework(plugins: tuple[str, ...], *, groups: bool) -> Framework:
     """Build the plugins once for all scenarios that have the same, as a running scheduler does."""
-    return framework(gates=FeatureGates({"WorkloadAffinity": groups}), select=plugins)
+    return framework(gates=FeatureGates({"WorkloadAffinity": groups}), select=plugins, timeout=None)
 
 
 def _newest(listed: Binding, written: Binding | None) -> Binding:
