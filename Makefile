@@ -106,7 +106,7 @@ check-survive: binaries ## losses of clusters on a real control plane: asked abo
 	@exec $(BIN)/python -m tools.survive_check $(ARGS)
 
 .PHONY: check-survive-remedies
-check-survive-remedies: install ## remedies of survive, each applied and judged by an implementation of its own (SURVIVE_REMEDIES=10000)
+check-survive-remedies: install ## remedies of survive, each applied and judged by an implementation of its own (SURVIVE_REMEDIES=10000 SURVIVE_SEED=0)
 	@SURVIVE_REMEDIES=$${SURVIVE_REMEDIES:-10000} $(BIN)/python -m pytest -p no:xdist -q -s tests/unit/survive/test_remedies.py
 
 .PHONY: check-models

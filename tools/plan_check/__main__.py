@@ -19,6 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
+import requests
+
 from karmada_scheduler.command import main as command
 from karmada_scheduler.core.algorithms.webster import prefers_descending_names
 from tools.check_frame import on_control_plane, parser
@@ -41,6 +43,7 @@ _USER: Final = "planner"
 _BINDINGS: Final = f"/apis/work.karmada.io/v1alpha2/namespaces/{NAMESPACE}/resourcebindings"
 _REST_SECONDS: Final = 8.0
 _TIMEOUT_SECONDS: Final = 900.0
+_LISTS: Final = 3
 _LATER_NAME: Final = "0"
 """A uid with which ties go to the later name; without one they go to the earlier."""
 _READ: Final = {
@@ -150,12 +153,19 @@ class Check:
         found: dict[str, Any] = json.loads(out.getvalue())
         return found
 
+    def _bindings(self) -> dict[str, Manifest]:
+        """Return all bindings by name; on a busy machine a long answer may be cut off, and is asked for again."""
+        for _ in range(_LISTS):
+            with contextlib.suppress(requests.RequestException):
+                return {each["metadata"]["name"]: each for each in self.plane.client.list(_BINDINGS)}
+        return {each["metadata"]["name"]: each for each in self.plane.client.list(_BINDINGS)}
+
     def settled(self, *, at_least: int = 0) -> dict[str, Manifest]:
         """Return the bindings by name, once all are scheduled and nothing of that has changed for some seconds."""
         deadline, last, since = time.monotonic() + _TIMEOUT_SECONDS, "", time.monotonic()
         while True:
             self.plane.check()
-            found = {each["metadata"]["name"]: each for each in self.plane.client.list(_BINDINGS)}
+            found = self._bindings()
             state = json.dumps([[name, each["spec"], each["status"].get("conditions")] for name, each in found.items()]
                                if all("status" in each for each in found.values()) else time.monotonic())  # fmt: skip
             is_done = len(found) >= at_least and all(map(_is_settled, found.values()))
