@@ -87,7 +87,7 @@ def test_its_role_can_only_read() -> None:
         for each in _rendered("karmada")
         if each["kind"] == "ClusterRole" and each["metadata"]["name"].endswith(":web")
     ]
-    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list"}
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
     [binding] = [
         each
         for each in _rendered("karmada")

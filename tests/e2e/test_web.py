@@ -391,6 +391,6 @@ def test_the_page_has_only_read(site: Site, controlplane: ControlPlane) -> None:
     requests = requests_of(controlplane, "system:karmada:web")
     verbs = {entry["verb"] for entry in requests}
     assert "list" in verbs
-    assert verbs <= {"get", "list"}
+    assert verbs <= {"get", "list", "watch"}
     forbidden = {entry["requestURI"] for entry in requests if entry["responseStatus"]["code"] == 403}
     assert all(uri.startswith("/apis/apps/v1/deployments?") for uri in forbidden)  # of a plan, which says so

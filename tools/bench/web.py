@@ -41,7 +41,7 @@ from tools.fast_apiserver.server import FastApiServer
 Manifest = dict[str, Any]
 
 BYTES: Final = 5_500
-"""Of a binding as JSON (docs/decisions/0010-lists-in-pages.md)."""
+"""Of a binding as JSON (docs/decisions/0010-cold-start.md)."""
 _LOADED: Final = 5_000
 """Objects that are created at once."""
 _UNPLACED: Final = 50

@@ -16,7 +16,7 @@ from karmada_advisor.sources.find_binding import find_binding, names_of
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
 from karmada_advisor.state.schedulers import schedulers_of, seen_in_bindings, seen_in_event
 from karmada_advisor.state.stored import mapping, mappings
-from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, ObjectReference
+from karmada_scheduler.api.binding import Binding, ObjectReference
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.client import json_body
@@ -132,7 +132,7 @@ def read_live(
         await reading.priority_classes()
         if all_bindings:
             await reading.other_bindings()
-        await reading.schedulers()
+        await reading.schedulers(list(_readable(reading.found.bindings)))
         if asked is not None:
             await reading.events()
         return reading.found
@@ -150,6 +150,46 @@ def read_bindings(plane: ControlPlane, *, timeout: float = TIMEOUT_SECONDS) -> L
     async def work(reading: _Reading) -> LiveContents:
         await reading.other_bindings()
         return reading.found
+
+    return _read(plane, timeout, work)
+
+
+def read_schedulers(
+    plane: ControlPlane, bindings: Sequence[Binding], *, timeout: float = TIMEOUT_SECONDS
+) -> LiveContents:
+    """Read which schedulers exist, and nothing else.
+
+    Raises:
+        LiveError: The control plane cannot be read.
+    """
+
+    async def work(reading: _Reading) -> LiveContents:
+        reading.subject = "leases"
+        await reading.schedulers(bindings)
+        return reading.found
+
+    return _read(plane, timeout, work)
+
+
+def count_objects(
+    plane: ControlPlane, resources: Sequence[Resource], *, timeout: float = TIMEOUT_SECONDS
+) -> tuple[str, dict[str, int]]:
+    """Find out whether kinds can be listed, and about how many objects they have.
+
+    Args:
+        plane: The control plane.
+        resources: The kinds.
+        timeout: Seconds for everything.
+
+    Returns:
+        The URL of the API server, and the numbers by kind; 0 where the API server does not say.
+
+    Raises:
+        LiveError: A kind cannot be listed.
+    """
+
+    async def work(reading: _Reading) -> tuple[str, dict[str, int]]:
+        return reading.connection.server, {each.kind: await reading.count(each) for each in resources}
 
     return _read(plane, timeout, work)
 
@@ -446,8 +486,11 @@ class _Reading:
                 continue
             self.found.bindings += [each for each in listed if _identity(each) not in known]
 
-    async def schedulers(self) -> None:
-        """Read which schedulers exist. An answer without that says so."""
+    async def schedulers(self, bindings: Sequence[Binding]) -> None:
+        """Read which schedulers exist, and of missing ones that bindings name what they have left.
+
+        An answer without that says so.
+        """
         try:
             pages = list_pages(self.connection, LEASES_PATH)
             self.found.leases = [each async for page, _ in pages for each in page]
@@ -456,9 +499,9 @@ class _Reading:
             self.found.no_leases = str(error)
             return
         known = schedulers_of(self.found.leases, now=self.found.at)
-        known = known.with_seen(seen_in_bindings(_readable(self.found.bindings)))
+        known = known.with_seen(seen_in_bindings(bindings))
         self.found.seen += known.seen.values()
-        for name in dict.fromkeys(map(_scheduler_name, self.found.bindings)):
+        for name in dict.fromkeys(each.spec.responsible_scheduler for each in bindings):
             if known.of(name).status is SchedulerStatus.MISSING:
                 self.found.seen += await self._seen(name)
 
@@ -501,6 +544,17 @@ class _Reading:
         found = await self.connection.request("GET", path, query=query, timeout=_ITEMS_SECONDS)
         return [dict(each) for each in mappings(mapping(found).get("items"))]
 
+    async def count(self, resource: Resource) -> int:
+        """Return about how many objects of a kind there are."""
+        self.subject = resource.plural
+        try:
+            found = mapping(await self.connection.request("GET", resource.path, query={"limit": "1"}))
+        except ApiError as error:
+            self._raise_if_not_served(resource, error)
+            raise
+        rest = mapping(found.get("metadata")).get("remainingItemCount")
+        return len(mappings(found.get("items"))) + (rest if isinstance(rest, int) else 0)
+
     async def all_of(self, resource: Resource, *, namespace: str = "") -> list[Manifest]:
         """Return all objects of a kind, of all namespaces or of one.
 
@@ -531,10 +585,6 @@ def _template_head(manifest: Manifest) -> TemplateHead:
     namespace, name = (str(metadata.get(field) or "") for field in ("namespace", "name"))
     labels = mapping(metadata.get("labels"))
     return TemplateHead(manifest["apiVersion"], manifest["kind"], namespace, name, labels)
-
-
-def _scheduler_name(binding: Manifest) -> str:
-    return str(mapping(binding.get("spec")).get("schedulerName") or DEFAULT_SCHEDULER_NAME)
 
 
 def _readable(manifests: Iterable[Manifest]) -> Iterator[Binding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
@@ -84,7 +84,7 @@ class Objects:
     at: datetime | None = None
     clusters: list[Cluster] = field(default_factory=list)
     bindings: list[Binding] = field(default_factory=list)
-    manifests: dict[str | BindingKey, Manifest] = field(default_factory=dict)
+    manifests: MutableMapping[str | BindingKey, Manifest] = field(default_factory=dict)
     policies: list[Manifest] | None = None
     quotas: list[Manifest] | None = None
     priority_classes: Sequence[str] | None = None

@@ -82,6 +82,10 @@ class Answers(Protocol):
         """The objects as they were read last."""
 
     @property
+    def progress(self) -> str:
+        """How far the first reading is, for people; "" once it is complete."""
+
+    @property
     def causes(self) -> CauseScan:
         """The causes of states, as far as they are known."""
 

@@ -35,6 +35,10 @@ _IDLE_CPU_SECONDS: Final = 2.0
 """The CPU time of one piece of work in idle moments, for which a request may have to wait."""
 _IDLE_PAUSE_SECONDS: Final = 10.0
 """Until work in idle moments is begun again that has failed or was ended."""
+_IDLE_REST: Final = 4.0
+"""Pauses between pieces of work in idle moments, in terms of their CPU time: lists need the interpreter, too."""
+_MOST_REST_SECONDS: Final = 1.0
+"""Such a pause at the longest; a signal to end waits for it."""
 _SECONDS: Final = 30.0
 """How long a request waits for its answer."""
 _TURN_SECONDS: Final = 2.0
@@ -172,17 +176,19 @@ class Computer:
             ended: Called after a job was ended half-way, to drop what it may have left.
         """
         self._thread = threading.get_ident()
-        more = True
+        more, pause = True, 0.0
         with self._handling_signals():
             while not self._stopped.is_set():
                 try:
-                    job = self._jobs.get(timeout=0 if more else _WAIT_SECONDS)
+                    job = self._jobs.get(timeout=pause if more else _WAIT_SECONDS)
                 except queue.Empty:
                     if time.monotonic() < self._idle_at:
                         more = False
                         continue
                     job = _Job(idle, min(_IDLE_CPU_SECONDS, self._cpu_seconds))
+                    began = time.thread_time()
                     self._run(job, ended)
+                    pause = min(_MOST_REST_SECONDS, _IDLE_REST * (time.thread_time() - began))
                     more = self._has_more(job.future)
                 else:
                     more = True

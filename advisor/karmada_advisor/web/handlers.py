@@ -144,7 +144,7 @@ class Handlers:
         return {"/plan": self._page(self._plan_page), "/v1/plan": self._data(self._plan_data)}
 
     async def _ready(self, _: HttpRequest) -> Document:
-        failure = self._answers.state.failure
+        failure = self._answers.progress or self._answers.state.failure
         return Document((failure or "ok").encode(), 503 if failure else 200, "text/plain")
 
     async def _metrics(self, _: HttpRequest) -> Document:
@@ -160,6 +160,7 @@ class Handlers:
         async def handle(request: HttpRequest) -> Document:
             self._answers.seen()
             try:
+                self._check_progress()
                 return await handler(request)
             except _PROBLEMS as problem:
                 status = _status_of(problem)
@@ -172,12 +173,18 @@ class Handlers:
         async def handle(request: HttpRequest) -> Document:
             self._answers.seen()
             try:
+                self._check_progress()
                 return _json(await handler(request))
             except _PROBLEMS as problem:
                 found = _json({"error": {"message": str(problem)}}, _status_of(problem))
                 return _problem(found, request)
 
         return handle
+
+    def _check_progress(self) -> None:
+        """Refuse a request until the objects are complete: a part of them would be a wrong answer."""
+        if progress := self._answers.progress:
+            raise BusyError(f"The page is starting: {progress}. It appears by itself.")
 
     def _common(self, request: HttpRequest, *, data: str = "") -> dict[str, Any]:
         """Return what every page shows.

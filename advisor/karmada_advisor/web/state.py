@@ -24,6 +24,7 @@ class PageContents:
         facts: What is stored besides the bindings.
         manifests: Bindings by key, and clusters by name, as they were read.
         taint_policies: ClusterTaintPolicies; None if they are not known.
+        watched: The index that watches update; None for one of these bindings.
     """
 
     clusters: Sequence[Cluster]
@@ -32,6 +33,7 @@ class PageContents:
     facts: Facts = field(default_factory=Facts, repr=False)
     manifests: Mapping[Any, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     taint_policies: Sequence[Mapping[str, Any]] | None = field(default=None, repr=False)
+    watched: BindingIndex | None = field(default=None, repr=False)
 
     @cached_property
     def cluster_by_name(self) -> Mapping[str, Cluster]:
@@ -41,6 +43,8 @@ class PageContents:
     @cached_property
     def index(self) -> BindingIndex:
         """The bindings in lists, counted."""
+        if self.watched is not None:
+            return self.watched
         return BindingIndex(
             indexed(each, self.manifests.get(each.key), self.facts)
             for each in {each.key: each for each in self.bindings}.values()

@@ -258,6 +258,26 @@ def test_work_in_idle_moments_that_fails_again_and_again_is_logged_once_and_paus
     assert caplog.text.count("Work in idle moments has failed") == 1
 
 
+def test_work_in_idle_moments_leaves_most_of_the_time_to_others() -> None:
+    computer = Computer()
+    begun: list[float] = []
+
+    def idle() -> bool:
+        begun.append(time.monotonic())
+        end = time.thread_time() + 0.05
+        while time.thread_time() < end:
+            pass
+        return True
+
+    async def ask() -> int:
+        while len(begun) < 4:
+            await asyncio.sleep(0.01)
+        return await computer.answer("key", lambda: 5)
+
+    assert during(computer, ask, idle=idle) == 5
+    assert begun[3] - begun[0] >= 3 * 0.05 * 4
+
+
 def test_what_cannot_be_cleaned_up_does_not_stop_answers(caplog: pytest.LogCaptureFixture) -> None:
     computer = Computer(cpu_seconds=0.1)
 

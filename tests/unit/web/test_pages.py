@@ -403,6 +403,20 @@ async def test_changed_files_are_read_again_while_somebody_looks(site: Site) -> 
     assert "7 replicas" in (await site.get("/b/pay/billing-deployment")).page.text
 
 
+async def test_a_page_that_starts_says_how_far_it_is_and_comes_by_itself(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site.reader, "progress", "12,000 of 100,000 bindings read", raising=False)
+    for path in ("/", "/b/shop/checkout-deployment", "/v1/bindings"):
+        found = await site.get(path)
+        assert (found.status, found.headers["Refresh"]) == (503, "2")
+        assert "The page is starting: 12,000 of 100,000 bindings read" in found.text
+    assert (await site.get("/readyz")).text == "12,000 of 100,000 bindings read"
+    assert (await site.get("/healthz")).status == 200
+    monkeypatch.undo()
+    assert (await site.get("/")).status == 200
+
+
 async def test_files_that_have_not_changed_are_not_read_again(site: Site) -> None:
     before = site.reader.state
     site.reader.read()

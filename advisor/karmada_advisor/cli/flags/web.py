@@ -36,7 +36,7 @@ def make_parser() -> argparse.ArgumentParser:
         type=_refresh_seconds,
         default=_REFRESH_SECONDS,
         metavar="TIME",
-        help=f"how often the objects are read again while somebody looks at the page (default {_REFRESH_SECONDS:g}s)",
+        help=f"how often files, and decisions about a control plane, follow changes while somebody looks at the page (default {_REFRESH_SECONDS:g}s)",
     )
     parser.add_argument(
         "--timeout", type=shared.seconds, metavar="TIME", help="of a search for changes (default 2s)"

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, redirect_stdout, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import uvloop
 
@@ -27,6 +27,9 @@ from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
 from karmada_scheduler.http_server.request_guard import Access, RequestLimits
 from karmada_scheduler.http_server.server import ListenError
 from karmada_scheduler.process.memory import freeze_objects
+
+if TYPE_CHECKING:  # files do not need the client
+    from karmada_advisor.cli.web.watching import Watcher
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +65,7 @@ class ServerEndedError(Exception):
 
 def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
-    reader = Reader(arguments)
+    reader = _reader(arguments)
     answers = CommandAnswers(arguments, reader, own)
     reader.read()
     freeze_objects()
@@ -81,13 +84,20 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
         problem_page=handlers.problem_page,
     )
     with _stopped_by_signals(computer), _running(server, reader, computer.stop), answers:
-        state = reader.state
-        print_error(
-            f"{counted(len(state.contents.clusters), 'cluster')} and "
-            f"{counted(len(state.contents.bindings), 'binding')} from {state.source}"
-        )
+        if not reader.progress:
+            contents = reader.state.contents
+            text = f"{counted(len(contents.clusters), 'cluster')} and "
+            print_error(f"{text}{counted(len(contents.bindings), 'binding')} from {reader.state.source}")
         print_error(f"The page is on http://{arguments.bind_address}/ until Ctrl-C.")
         computer.serve(answers.work_ahead, ended=answers.start_again)
+
+
+def _reader(arguments: argparse.Namespace) -> Reader | Watcher:
+    if arguments.clusters or arguments.bindings or arguments.replay:
+        return Reader(arguments)
+    from karmada_advisor.cli.web.watching import Watcher
+
+    return Watcher(arguments)
 
 
 @contextmanager
@@ -104,7 +114,7 @@ def _stopped_by_signals(computer: Computer) -> Iterator[None]:
 
 
 @contextmanager
-def _running(server: ReadOnlyServer, reader: Reader, stop: Callable[[], None]) -> Iterator[None]:
+def _running(server: ReadOnlyServer, reader: Reader | Watcher, stop: Callable[[], None]) -> Iterator[None]:
     """Run the server and the reader in a thread with an event loop of their own.
 
     Args:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr
 from dataclasses import replace
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from karmada_advisor.cli import plan
 from karmada_advisor.cli.flags import plan as plan_flags
@@ -32,6 +32,7 @@ from karmada_advisor.sources.process import read_decisions, read_process, read_s
 from karmada_advisor.sources.remedies import with_remedies
 from karmada_advisor.sources.rules import parsed_gates
 from karmada_advisor.web.answers import AskedChange, CauseScan, FoundCause, Question, summary
+from karmada_advisor.web.computing import BusyError
 from karmada_advisor.web.decisions import (
     OBJECTS,
     RECORDS,
@@ -49,6 +50,9 @@ from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.framework.profile.factory import Registration
+
+if TYPE_CHECKING:  # files do not need the client
+    from karmada_advisor.cli.web.watching import Watcher
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +73,9 @@ _AWAY_SECONDS: Final = 10.0
 class CommandAnswers:
     """Implements ``web.answers.Answers`` over the objects of a reader. ``explain`` and ``why_not`` run in the main thread."""
 
-    def __init__(self, arguments: argparse.Namespace, reader: Reader, own: Sequence[Registration]) -> None:
+    def __init__(
+        self, arguments: argparse.Namespace, reader: Reader | Watcher, own: Sequence[Registration]
+    ) -> None:
         """Take the flags, and ask the running scheduler for its gates if it is named.
 
         Raises:
@@ -109,6 +115,11 @@ class CommandAnswers:
     def state(self) -> PageState:
         """The objects as they were read last."""
         return self._reader.state
+
+    @property
+    def progress(self) -> str:
+        """How far the first reading is."""
+        return self._reader.progress
 
     @property
     def causes(self) -> CauseScan:
@@ -152,6 +163,8 @@ class CommandAnswers:
         found = state.contents.index.get(key)
         if found is None:
             raise NoAnswerError(f"{key.display} does not exist any more")
+        if key not in state.contents.manifests:
+            raise BusyError(f"{key.display} has just been created; try again in a moment")
         inputs = self._using(state).inputs_of(found.binding)
         return replace(inputs, process=view, scheduler_names=self._names or inputs.scheduler_names)
 
@@ -272,6 +285,8 @@ class CommandAnswers:
 
     def work_ahead(self) -> bool:
         """Do one slice of what nobody has asked for yet, in the main thread; return whether there is more."""
+        if self.progress:
+            return False
         return self.look_for_causes() or self._survival.advance(self.state)
 
     def look_for_causes(self) -> bool:

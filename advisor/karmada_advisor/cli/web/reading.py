@@ -50,6 +50,9 @@ class Reader:
         self._wake: asyncio.Event | None = None
         self._seconds = max(_READING_SECONDS, 2 * arguments.request_timeout)
 
+    progress: Final = ""
+    """Everything is read before the page is served."""
+
     @property
     def state(self) -> PageState:
         """The objects."""

@@ -1,0 +1,282 @@
+"""The objects of a control plane as their watches deliver them, with the index of the bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from karmada_advisor.sources.objects import Objects
+from karmada_advisor.sources.packed import PackedManifests
+from karmada_advisor.state.model import SchedulerShown
+from karmada_advisor.state.propagation import cluster_problem
+from karmada_advisor.state.reading import Facts
+from karmada_advisor.state.stored import mapping
+from karmada_advisor.web.index import BindingIndex, IndexedBinding, indexed
+from karmada_advisor.web.state import PageContents
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.client import json_body
+from karmada_scheduler.client.karmada import (
+    CLUSTER_PROPAGATION_POLICIES,
+    CLUSTERS,
+    PROPAGATION_POLICIES,
+    Resource,
+)
+
+Manifest = Mapping[str, Any]
+
+POLICIES = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
+_POLICY_KINDS = frozenset(each.kind for each in POLICIES)
+
+
+class ObjectId(NamedTuple):
+    """Kind, namespace ("" without one) and name of an object."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What is read besides the watched objects, again and again.
+
+    Attributes:
+        at: When the Leases were read; None if they were not.
+        leases: Of Karmada's system namespace; None if they could not be read.
+        no_leases: Why not.
+        seen: Schedulers without a Lease that have left something.
+        warnings: What could not be read without making answers wrong.
+        process: Which schedulers run, as ``Objects.schedulers`` takes it.
+        taint_policies: ClusterTaintPolicies; None if they are not known.
+    """
+
+    at: datetime | None = None
+    leases: Sequence[Manifest] | None = None
+    no_leases: str = ""
+    seen: Sequence[SchedulerShown] = ()
+    warnings: Sequence[str] = ()
+    process: Mapping[str, str] = field(default_factory=dict)
+    taint_policies: Sequence[Manifest] | None = None
+
+
+class WatchedFleet:
+    """Clusters, bindings and policies; for use from one thread, but for what ``contents`` returns.
+
+    Attributes:
+        changes: Grows with every change.
+        unread_policies: Why policies of a kind cannot be read, by plural.
+        bindings: By key.
+    """
+
+    def __init__(self, source: str) -> None:
+        """Start empty; ``source`` is the URL of the API server."""
+        self._source = source
+        self._clusters: dict[str, Cluster] = {}
+        self._policies: dict[ObjectId, Manifest] = {}
+        self._manifests = PackedManifests()
+        self._problems: dict[ObjectId, str] = {}
+        self._surroundings = Surroundings()
+        self._facts = Facts()
+        self._index: BindingIndex | None = None
+        self.bindings: dict[BindingKey, Binding] = {}
+        self.unread_policies: dict[str, str] = {}
+        self.changes = 0
+
+    def put(self, resource: Resource, item: Manifest, *, is_listed: bool = False) -> None:
+        """Take an object.
+
+        Args:
+            resource: Its kind.
+            item: The object; apiVersion and kind may be missing, as in lists.
+            is_listed: Whether it is from a list, which counts whatever was known. From a watch, an object that is not
+                newer than the known one of the same uid changes nothing.
+        """
+        found = id_of(resource, item)
+        if not is_listed and not self._is_newer(found, item):
+            return
+        self.changes += 1
+        self._problems.pop(found, None)
+        problem = json_body.unreadable(item)
+        api_version = f"{resource.group}/{resource.version}"
+        try:
+            if not problem:
+                self._store(found, {**item, "apiVersion": api_version, "kind": resource.kind})
+        except ManifestError as error:
+            problem = str(error)
+        if problem:
+            self._forget(found)
+            self._problems[found] = f"{found.kind} {found.name}: {problem}"
+
+    def remove(self, resource: Resource, item: Manifest) -> None:
+        """Forget an object that was deleted, unless another one of its name is known."""
+        found = id_of(resource, item)
+        uid, version = self._known(found)
+        deleted = mapping(item.get("metadata"))
+        if uid and deleted.get("uid", uid) != uid and _number(deleted) <= version:
+            return
+        self._forget(found)
+        self._problems.pop(found, None)
+
+    def keep_only(self, resource: Resource, listed: Collection[ObjectId]) -> None:
+        """Forget the objects of a kind that a complete list lacks."""
+        known: Iterable[ObjectId]
+        if resource.kind == CLUSTERS.kind:
+            known = (ObjectId(resource.kind, "", name) for name in self._clusters)
+        elif resource.kind in _POLICY_KINDS:
+            known = (each for each in self._policies if each.kind == resource.kind)
+        else:
+            known = (ObjectId(*key) for key in self.bindings if key.kind == resource.kind)
+        unread = (each for each in self._problems if each.kind == resource.kind)
+        for each in [found for found in (*known, *unread) if found not in listed]:
+            self._forget(each)
+            self._problems.pop(each, None)
+
+    def _known(self, found: ObjectId) -> tuple[str, int]:
+        """Return uid and version of a known object; "" and -1 for none."""
+        if found.kind == CLUSTERS.kind:
+            cluster = self._clusters.get(found.name)
+            return ("", -1) if cluster is None else (cluster.uid, _version(cluster.resource_version))
+        if found.kind in _POLICY_KINDS:
+            metadata = mapping(self._policies.get(found, {}).get("metadata"))
+            return (str(metadata.get("uid") or ""), _number(metadata)) if metadata else ("", -1)
+        binding = self.bindings.get(BindingKey(*found))
+        return ("", -1) if binding is None else (binding.uid, _version(binding.resource_version))
+
+    def _is_newer(self, found: ObjectId, item: Manifest) -> bool:
+        _, version = self._known(found)
+        return _number(mapping(item.get("metadata"))) > version
+
+    def is_known(self, resource: Resource, item: Manifest) -> bool:
+        """Return whether an object is not newer than the known one."""
+        return not self._is_newer(id_of(resource, item), item)
+
+    def _store(self, found: ObjectId, manifest: Manifest) -> None:
+        if found.kind == CLUSTERS.kind:
+            cluster = Cluster.from_manifest(manifest)
+            before = _concern(found.name, self._manifests.get(found.name))
+            self._clusters[found.name] = cluster
+            self._manifests[found.name] = manifest
+            if _concern(found.name, manifest) != before:
+                self._index_again_on(found.name)
+        elif found.kind in _POLICY_KINDS:
+            self._policies[found] = manifest
+        else:
+            binding = Binding.from_manifest(manifest)
+            self.bindings[binding.key] = binding
+            self._manifests[binding.key] = manifest
+            if self._index is not None:
+                self._index.put(indexed(binding, manifest, self._facts))
+
+    def _forget(self, found: ObjectId) -> None:
+        self.changes += 1
+        if found.kind == CLUSTERS.kind:
+            if self._clusters.pop(found.name, None) is not None:
+                del self._manifests[found.name]
+                self._index_again_on(found.name)
+        elif found.kind in _POLICY_KINDS:
+            self._policies.pop(found, None)
+        elif self.bindings.pop(key := BindingKey(*found), None) is not None:
+            del self._manifests[key]
+            if self._index is not None:
+                self._index.remove(key)
+
+    def _index_again_on(self, cluster: str) -> None:
+        """Read the states of the bindings on a cluster again."""
+        if self._index is not None:
+            self._index_again([*self._index.on(cluster)])
+
+    def _index_again(self, rows: Iterable[IndexedBinding]) -> None:
+        if self._index is None:
+            return
+        for row in rows:
+            self._index.put(indexed(row.binding, self._manifests.get(row.key), self._facts))
+
+    def surround(self, found: Surroundings) -> None:
+        """Take what is read besides; states that depend on it are read again."""
+        before, self._surroundings = self._facts, found
+        self._facts = self._objects([]).facts(found.process)
+        if self._index is None:
+            return
+        names = {each.spec.responsible_scheduler for each in self.bindings.values()}
+        changed = {
+            name
+            for name in names
+            if before.schedulers.of(name).status != self._facts.schedulers.of(name).status
+        }
+        is_other = (before.policies is None) != (self._facts.policies is None)
+        if changed or is_other:
+            self.changes += 1
+            rows = self._index.rows
+            self._index_again(
+                [row for row in rows if is_other or row.binding.spec.responsible_scheduler in changed]
+            )
+
+    def rows(self, bindings: Iterable[Binding]) -> list[IndexedBinding]:
+        """Return what an index holds of bindings; the index is made of those of all."""
+        return [indexed(each, self._manifests.get(each.key), self._facts) for each in bindings]
+
+    def begin(self, rows: Iterable[IndexedBinding]) -> None:
+        """Make the index; from now on each change updates it."""
+        self._index = BindingIndex(rows)
+
+    def _objects(self, bindings: list[Binding]) -> Objects:
+        found = self._surroundings
+        return Objects(
+            self._source,
+            is_live=True,
+            at=found.at,
+            clusters=list(self._clusters.values()),
+            bindings=bindings,
+            manifests=self._manifests.copy() if bindings else self._manifests,
+            policies=None if self.unread_policies else list(self._policies.values()),
+            problems=list(self._problems.values()),
+            warnings=[*found.warnings, *self.unread_policies.values()],
+            leases=found.leases,
+            no_leases=found.no_leases,
+            seen=found.seen,
+        )
+
+    def contents(self) -> PageContents:
+        """Return the objects as they are now for those who decide, with the index, which goes on changing."""
+        objects = self._objects(list(self.bindings.values()))
+        facts = objects.facts(self._surroundings.process)
+        return PageContents(
+            tuple(objects.clusters),
+            objects.bindings,
+            objects,
+            facts,
+            objects.manifests,
+            self._surroundings.taint_policies,
+            self._index,
+        )
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """What could not be read, one line each."""
+        warnings = [*self._surroundings.warnings, *self.unread_policies.values()]
+        return [*self._problems.values(), *warnings]
+
+
+def id_of(resource: Resource, item: Manifest) -> ObjectId:
+    """Return the identity of an object of a kind."""
+    metadata = mapping(item.get("metadata"))
+    return ObjectId(resource.kind, str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
+
+
+def _number(metadata: Manifest) -> int:
+    return _version(str(metadata.get("resourceVersion") or ""))
+
+
+def _version(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def _concern(name: str, manifest: Manifest | None) -> object:
+    """Return what the states of bindings depend on in a cluster."""
+    if manifest is None:
+        return None
+    return cluster_problem(name, manifest), bool(mapping(manifest.get("metadata")).get("deletionTimestamp"))

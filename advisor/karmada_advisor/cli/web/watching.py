@@ -1,0 +1,301 @@
+"""Watches a control plane for the page: a list in pages of each kind, then a watch, by the scheduler's reflector.
+
+All of it runs on the event loop of the server. Leases, and what schedulers without one have left, are read every ``--refresh``
+while somebody looks; then those who decide get the objects as they are at that moment, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from karmada_advisor.cli.output import print_error
+from karmada_advisor.cli.survive_inputs import taint_policies_of
+from karmada_advisor.cli.web.watched import POLICIES, ObjectId, Surroundings, WatchedFleet, id_of
+from karmada_advisor.explain.amounts import counted
+from karmada_advisor.sources import live
+from karmada_advisor.sources.control_plane import control_plane
+from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.sources.objects import Objects
+from karmada_advisor.sources.process_rules import running
+from karmada_advisor.web.state import PageContents, PageState
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.connect import connect
+from karmada_scheduler.client.connection import Connection
+from karmada_scheduler.client.karmada import (
+    CLUSTER_RESOURCE_BINDINGS,
+    CLUSTERS,
+    RESOURCE_BINDINGS,
+    KarmadaClient,
+    Resource,
+    list_pages,
+)
+from karmada_scheduler.client.watch_requests import WatchRequests
+from karmada_scheduler.informer.reflector import Reflector
+from karmada_scheduler.process.memory import freeze_objects
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_BINDINGS: Final = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
+_RETRY_SECONDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
+_UNSEEN_SECONDS: Final = 60.0
+"""Without a request for this long, nothing but the watches reads."""
+_SILENT_SECONDS: Final = 150.0
+"""How long a watch may deliver nothing; after 70 seconds it is connected again."""
+_AT_ONCE: Final = 200
+"""Bindings that are indexed before others on the event loop get a turn."""
+
+
+class Watcher:
+    """The objects of a control plane, kept up to date by watches."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        """Take the flags; ``read`` asks the API server for the first time."""
+        self._arguments = arguments
+        self._plane = control_plane(arguments)
+        self._state = PageState(0, "", datetime.now(UTC), PageContents((), ()))
+        self._fleet = WatchedFleet("")
+        self._totals: Mapping[str, int] = {}
+        self._failures: dict[str, str] = {}
+        self._start_versions: dict[str, str] = {}
+        self._reflectors: dict[str, Reflector] = {}
+        self._listed = 0
+        self._changes = 0
+        self._seen = 0.0
+        self._wake: asyncio.Event | None = None
+        self.progress = "nothing is read yet"
+        """How far the first lists are, for people; "" once the objects are complete."""
+
+    @property
+    def state(self) -> PageState:
+        """The objects."""
+        return self._state
+
+    def seen(self) -> None:
+        """Note a request, from the thread of the server."""
+        now = time.monotonic()
+        was_away = now - self._seen > self._arguments.refresh
+        self._seen = now
+        if was_away and self._wake is not None:
+            self._wake.set()
+
+    def read(self) -> None:
+        """Find out whether the objects can be read, and how many they are.
+
+        Raises:
+            NoAnswerError: They cannot.
+        """
+        server, self._totals = live.count_objects(
+            self._plane, (CLUSTERS, *_BINDINGS), timeout=self._arguments.request_timeout
+        )
+        self._fleet = WatchedFleet(server)
+        contents = self._fleet.contents()
+        self._state = PageState(0, server, datetime.now(UTC), contents)
+
+    async def keep_reading(self) -> None:
+        """List everything, then watch it, until cancelled."""
+        self._wake = asyncio.Event()
+        connection = await connect(
+            kubeconfig=self._plane.kubeconfig, overrides=self._plane.overrides, master=""
+        )
+        try:
+            watched = await self._list_all(connection)
+            self.progress = ""
+            text = f"{counted(len(self._state.contents.clusters), 'cluster')} and "
+            print_error(f"{text}{counted(len(self._fleet.bindings), 'binding')} from {self._state.source}")
+            async with asyncio.TaskGroup() as tasks:
+                requests = WatchRequests(connection.watch)
+                for each in watched:
+                    tasks.create_task(self._watch(each, connection, requests), name=f"watch {each.plural}")
+                tasks.create_task(self._look_around(connection), name="look around")
+        finally:
+            await connection.close()
+
+    async def _list_all(self, connection: Connection) -> list[Resource]:
+        """Fill the fleet, and return the kinds that can be watched."""
+        watched = [CLUSTERS, *_BINDINGS]
+        for policies in POLICIES:
+            try:
+                self._start_versions[policies.kind] = await self._list(connection, policies)
+            except ApiError as error:
+                unknown = "what the policies say beyond the binding is not known"
+                self._fleet.unread_policies[policies.plural] = f"{policies.plural}: {error}; {unknown}"
+            else:
+                watched.append(policies)
+        for resource in (CLUSTERS, *_BINDINGS):
+            self._start_versions[resource.kind] = await self._retry(
+                resource, partial(self._list, connection, resource)
+            )
+        await self._surround()
+        rows = []
+        bindings = list(self._fleet.bindings.values())
+        for chosen in _parts(bindings, _AT_ONCE):
+            rows += self._fleet.rows(chosen)
+            await asyncio.sleep(0)
+        self._fleet.begin(rows)
+        self._publish()
+        freeze_objects()
+        return watched
+
+    async def _list(self, connection: Connection, resource: Resource) -> str:
+        """Take a complete list of a kind, and return its version."""
+        listed, version = set[ObjectId](), ""
+        async for page, version in list_pages(connection, resource.path):  # noqa: B007 (the last one counts)
+            for item in page:
+                self._fleet.put(resource, item, is_listed=True)
+                listed.add(id_of(resource, item))
+            if self.progress:
+                self._say(resource, len(listed))
+        self._fleet.keep_only(resource, listed)
+        return version
+
+    def _say(self, resource: Resource, count: int) -> None:
+        name = "clusters" if resource.kind == CLUSTERS.kind else "bindings"
+        if resource not in (CLUSTERS, *_BINDINGS):
+            return
+        if resource in _BINDINGS:
+            count = len(self._fleet.bindings)
+            total = sum(self._totals.get(each.kind, 0) for each in _BINDINGS)
+        else:
+            total = self._totals.get(resource.kind, 0)
+        self.progress = f"{count:,} of {max(count, total):,} {name} read"
+
+    async def _retry(self, resource: Resource, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of an attempt that succeeds; until then the page says what is wrong."""
+        tries = 0
+        while True:
+            try:
+                found = await attempt()
+            except ApiError as error:
+                self._failures[resource.kind] = f"{resource.plural}: {error}"
+                if self.progress:
+                    self.progress = f"{self._failures[resource.kind]}; trying again"
+                self._show_failure()
+                await asyncio.sleep(_RETRY_SECONDS[min(tries, len(_RETRY_SECONDS) - 1)])
+                tries += 1
+            else:
+                if self._failures.pop(resource.kind, ""):
+                    self._show_failure()
+                return found
+
+    async def _watch(self, resource: Resource, connection: Connection, requests: WatchRequests) -> None:
+        source = _ListsOfWatch(self, connection, resource)
+        reflector = Reflector(resource, source, source, requests, clock=time.monotonic)
+        self._reflectors[resource.plural] = reflector
+        async for event in reflector.events():
+            if event["type"] == "DELETED":
+                self._fleet.remove(resource, event["object"])
+            else:
+                self._fleet.put(resource, event["object"])
+
+    async def list_and_start_version(self, connection: Connection, resource: Resource) -> str:
+        """Return the version at which a watch is to start, after a list unless the first one is enough."""
+        if (version := self._start_versions.pop(resource.kind, "")) != "":
+            return version
+        return await self._retry(resource, partial(self._list, connection, resource))
+
+    async def must_relist(self, connection: Connection, resource: Resource, version: str) -> bool:
+        """Return whether a version is ahead of the newest one, because etcd was restored from a backup."""
+        newest = await self._retry(resource, partial(KarmadaClient(connection).newest_version, resource))
+        return newest.isdigit() and version.isdigit() and int(newest) < int(version)
+
+    def is_known(self, resource: Resource, manifest: Mapping[str, Any]) -> bool:
+        """Return whether a change is known."""
+        return self._fleet.is_known(resource, manifest)
+
+    async def _look_around(self, connection: Connection) -> None:
+        """Read what is not watched, every ``--refresh`` while somebody looks."""
+        assert self._wake is not None
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._arguments.refresh):
+                    await self._wake.wait()
+            self._wake.clear()
+            is_seen = time.monotonic() - self._seen <= _UNSEEN_SECONDS
+            if not (is_seen or self._state.failure):
+                continue
+            try:
+                await KarmadaClient(connection).newest_version(CLUSTERS)
+                await self._surround()
+            except (ApiError, NoAnswerError) as error:
+                self._failures["look"] = str(error)
+            except Exception as error:
+                log.exception("Cannot read what is not watched")
+                self._failures["look"] = f"{type(error).__name__}: {error}"
+            else:
+                self._failures.pop("look", None)
+            self._publish()
+
+    async def _surround(self) -> None:
+        bindings = list(self._fleet.bindings.values())
+        found = await asyncio.to_thread(
+            live.read_schedulers, self._plane, bindings, timeout=self._arguments.request_timeout
+        )
+        policies = await asyncio.to_thread(
+            taint_policies_of, self._arguments, Objects(found.server, is_live=True)
+        )
+        text = f"leases: which schedulers exist is not known: {found.no_leases}"
+        self._fleet.surround(
+            Surroundings(
+                found.at,
+                found.leases,
+                found.no_leases,
+                found.seen,
+                (text,) if found.no_leases else (),
+                running(self._arguments),
+                policies[0],
+            )
+        )
+
+    def _publish(self) -> None:
+        """Give those who decide the objects as they are now, if they have changed."""
+        before, now = self._state, datetime.now(UTC)
+        if self._fleet.changes != self._changes or not before.number:
+            self._changes = self._fleet.changes
+            contents = self._fleet.contents()
+            self._state = PageState(before.number + 1, before.source, now, contents)
+        self._state = replace(self._state, read_at=now, problems=self._fleet.problems)
+        self._show_failure()
+
+    def _show_failure(self) -> None:
+        silent = sorted(name for name, each in self._reflectors.items() if each.age > _SILENT_SECONDS)
+        found = [*self._failures.values()]
+        if silent:
+            found.append(f"no event of {', '.join(silent)} for {_SILENT_SECONDS:g} s; is watch allowed?")
+        text = f"The objects could not be read again: {'; '.join(found)}" if found else ""
+        if text != self._state.failure:
+            self._state = replace(self._state, failure=text)
+
+
+class _ListsOfWatch:
+    """The lists of one kind for its reflector, and what is known of it."""
+
+    def __init__(self, watcher: Watcher, connection: Connection, resource: Resource) -> None:
+        self._watcher, self._connection, self._resource = watcher, connection, resource
+
+    async def list_and_start_version(self, _kind: str, /) -> str:
+        return await self._watcher.list_and_start_version(self._connection, self._resource)
+
+    async def must_relist(self, _kind: str, version: str, /) -> bool:
+        return await self._watcher.must_relist(self._connection, self._resource, version)
+
+    def observe(self, _kind: str, _manifest: Mapping[str, Any], /) -> None:
+        """The order of events counts, and no own writes are waited for."""
+
+    def is_known(self, _kind: str, manifest: Mapping[str, Any], /) -> bool:
+        return self._watcher.is_known(self._resource, manifest)
+
+
+def _parts(items: list[T], size: int) -> Iterator[list[T]]:
+    for first in range(0, len(items), size):
+        yield items[first : first + size]

@@ -1,0 +1,159 @@
+"""The page over a control plane that hangs, goes away, forgets, and says things twice: it is right again by itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from tests.fake_apiserver import FakeApiServer, objects, wait_for
+from tests.fake_apiserver.faults import Gate, status
+from tests.fake_apiserver.process import write_kubeconfig
+from tools.controlplane.processes import free_port
+
+SECONDS = 60
+
+
+class WatchingPage:
+    """A running page over an API server."""
+
+    def __init__(self, server: FakeApiServer, folder: Path) -> None:
+        self.port = free_port()
+        self.log = folder / "page.log"
+        command = [
+            sys.executable, "-m", "karmada_scheduler", "web", f"--bind-address=127.0.0.1:{self.port}", "--refresh=1s",
+            f"--kubeconfig={write_kubeconfig(server, folder / 'kubeconfig')}", "--request-timeout=10s",
+        ]  # fmt: skip
+        with self.log.open("wb") as output:
+            self.popen = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+
+    def get(self, path: str) -> requests.Response:
+        with requests.Session() as session:
+            session.trust_env = False
+            return session.get(f"http://127.0.0.1:{self.port}{path}", timeout=30)
+
+    def ready(self) -> str:
+        try:
+            return self.get("/readyz").text
+        except requests.ConnectionError:
+            return "does not listen"
+
+    def listed(self) -> dict[str, str]:
+        """Return the states of the listed bindings by name."""
+        items = self.get("/v1/bindings").json()["items"]
+        return {each["name"]: each["state"]["name"] for each in items}
+
+    def wait(self, holds: Callable[[], bool], what: str) -> None:
+        wait_for(holds, f"{what}; {self.log.read_text()[-1000:]}", timeout=SECONDS)
+
+
+@pytest.fixture
+def server() -> Iterator[FakeApiServer]:
+    with FakeApiServer() as server:
+        server.put(objects.cluster("m1"))
+        server.put(objects.cluster("m2"))
+        server.put(_placed("web"))
+        yield server
+
+
+@pytest.fixture
+def page(server: FakeApiServer, tmp_path: Path) -> Iterator[WatchingPage]:
+    page = WatchingPage(server, tmp_path)
+    try:
+        page.wait(lambda: page.ready() == "ok", "the page")
+        yield page
+    finally:
+        page.popen.kill()
+        page.popen.wait()
+
+
+def _placed(name: str, cluster: str = "m1") -> dict[str, Any]:
+    return objects.settled(name, {cluster: 1})
+
+
+def _fail(binding: dict[str, Any]) -> None:
+    binding["spec"]["clusters"] = []
+    [condition] = binding["status"]["conditions"]
+    condition.update(status="False", reason="NoClusterFit", message="nothing fits")
+
+
+def test_changes_deletions_and_clusters_arrive_by_the_watch(
+    server: FakeApiServer, page: WatchingPage
+) -> None:
+    assert page.listed() == {"web": "placed"}
+    lists = server.count("LIST", "/resourcebindings")
+    server.put(_placed("new", "m2"))
+    page.wait(lambda: page.listed() == {"web": "placed", "new": "placed"}, "the new binding")
+    server.change("ResourceBinding", "web", _fail)
+    page.wait(lambda: page.listed() == {"web": "not placed", "new": "placed"}, "the failure")
+    server.delete("Cluster", "m2")
+    page.wait(lambda: page.listed()["new"] == "not running", "the state of what was on the lost cluster")
+    server.delete("ResourceBinding", "web")
+    page.wait(lambda: page.listed() == {"new": "not running"}, "the deletion")
+    assert page.get("/v1/fleet").json()["bindings"] == 1
+    assert server.count("LIST", "/resourcebindings") == lists
+
+
+def test_a_binding_that_is_deleted_and_created_again_is_the_new_one(
+    server: FakeApiServer, page: WatchingPage
+) -> None:
+    old = server.get("ResourceBinding", "web")
+    server.delete("ResourceBinding", "web")
+    again = _placed("web")
+    _fail(again)
+    server.put(again)
+    page.wait(lambda: page.listed() == {"web": "not placed"}, "the new binding")
+    for type_ in ("MODIFIED", "DELETED", "ADDED"):  # the watch repeats what is over
+        server.send("ResourceBinding", json.dumps({"type": type_, "object": old}).encode())
+    server.put(_placed("last"))
+    page.wait(lambda: "last" in page.listed(), "what came after the repetitions")
+    assert page.listed()["web"] == "not placed"
+
+
+def test_a_version_that_is_gone_is_followed_by_a_list(server: FakeApiServer, page: WatchingPage) -> None:
+    gone = server.fault(method="WATCH", path="resourcebindings", answer=status(410, "Expired"))
+    server.end_watches("ResourceBinding")
+    server.delete("ResourceBinding", "web")
+    server.put(_placed("other"))
+    page.wait(lambda: gone.hits > 0, "the refusal")
+    server.heal(gone)
+    page.wait(lambda: page.listed() == {"other": "placed"}, "the state after the gap")
+
+
+def test_an_api_server_that_hangs_is_named_and_the_objects_of_before_stay(
+    server: FakeApiServer, page: WatchingPage
+) -> None:
+    gate = Gate()
+    hanging = server.fault(gate=gate)
+
+    def says_so() -> bool:
+        page.get("/")  # somebody looks
+        return "The objects could not be read again: " in page.ready()
+
+    page.wait(says_so, "the failure")
+    assert page.listed() == {"web": "placed"}
+    gate.open()
+    server.heal(hanging)
+    server.put(_placed("after"))
+    page.wait(lambda: "after" in page.listed(), "the state after the pause")
+    page.wait(lambda: page.get("/").ok and page.ready() == "ok", "a good reading")
+
+
+def test_an_api_server_that_goes_away_and_comes_back_is_read_again(
+    server: FakeApiServer, page: WatchingPage
+) -> None:
+    away = server.fault(drop=True)
+    server.end_watches()
+    server.delete("ResourceBinding", "web")
+    server.put(_placed("other"))
+    page.wait(lambda: page.get("/").ok and page.ready() != "ok", "the failure")
+    assert page.listed() == {"web": "placed"}
+    server.heal(away)
+    page.wait(lambda: page.listed() == {"other": "placed"}, "the state after the outage")
+    page.wait(lambda: page.get("/").ok and page.ready() == "ok", "a good reading")
