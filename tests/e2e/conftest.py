@@ -32,7 +32,7 @@ ON_EVERY_VERSION = (
         "test_metrics",
         "test_reactions",
     ),
-    *("test_versions", "test_workload_affinity"),
+    *("test_upgrade", "test_versions", "test_workload_affinity"),
 )
 """Modules that are also run on older versions of Karmada."""
 StartScheduler = Callable[..., Scheduler]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.e2e.conftest import StartEither
 from tests.e2e.workload import DUPLICATED, Workload, condition, labelled
 from tools.controlplane import ControlPlane, Object
+
+pytestmark = pytest.mark.needs("1.17", reason="R11: there are no groups of workloads before")
 
 GATE = "--feature-gates=WorkloadAffinity=true"
 
