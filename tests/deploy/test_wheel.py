@@ -18,7 +18,7 @@ from tools.controlplane import ControlPlane
 
 pytestmark = pytest.mark.e2e
 
-VERSIONS = ("3.11", "3.12", "3.13")
+VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 
 
 def _interpreter(version: str) -> Path | None:
