@@ -56,6 +56,7 @@ class Survival:
     Attributes:
         views: By world; none before the first reports.
         made_at: When they were made.
+        seconds: The CPU time of making them.
         number: Of the objects that they are about (``PageState.number``).
         done: Bindings that are decided of the next reports; 0 if none are being made.
         of: All bindings of the next reports.
@@ -64,6 +65,7 @@ class Survival:
 
     views: Mapping[Loss, LossView] = field(default_factory=dict)
     made_at: datetime | None = None
+    seconds: float = 0.0
     number: int = 0
     done: int = 0
     of: int = 0

@@ -124,6 +124,14 @@ async def test_a_binding_a_cluster_and_the_fleet_say_what_a_loss_would_do(site: 
     assert "is a single point of failure" in (await site.get("/")).page.text
 
 
+async def test_the_metrics_have_the_figures_once_there_is_a_report(site: Site) -> None:
+    assert "survive" not in (await site.get("/metrics")).text
+    _work(site)
+    text = (await site.get("/metrics")).text
+    assert 'karmada_scheduler_survive_spofs{kind="cluster"} 1.0' in text
+    assert "karmada_scheduler_survive_report_complete 1.0" in text
+
+
 async def test_a_report_about_objects_that_have_changed_says_so(site: Site) -> None:
     _work(site)
     assert "have changed since" not in (await site.get("/survive")).page.text

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from karmada_advisor.cli import plan
 from karmada_advisor.cli.flags import plan as plan_flags
+from karmada_advisor.cli.flags.survive import TOP
 from karmada_advisor.cli.fleet import as_manifests
 from karmada_advisor.cli.web.reading import Reader
 from karmada_advisor.cli.web.survival import SurvivalScan
@@ -43,7 +44,7 @@ from karmada_advisor.web.decisions import (
     of_records,
     process_state,
 )
-from karmada_advisor.web.metrics import WebMetrics
+from karmada_advisor.web.metrics import WebMetrics, survival_metrics
 from karmada_advisor.web.state import PageState
 from karmada_advisor.web.survival import Survival
 from karmada_advisor.whynot.model import WhyNot
@@ -136,8 +137,12 @@ class CommandAnswers:
 
     @property
     def metrics(self) -> bytes:
-        """What was computed, in the text format of Prometheus."""
-        return self._metrics.text()
+        """What was computed, and what losses would do, in the text format of Prometheus."""
+        found, text = self.survival, self._metrics.text()
+        if found.report is None or found.made_at is None:
+            return text
+        at_ = found.made_at.timestamp()
+        return text + survival_metrics(found.report, top=TOP, at=at_, seconds=found.seconds)
 
     def seen(self) -> None:
         """Note that somebody reads."""

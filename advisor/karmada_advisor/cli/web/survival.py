@@ -70,7 +70,7 @@ class SurvivalScan:
             self._seconds += time.thread_time() - began
             self._next = time.monotonic() + _SHARE * self._seconds
             views = {each.settings.loss: LossView(each) for each in end.value}
-            self.survival = Survival(views, datetime.now(UTC), self._number)
+            self.survival = Survival(views, datetime.now(UTC), self._seconds, self._number)
             self._has_remedies = True
             return False
         except NoAnswerError as problem:
