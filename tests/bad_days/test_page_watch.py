@@ -62,6 +62,25 @@ def server() -> Iterator[FakeApiServer]:
         yield server
 
 
+@pytest.mark.parametrize(
+    ("code", "times", "says"),
+    [(500, 2, ""), (403, None, "what the policies say beyond the binding is not known")],
+)
+def test_policies_that_cannot_be_listed_at_the_start_are_read_later_unless_they_are_forbidden(
+    server: FakeApiServer, tmp_path: Path, code: int, times: int | None, says: str
+) -> None:
+    server.fault(path="/propagationpolicies", answer=status(code, "Planted"), times=times)
+    page = WatchingPage(server, tmp_path)
+    try:
+        page.wait(lambda: page.ready() == "ok", "the page")
+        problems = "; ".join(page.get("/v1/fleet").json()["problems"])
+        assert problems == (f"propagationpolicies: Planted; {says}" if says else "")
+        assert page.listed() == {"web": "placed"}
+    finally:
+        page.popen.kill()
+        page.popen.wait()
+
+
 @pytest.fixture
 def page(server: FakeApiServer, tmp_path: Path) -> Iterator[WatchingPage]:
     page = WatchingPage(server, tmp_path)

@@ -26,6 +26,7 @@ from karmada_advisor.sources.control_plane import control_plane
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.objects import Objects
 from karmada_advisor.sources.process_rules import running
+from karmada_advisor.web.fleet import clusters_of
 from karmada_advisor.web.state import PageContents, PageState
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.connect import connect
@@ -48,6 +49,8 @@ T = TypeVar("T")
 
 _BINDINGS: Final = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
 _RETRY_SECONDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
+_NEVER: Final = frozenset({403, 404})
+"""Codes of the API server after which another attempt has the same result."""
 _UNSEEN_SECONDS: Final = 60.0
 """Without a request for this long, nothing but the watches reads."""
 _SILENT_SECONDS: Final = 150.0
@@ -125,27 +128,36 @@ class Watcher:
         """Fill the fleet, and return the kinds that can be watched."""
         watched = [CLUSTERS, *_BINDINGS]
         for policies in POLICIES:
-            try:
-                self._start_versions[policies.kind] = await self._list(connection, policies)
-            except ApiError as error:
-                unknown = "what the policies say beyond the binding is not known"
-                self._fleet.unread_policies[policies.plural] = f"{policies.plural}: {error}; {unknown}"
-            else:
+            if await self._may_list(connection, policies):
                 watched.append(policies)
+                self._start_versions[policies.kind] = await self._retry(
+                    policies, partial(self._list, connection, policies)
+                )
         for resource in (CLUSTERS, *_BINDINGS):
             self._start_versions[resource.kind] = await self._retry(
                 resource, partial(self._list, connection, resource)
             )
-        await self._surround()
+        await self._look(connection)
         rows = []
         bindings = list(self._fleet.bindings.values())
         for chosen in _parts(bindings, _AT_ONCE):
             rows += self._fleet.rows(chosen)
             await asyncio.sleep(0)
         self._fleet.begin(rows)
-        self._publish()
+        await self._publish()
         freeze_objects()
         return watched
+
+    async def _may_list(self, connection: Connection, policies: Resource) -> bool:
+        """Return whether policies of a kind can be listed at all; answers without them are right, and say so."""
+        try:
+            await KarmadaClient(connection).newest_version(policies)
+        except ApiError as error:
+            if error.code in _NEVER:
+                unknown = "what the policies say beyond the binding is not known"
+                self._fleet.unread_policies[policies.plural] = f"{policies.plural}: {error}; {unknown}"
+                return False
+        return True
 
     async def _list(self, connection: Connection, resource: Resource) -> str:
         """Take a complete list of a kind, and return its version."""
@@ -224,17 +236,21 @@ class Watcher:
             is_seen = time.monotonic() - self._seen <= _UNSEEN_SECONDS
             if not (is_seen or self._state.failure):
                 continue
-            try:
-                await KarmadaClient(connection).newest_version(CLUSTERS)
-                await self._surround()
-            except (ApiError, NoAnswerError) as error:
-                self._failures["look"] = str(error)
-            except Exception as error:
-                log.exception("Cannot read what is not watched")
-                self._failures["look"] = f"{type(error).__name__}: {error}"
-            else:
-                self._failures.pop("look", None)
-            self._publish()
+            await self._look(connection)
+            await self._publish()
+
+    async def _look(self, connection: Connection) -> None:
+        """Read what is not watched; if that fails, what was known stays, and the page says why."""
+        try:
+            await KarmadaClient(connection).newest_version(CLUSTERS)
+            await self._surround()
+        except (ApiError, NoAnswerError) as error:
+            self._failures["look"] = str(error)
+        except Exception as error:
+            log.exception("Cannot read what is not watched")
+            self._failures["look"] = f"{type(error).__name__}: {error}"
+        else:
+            self._failures.pop("look", None)
 
     async def _surround(self) -> None:
         bindings = list(self._fleet.bindings.values())
@@ -257,12 +273,13 @@ class Watcher:
             )
         )
 
-    def _publish(self) -> None:
+    async def _publish(self) -> None:
         """Give those who decide the objects as they are now, if they have changed."""
         before, now = self._state, datetime.now(UTC)
         if self._fleet.changes != self._changes or not before.number:
             self._changes = self._fleet.changes
             contents = self._fleet.contents()
+            await asyncio.to_thread(clusters_of, contents)  # so that no request waits for it
             self._state = PageState(before.number + 1, before.source, now, contents)
         self._state = replace(self._state, read_at=now, problems=self._fleet.problems)
         self._show_failure()
