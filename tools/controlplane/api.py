@@ -15,6 +15,8 @@ from typing import Any
 
 import requests
 from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.util import create_urllib3_context
 
 from .pki import Credentials
@@ -26,14 +28,27 @@ APPLY_PATCH = "application/apply-patch+yaml"
 FIELD_MANAGER = "controlplane-harness"
 
 
-class _LocalAdapter(HTTPAdapter):
+class _LocalConnection(HTTPSConnection):
     """Accepts the authorities of ``pki``, which lack what is checked from Python 3.13 on."""
 
+    def connect(self) -> None:
+        """Connect with a context of its own: certificates are loaded into it, and threads share sessions."""
+        self.ssl_context = create_urllib3_context()
+        self.ssl_context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        super().connect()
+
+
+class _LocalPool(HTTPSConnectionPool):
+    ConnectionCls = _LocalConnection
+
+
+class _LocalAdapter(HTTPAdapter):
+    """Connects as ``_LocalConnection``."""
+
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
-        """Make the connections of a session with a context of their own."""
-        context = create_urllib3_context()
-        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        super().init_poolmanager(*arguments, ssl_context=context, **options)
+        """Make the pools of a session."""
+        super().init_poolmanager(*arguments, **options)
+        self.poolmanager.pool_classes_by_scheme = {"http": HTTPConnectionPool, "https": _LocalPool}
 
 
 def local_session() -> requests.Session:
