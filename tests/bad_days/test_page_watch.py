@@ -176,3 +176,19 @@ def test_an_api_server_that_goes_away_and_comes_back_is_read_again(
     server.heal(away)
     page.wait(lambda: page.listed() == {"other": "placed"}, "the state after the outage")
     page.wait(lambda: page.get("/").ok and page.ready() == "ok", "a good reading")
+
+
+def test_where_watches_are_forbidden_everything_is_listed_again(
+    server: FakeApiServer, tmp_path: Path
+) -> None:
+    server.fault(method="WATCH", path="/resourcebindings", answer=status(403, "Forbidden: no watch"))
+    page = WatchingPage(server, tmp_path)
+    try:
+        page.wait(lambda: page.ready() == "ok", "the page")
+        assert page.listed() == {"web": "placed"}
+        server.put(_placed("later", "m2"))
+        page.wait(lambda: page.listed() == {"web": "placed", "later": "placed"}, "the new binding")
+        assert "Everything is listed again every 1 s instead" in page.log.read_text()
+    finally:
+        page.popen.kill()
+        page.popen.wait()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from karmada_advisor.explain.policies import TemplateHead, priority_class_of
 from karmada_advisor.sources.bindings import NamedBinding, NoSuchBindingError, WorkloadName, workload_of
@@ -50,6 +51,7 @@ _LOOKED_AT: Final = 500
 """Objects of a list of which one page is enough."""
 _ITEMS_SECONDS: Final = 10.0
 _ONE_BY_ONE: Final = 10
+_WATCH_SECONDS: Final = 5.0
 """Workloads that are read one by one; more are listed by kind."""
 _HINT: Final = "is this the Karmada API server? (--kubeconfig, --context)"
 
@@ -171,25 +173,42 @@ def read_schedulers(
     return _read(plane, timeout, work)
 
 
+class KindsFound(NamedTuple):
+    """What ``count_objects`` finds out.
+
+    Attributes:
+        server: The URL of the API server.
+        totals: About how many objects there are, by kind; 0 where the API server does not say.
+        unwatched: Why one of the kinds may not be watched; "" if all may.
+    """
+
+    server: str
+    totals: dict[str, int]
+    unwatched: str
+
+
 def count_objects(
     plane: ControlPlane, resources: Sequence[Resource], *, timeout: float = TIMEOUT_SECONDS
-) -> tuple[str, dict[str, int]]:
-    """Find out whether kinds can be listed, and about how many objects they have.
+) -> KindsFound:
+    """Find out whether kinds can be listed and watched, and about how many objects they have.
 
     Args:
         plane: The control plane.
         resources: The kinds.
         timeout: Seconds for everything.
 
-    Returns:
-        The URL of the API server, and the numbers by kind; 0 where the API server does not say.
-
     Raises:
         LiveError: A kind cannot be listed.
     """
 
-    async def work(reading: _Reading) -> tuple[str, dict[str, int]]:
-        return reading.connection.server, {each.kind: await reading.count(each) for each in resources}
+    async def work(reading: _Reading) -> KindsFound:
+        counts = {each.kind: await reading.count(each) for each in resources}
+        refusals = [
+            await reading.refusal_to_watch(each, version)
+            for each, (_, version) in zip(resources, counts.values(), strict=True)
+        ]
+        totals = {kind: count for kind, (count, _) in counts.items()}
+        return KindsFound(reading.connection.server, totals, next(filter(None, refusals), ""))
 
     return _read(plane, timeout, work)
 
@@ -544,16 +563,38 @@ class _Reading:
         found = await self.connection.request("GET", path, query=query, timeout=_ITEMS_SECONDS)
         return [dict(each) for each in mappings(mapping(found).get("items"))]
 
-    async def count(self, resource: Resource) -> int:
-        """Return about how many objects of a kind there are."""
+    async def count(self, resource: Resource) -> tuple[int, str]:
+        """Return about how many objects of a kind there are, and the version of their list."""
         self.subject = resource.plural
         try:
             found = mapping(await self.connection.request("GET", resource.path, query={"limit": "1"}))
         except ApiError as error:
             self._raise_if_not_served(resource, error)
             raise
-        rest = mapping(found.get("metadata")).get("remainingItemCount")
-        return len(mappings(found.get("items"))) + (rest if isinstance(rest, int) else 0)
+        metadata = mapping(found.get("metadata"))
+        rest = metadata.get("remainingItemCount")
+        count = len(mappings(found.get("items"))) + (rest if isinstance(rest, int) else 0)
+        return count, str(metadata.get("resourceVersion") or "")
+
+    async def refusal_to_watch(self, resource: Resource, version: str) -> str:
+        """Return why a kind may not be watched, "" if the API server accepts the request or gives no clear answer."""
+        accepted = asyncio.Event()
+        target = f"{resource.path}?watch=true&timeoutSeconds=1&resourceVersion={version}"
+
+        async def follow() -> None:
+            async with aclosing(self.connection.watch(target, accepted.set)) as lines:
+                async for _ in lines:
+                    return
+
+        tasks = [asyncio.create_task(follow()), asyncio.create_task(accepted.wait())]
+        try:
+            await asyncio.wait(tasks, timeout=_WATCH_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in tasks:
+                each.cancel()
+            [result, _] = await asyncio.gather(*tasks, return_exceptions=True)
+        is_forbidden = isinstance(result, ApiError) and result.code == _FORBIDDEN
+        return f"{resource.plural}: {result}" if is_forbidden else ""
 
     async def all_of(self, resource: Resource, *, namespace: str = "") -> list[Manifest]:
         """Return all objects of a kind, of all namespaces or of one.

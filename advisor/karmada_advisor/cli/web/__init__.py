@@ -67,7 +67,6 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
     reader = _reader(arguments)
     answers = CommandAnswers(arguments, reader, own)
-    reader.read()
     freeze_objects()
     computer, pages = Computer(), Pages()
     handlers = Handlers(answers, computer, pages)
@@ -93,11 +92,21 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
 
 
 def _reader(arguments: argparse.Namespace) -> Reader | Watcher:
-    if arguments.clusters or arguments.bindings or arguments.replay:
-        return Reader(arguments)
-    from karmada_advisor.cli.web.watching import Watcher
+    """Return what has read the objects: by watches of a control plane, or by lists where they are not allowed."""
+    reader = Reader(arguments)
+    if not (arguments.clusters or arguments.bindings or arguments.replay):
+        from karmada_advisor.cli.web.watching import Watcher
 
-    return Watcher(arguments)
+        watcher = Watcher(arguments)
+        watcher.read()
+        if not watcher.unwatched:
+            return watcher
+        print_error(
+            f"{watcher.unwatched}. Everything is listed again every {arguments.refresh:g} s instead; "
+            "the ClusterRole pyscheduler-reader has the verb watch."
+        )
+    reader.read()
+    return reader
 
 
 @contextmanager

@@ -78,6 +78,8 @@ class Watcher:
         self._wake: asyncio.Event | None = None
         self.progress = "nothing is read yet"
         """How far the first lists are, for people; "" once the objects are complete."""
+        self.unwatched = ""
+        """Why a kind may not be watched; "" if all may, or ``read`` has not asked."""
 
     @property
     def state(self) -> PageState:
@@ -98,12 +100,13 @@ class Watcher:
         Raises:
             NoAnswerError: They cannot.
         """
-        server, self._totals = live.count_objects(
+        found = live.count_objects(
             self._plane, (CLUSTERS, *_BINDINGS), timeout=self._arguments.request_timeout
         )
-        self._fleet = WatchedFleet(server)
+        self._totals, self.unwatched = found.totals, found.unwatched
+        self._fleet = WatchedFleet(found.server)
         contents = self._fleet.contents()
-        self._state = PageState(0, server, datetime.now(UTC), contents)
+        self._state = PageState(0, found.server, datetime.now(UTC), contents)
 
     async def keep_reading(self) -> None:
         """List everything, then watch it, until cancelled."""
