@@ -122,7 +122,7 @@ def test_an_identity_with_the_chart_s_roles_and_no_group_does_the_main_job_and_n
     assert found.permissions == granted({})
     assert found.refused == []
     # Discovery, which every authenticated user may read.
-    assert {path.split("/")[1] for path in found.paths} <= {"api", "apis", "version"}
+    assert {path.split("/")[1] for path in found.paths} <= {"api", "apis", "openapi", "version"}
     assert "orbidden" not in scheduler.log
 
 

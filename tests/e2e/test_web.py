@@ -355,6 +355,11 @@ def test_hostile_texts_of_objects_are_shown_and_do_nothing(
     visitor = visit()
     page = visitor.visit(f"/bindings?namespace={site.namespace}&q=hostile")
     page.get_by_role("link", name="hostile").wait_for()
+    controlplane.wait_for(
+        lambda: _status(site, f"/b/{site.namespace}/hostile"),
+        "the new binding to be known to those who decide",
+        until=lambda status: status == 200,
+    )
     page = visitor.visit(f"/b/{site.namespace}/hostile")
     page.get_by_text(HOSTILE).first.wait_for()
     assert page.locator("img[onerror]").count() == 0
@@ -364,6 +369,17 @@ def test_hostile_texts_of_objects_are_shown_and_do_nothing(
         assert HOSTILE in page.locator("main").inner_text() + page.content().replace("&lt;", "<").replace(
             "&gt;", ">"
         )
+
+
+def _status(site: Site, path: str) -> int:
+    """Return the status of a page; 503 while its binding is only in the lists."""
+    try:
+        with urllib.request.urlopen(urljoin(site.url, path), timeout=SECONDS) as response:
+            status: int = response.status
+    except urllib.error.HTTPError as error:
+        with error:
+            status = error.code
+    return status
 
 
 def test_nothing_but_this_machine_s_names_are_answered(site: Site) -> None:

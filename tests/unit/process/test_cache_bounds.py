@@ -39,13 +39,13 @@ OTHERS: Final[dict[str, int]] = {
     "logs:_second": ENTRY,
     # code
     "config.structure:_converter": MEBI,
+    "views.fields:_names_of": MEBI,
     "process.memory:_malloc_trim": ENTRY,
     "placement_tests.cel:expressions": MEBI,
     # the objects of a page or of an explanation, of which there are one or two states
     "web.fleet:clusters_of": 2 * CLUSTERS * 1024,
     "explain.filter_evidence:_serving": CLUSTERS * (NAME + POINTER),
     "explain.causes_values:values_of": CLUSTERS * (NAME + POINTER),
-    "web.answers:summary": 2 * MEBI,
     "web.computing:_kept": 32 * MEBI,
     "web.computing:_turns": 1000 * ENTRY,
     # bounded by their own number of bytes, which a flag sets
