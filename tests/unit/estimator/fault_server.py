@@ -144,15 +144,18 @@ async def speaking_garbage() -> AsyncIterator[int]:
     """Listen on a port and send bytes that are not HTTP/2."""
 
     async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"220 mail.example.com ESMTP\r\n" * 100)
-        await reader.read(1024)
-        writer.close()
+        try:
+            writer.write(b"220 mail.example.com ESMTP\r\n" * 100)
+            await reader.read(1024)
+        finally:
+            writer.close()
 
     server = await asyncio.start_server(babble, "127.0.0.1", 0)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
+        await server.wait_closed()
 
 
 @asynccontextmanager

@@ -111,11 +111,13 @@ async def speaking(words: bytes, *, hang_up: bool = True) -> AsyncIterator[str]:
     done = asyncio.Event()
 
     async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(words)
-        if not hang_up:
-            await done.wait()
-        writer.close()
+        try:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(words)
+            if not hang_up:
+                await done.wait()
+        finally:
+            writer.close()
 
     server = await asyncio.start_server(reply, "127.0.0.1", 0)
     try:
