@@ -31,6 +31,7 @@ from karmada_scheduler.api.manifest import (
 )
 from karmada_scheduler.api.workload import LAST_APPLIED_ANNOTATION, Workload
 from karmada_scheduler.client import json_body
+from karmada_scheduler.config.decision_rules import RULES
 from karmada_scheduler.config.file_content import FileContentError, read_file, read_text_file
 
 KIND: Final = "Capture"
@@ -171,6 +172,10 @@ def _checked(found: Manifest) -> Fields:
         ManifestError: One has another type.
     """
     asked, rules = found["asked"], found["rules"]
+    decisions_of = read_text(rules, "decisions_of", "rules")
+    if decisions_of and decisions_of not in RULES:
+        text = f"expected {' or '.join(RULES)}, got {decisions_of}"
+        raise ManifestError("rules.decisions_of", text)
     texts = ("scheduler_name", "enable_empty_workload_propagation", "decisions_of", "config")
     lists = ("plugins", "feature_gates", "scheduler_names")
     objects = ("clusters", "bindings", "policies", "workloads")

@@ -276,9 +276,14 @@ def test_selectors_select_the_same_after_the_names_are_replaced(
             "clusters is missing",
         ),
         (b"[" * 100_000, "is no capture"),
+        (
+            b'{"apiVersion": "explain.pyscheduler.karmada.io/v1alpha1", "kind": "Capture", "clusters": [], "bindings": [],'
+            b' "asked": {"name": "web"}, "rules": {"decisions_of": "9.9"}}',
+            "rules.decisions_of: expected 1.18 or 1.17, got 9.9",
+        ),
         (None, "cannot be read: No such file"),
     ],
-    ids=["empty", "a list", "gzip", "without clusters", "nested", "away"],
+    ids=["empty", "a list", "gzip", "without clusters", "nested", "later version", "away"],
 )
 def test_a_file_that_is_no_capture_is_refused(
     explain: Command, tmp_path: Path, content: bytes | None, problem: str
