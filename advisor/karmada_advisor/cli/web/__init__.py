@@ -67,6 +67,8 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
     reader = _reader(arguments)
     answers = CommandAnswers(arguments, reader, own)
+    if isinstance(reader, Reader):
+        reader.read()
     freeze_objects()
     computer, pages = Computer(), Pages()
     handlers = Handlers(answers, computer, pages)
@@ -92,21 +94,23 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
 
 
 def _reader(arguments: argparse.Namespace) -> Reader | Watcher:
-    """Return what has read the objects: by watches of a control plane, or by lists where they are not allowed."""
-    reader = Reader(arguments)
-    if not (arguments.clusters or arguments.bindings or arguments.replay):
-        from karmada_advisor.cli.web.watching import Watcher
+    """Return what reads the objects: files, or a control plane by watches, or by lists where these are not allowed.
 
-        watcher = Watcher(arguments)
-        watcher.read()
-        if not watcher.unwatched:
-            return watcher
-        print_error(
-            f"{watcher.unwatched}. Everything is listed again every {arguments.refresh:g} s instead; "
-            "the ClusterRole pyscheduler-reader has the verb watch."
-        )
-    reader.read()
-    return reader
+    Raises:
+        NoAnswerError: The control plane cannot be read.
+    """
+    if arguments.clusters or arguments.bindings or arguments.replay:
+        return Reader(arguments)
+    from karmada_advisor.cli.web.watching import Watcher, kinds_of
+
+    found = kinds_of(arguments)
+    if not found.unwatched:
+        return Watcher(arguments, found)
+    print_error(
+        f"{found.unwatched}. Everything is listed again every {arguments.refresh:g} s instead; "
+        "the ClusterRole pyscheduler-reader has the verb watch."
+    )
+    return Reader(arguments)
 
 
 @contextmanager

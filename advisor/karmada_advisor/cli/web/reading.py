@@ -6,13 +6,13 @@ import argparse
 import asyncio
 import logging
 import os
-import time
 from collections.abc import Hashable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
 from karmada_advisor.cli.survive_inputs import taint_policies_of
+from karmada_advisor.cli.web.visits import Visits
 from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
 from karmada_advisor.sources.process_rules import running
 from karmada_advisor.web.fleet import clusters_of
@@ -22,9 +22,6 @@ log = logging.getLogger(__name__)
 
 _READING_SECONDS: Final = 60.0
 """Time of a reading, after which the page says that it takes too long: a file may be one that never ends."""
-
-_UNSEEN_SECONDS: Final = 60.0
-"""Without a request for this long, nothing is read."""
 
 _COUNTDOWN_SECONDS: Final = 10
 """While something is evicted, the pages are made again this often: they show the time that is left."""
@@ -45,9 +42,7 @@ class Reader:
         ]
         self._state: PageState | None = None
         self._stamp: Hashable = None
-        self._seen = 0.0
-        self._read = 0.0
-        self._wake: asyncio.Event | None = None
+        self._visits = Visits(arguments.refresh)
         self._seconds = max(_READING_SECONDS, 2 * arguments.request_timeout)
 
     progress: Final = ""
@@ -61,9 +56,7 @@ class Reader:
 
     def seen(self) -> None:
         """Note a request, from the thread of the server; objects that are old are read at once."""
-        self._seen = time.monotonic()
-        if self._wake is not None and self._seen - self._read > self._arguments.refresh:
-            self._wake.set()
+        self._visits.seen()
 
     def read(self) -> None:
         """Read everything.
@@ -116,19 +109,11 @@ class Reader:
 
     async def keep_reading(self) -> None:
         """Read again while somebody looks, and after a failure, which is shown; the objects of before are kept."""
-        self._wake = asyncio.Event()
         while True:
-            try:
-                async with asyncio.timeout(self._arguments.refresh):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
-            self._wake.clear()
-            is_seen = time.monotonic() - self._seen <= _UNSEEN_SECONDS
-            if "-" in self._files or not (is_seen or self.state.failure):
-                continue
-            self._read = time.monotonic()
-            await self._read_again()
+            is_due = await self._visits.next() or self.state.failure
+            if is_due and "-" not in self._files:
+                self._visits.reading()
+                await self._read_again()
 
     async def _read_again(self) -> None:
         reading = asyncio.create_task(asyncio.to_thread(self.read))

@@ -11,7 +11,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -19,6 +18,7 @@ from typing import Any, Final, TypeVar
 
 from karmada_advisor.cli.output import print_error
 from karmada_advisor.cli.survive_inputs import taint_policies_of
+from karmada_advisor.cli.web.visits import Visits
 from karmada_advisor.cli.web.watched import POLICIES, ObjectId, Surroundings, WatchedFleet, id_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.sources import live
@@ -27,7 +27,7 @@ from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.objects import Objects
 from karmada_advisor.sources.process_rules import running
 from karmada_advisor.web.fleet import clusters_of
-from karmada_advisor.web.state import PageContents, PageState
+from karmada_advisor.web.state import PageState
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.connect import connect
 from karmada_scheduler.client.connection import Connection
@@ -51,35 +51,41 @@ _BINDINGS: Final = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
 _RETRY_SECONDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
 _NEVER: Final = frozenset({403, 404})
 """Codes of the API server after which another attempt has the same result."""
-_UNSEEN_SECONDS: Final = 60.0
-"""Without a request for this long, nothing but the watches reads."""
 _SILENT_SECONDS: Final = 150.0
 """How long a watch may deliver nothing; after 70 seconds it is connected again."""
 _AT_ONCE: Final = 200
 """Bindings that are indexed before others on the event loop get a turn."""
 
 
+def kinds_of(arguments: argparse.Namespace) -> live.KindsFound:
+    """Find out whether the objects can be listed and watched, and how many they are.
+
+    Raises:
+        NoAnswerError: They cannot be listed.
+    """
+    return live.count_objects(
+        control_plane(arguments), (CLUSTERS, *_BINDINGS), timeout=arguments.request_timeout
+    )
+
+
 class Watcher:
     """The objects of a control plane, kept up to date by watches."""
 
-    def __init__(self, arguments: argparse.Namespace) -> None:
-        """Take the flags; ``read`` asks the API server for the first time."""
+    def __init__(self, arguments: argparse.Namespace, found: live.KindsFound) -> None:
+        """Take the flags, and what ``kinds_of`` has found; ``keep_reading`` reads."""
         self._arguments = arguments
         self._plane = control_plane(arguments)
-        self._state = PageState(0, "", datetime.now(UTC), PageContents((), ()))
-        self._fleet = WatchedFleet("")
-        self._totals: Mapping[str, int] = {}
+        self._fleet = WatchedFleet(found.server)
+        self._totals = found.totals
+        self._state = PageState(0, found.server, datetime.now(UTC), self._fleet.contents())
+        self._visits = Visits(arguments.refresh)
         self._failures: dict[str, str] = {}
         self._start_versions: dict[str, str] = {}
         self._reflectors: dict[str, Reflector] = {}
         self._listed = 0
         self._changes = 0
-        self._seen = 0.0
-        self._wake: asyncio.Event | None = None
         self.progress = "nothing is read yet"
         """How far the first lists are, for people; "" once the objects are complete."""
-        self.unwatched = ""
-        """Why a kind may not be watched; "" if all may, or ``read`` has not asked."""
 
     @property
     def state(self) -> PageState:
@@ -88,29 +94,10 @@ class Watcher:
 
     def seen(self) -> None:
         """Note a request, from the thread of the server."""
-        now = time.monotonic()
-        was_away = now - self._seen > self._arguments.refresh
-        self._seen = now
-        if was_away and self._wake is not None:
-            self._wake.set()
-
-    def read(self) -> None:
-        """Find out whether the objects can be read, and how many they are.
-
-        Raises:
-            NoAnswerError: They cannot.
-        """
-        found = live.count_objects(
-            self._plane, (CLUSTERS, *_BINDINGS), timeout=self._arguments.request_timeout
-        )
-        self._totals, self.unwatched = found.totals, found.unwatched
-        self._fleet = WatchedFleet(found.server)
-        contents = self._fleet.contents()
-        self._state = PageState(0, found.server, datetime.now(UTC), contents)
+        self._visits.seen()
 
     async def keep_reading(self) -> None:
         """List everything, then watch it, until cancelled."""
-        self._wake = asyncio.Event()
         connection = await connect(
             kubeconfig=self._plane.kubeconfig, overrides=self._plane.overrides, master=""
         )
@@ -230,17 +217,11 @@ class Watcher:
 
     async def _look_around(self, connection: Connection) -> None:
         """Read what is not watched, every ``--refresh`` while somebody looks."""
-        assert self._wake is not None
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._arguments.refresh):
-                    await self._wake.wait()
-            self._wake.clear()
-            is_seen = time.monotonic() - self._seen <= _UNSEEN_SECONDS
-            if not (is_seen or self._state.failure):
-                continue
-            await self._look(connection)
-            await self._publish()
+            if await self._visits.next() or self._state.failure:
+                self._visits.reading()
+                await self._look(connection)
+                await self._publish()
 
     async def _look(self, connection: Connection) -> None:
         """Read what is not watched; if that fails, what was known stays, and the page says why."""
