@@ -49,13 +49,19 @@ from karmada_advisor.web.fleet import (
 from karmada_advisor.web.index import Filter, IndexedBinding
 from karmada_advisor.web.pages import Pages, domain_path
 from karmada_advisor.web.paging import (
-    MAX_LIMIT,
     ROWS,
-    AskedPage,
     CursorError,
     CursorPage,
     bindings_page,
     clusters_page,
+)
+from karmada_advisor.web.request_query import (
+    RequestRefusedError,
+    change_of,
+    is_wanted,
+    loss_of,
+    number_of,
+    page_of,
 )
 from karmada_advisor.web.state import PageState
 from karmada_advisor.web.survival import LossView
@@ -81,15 +87,6 @@ _KEEPALIVE: Final = 15
 
 Page = Callable[[HttpRequest], Awaitable[Document]]
 T = TypeVar("T")
-
-
-class RequestRefusedError(Exception):
-    """A request that cannot be answered; the text says why."""
-
-    def __init__(self, status: int, text: str) -> None:
-        """Take the HTTP status and a sentence."""
-        super().__init__(text)
-        self.status = status
 
 
 class Handlers:
@@ -268,7 +265,7 @@ class Handlers:
 
     async def _clusters_page(self, request: HttpRequest) -> Document:
         wanted, by, shown = self._wanted_clusters(request)
-        paging = clusters_page(shown, _asked_page(request))
+        paging = clusters_page(shown, page_of(request))
         clusters = clusters_of(self._answers.state.contents)
         values = {
             "wanted": wanted,
@@ -284,12 +281,12 @@ class Handlers:
 
     async def _clusters_data(self, request: HttpRequest) -> Mapping[str, Any]:
         _, _, shown = self._wanted_clusters(request)
-        return _list_fields("FleetClusterList", clusters_page(shown, _asked_page(request)), _cluster_fields)
+        return _list_fields("FleetClusterList", clusters_page(shown, page_of(request)), _cluster_fields)
 
     async def _cluster_page(self, request: HttpRequest) -> Document:
         state = self._answers.state
         cluster = self._cluster_of(state, request)
-        paging = bindings_page(state.contents.index.on(cluster.name), _asked_page(request))
+        paging = bindings_page(state.contents.index.on(cluster.name), page_of(request))
         values = {
             "cluster": cluster,
             "rows": [state.contents.row(each) for each in paging.rows],
@@ -305,7 +302,7 @@ class Handlers:
     async def _cluster_data(self, request: HttpRequest) -> Mapping[str, Any]:
         state = self._answers.state
         shown = self._cluster_of(state, request)
-        paging = bindings_page(state.contents.index.on(shown.name), _asked_page(request))
+        paging = bindings_page(state.contents.index.on(shown.name), page_of(request))
         return {
             "apiVersion": API_VERSION,
             "kind": "FleetCluster",
@@ -323,7 +320,7 @@ class Handlers:
         return cluster_shown(state.contents, found)
 
     async def _survive_page(self, request: HttpRequest) -> Document:
-        survival, loss = self._answers.survival, _loss_of(request)
+        survival, loss = self._answers.survival, loss_of(request)
         view = survival.views.get(loss)
         values: dict[str, Any] = {"survival": survival, "loss": loss}
         if view is not None:
@@ -347,13 +344,13 @@ class Handlers:
             RequestRefusedError: There is no such world.
         """
         survival = self._answers.survival
-        view = survival.views.get(_loss_of(request))
+        view = survival.views.get(loss_of(request))
         if view is None:
             raise BusyError(survival.problem or "the losses are being decided; try again in a moment")
         return view
 
     async def _lost_page(self, request: HttpRequest) -> Document:
-        view, loss = self._losses(request), _loss_of(request)
+        view, loss = self._losses(request), loss_of(request)
         kind, name = request.path["kind"], request.path["name"]
         found = view.domain(kind, name)
         if found is None:
@@ -396,7 +393,7 @@ class Handlers:
             reason=request.query.get("reason", ""),
             cluster=request.query.get("cluster", "").strip(),
         )
-        return wanted, bindings_page(state.contents.index.select(wanted), _asked_page(request))
+        return wanted, bindings_page(state.contents.index.select(wanted), page_of(request))
 
     async def _bindings_page(self, request: HttpRequest) -> Document:
         state = self._answers.state
@@ -431,7 +428,7 @@ class Handlers:
 
     def _wanted(self, rows: Iterable[DecisionRow], request: HttpRequest) -> list[DecisionRow]:
         """Return the rows to show; the policy of a binding is that of now, because records have none."""
-        found = [row for row in rows if _is_wanted(row, request)]
+        found = [row for row in rows if is_wanted(row, request)]
         if policy := request.query.get("policy", "").strip():
             wanted, index = Filter(policy=policy), self._answers.state.contents.index
             bindings = (index.get(BindingKey(row.kind, row.namespace, row.name)) for row in found)
@@ -507,7 +504,7 @@ class Handlers:
             raise RequestRefusedError(404, unknown(f"cluster {cluster}", cluster, clusters))
         question = Question(
             cluster,
-            _number(request, "replicas", 1),
+            number_of(request, "replicas", 1),
             off=bool(cluster) and request.query.get("goal") == "off",
             as_new=request.query.get("as-new") == "true",
         )
@@ -542,7 +539,7 @@ class Handlers:
 
     async def _plan(self, request: HttpRequest) -> Plan | None:
         """Return the plan that is asked for, None without a question."""
-        change = _change(request)
+        change = change_of(request)
         if change == AskedChange():
             return None
         state = self._answers.state
@@ -615,7 +612,6 @@ class Handlers:
         return self._stamp(), decisions.rows[:1], decisions.process
 
 
-_CHANGES: Final = ("without", "cordon", "uncordon", "scale")
 _SHOWN_FIRST: Final = (
     Effect.STUCK,
     Effect.UNPLACED,
@@ -640,38 +636,12 @@ def _fields(
     return fields
 
 
-def _loss_of(request: HttpRequest) -> Loss:
-    """Return the world that a request asks about.
-
-    Raises:
-        RequestRefusedError: There is no such world.
-    """
-    asked = request.query.get("loss", Loss.GONE.value)
-    try:
-        return Loss(asked)
-    except ValueError:
-        words = ", ".join(each.value for each in Loss)
-        raise RequestRefusedError(400, f"loss must be one of {words}") from None
-
-
 def _query_of(loss: Loss) -> str:
     return "" if loss is Loss.GONE else f"?loss={loss.value}"
 
 
 def _words(remedies: Iterable[LossRemedy]) -> list[str]:
     return [remedy_words(each) for each in remedies]
-
-
-def _change(request: HttpRequest) -> AskedChange:
-    """Return the change of a request: the text of a policy, and flags as the command has them."""
-    if "policy" in request.query:
-        text = (
-            "send a policy in the body of a POST request, so that no history and no log has it in an address"
-        )
-        raise RequestRefusedError(400, text)
-    given = {**request.query, **request.form}
-    flags = [f"--{name}={value}" for name in _CHANGES if (value := given.get(name, "").strip())]
-    return AskedChange(request.form.get("policy", "").replace("\r", "").strip(), tuple(flags))
 
 
 def _data_path(request: HttpRequest, before: str, after: str) -> str:
@@ -705,37 +675,8 @@ def _list_fields(kind: str, paging: CursorPage[T], fields: Callable[[T], Any]) -
     }
 
 
-def _asked_page(request: HttpRequest) -> AskedPage:
-    return AskedPage(
-        request.query.get("after", ""),
-        request.query.get("before", ""),
-        _number(request, "limit", ROWS, most=MAX_LIMIT),
-    )
-
-
 def _cluster_fields(shown: ClusterShown) -> dict[str, Any]:
     return {**fields_of(shown), "state": shown.state.value}
-
-
-def _is_wanted(row: DecisionRow, request: HttpRequest) -> bool:
-    text = request.query.get("q", "").strip().lower()
-    namespace, reason = request.query.get("namespace", ""), request.query.get("reason", "")
-    cluster = request.query.get("cluster", "").strip()
-    return (
-        (not text or text in str(row).lower())
-        and (not namespace or row.namespace == namespace)
-        and (not reason or row.reason == reason)
-        and (not cluster or any(each.name == cluster for each in row.placement or ()))
-    )
-
-
-def _number(request: HttpRequest, name: str, default: int, *, most: int = 9_999_999) -> int:
-    text = request.query.get(name, "")
-    if not text:
-        return default
-    if not (text.isascii() and text.isdigit() and 0 < len(text) < 8 and 0 < int(text) <= most):
-        raise RequestRefusedError(400, f"{name} must be a number from 1 to {most}")
-    return int(text)
 
 
 _PROBLEMS: Final = (RequestRefusedError, CursorError, BusyError, NoAnswerError, TooLongError)

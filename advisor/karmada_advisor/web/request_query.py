@@ -1,0 +1,80 @@
+"""What a request asks for: its query, and the form of a plan."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from karmada_advisor.survive.loss import Loss
+from karmada_advisor.web.answers import AskedChange
+from karmada_advisor.web.decisions import DecisionRow
+from karmada_advisor.web.paging import MAX_LIMIT, ROWS, AskedPage
+from karmada_scheduler.http_server.messages import HttpRequest
+
+_CHANGES: Final = ("without", "cordon", "uncordon", "scale")
+
+
+class RequestRefusedError(Exception):
+    """A request that cannot be answered; the text says why."""
+
+    def __init__(self, status: int, text: str) -> None:
+        """Take the HTTP status and a sentence."""
+        super().__init__(text)
+        self.status = status
+
+
+def loss_of(request: HttpRequest) -> Loss:
+    """Return the world that a request asks about.
+
+    Raises:
+        RequestRefusedError: There is no such world.
+    """
+    asked = request.query.get("loss", Loss.GONE.value)
+    try:
+        return Loss(asked)
+    except ValueError:
+        words = ", ".join(each.value for each in Loss)
+        raise RequestRefusedError(400, f"loss must be one of {words}") from None
+
+
+def change_of(request: HttpRequest) -> AskedChange:
+    """Return the change of a request: the text of a policy, and flags as the command has them."""
+    if "policy" in request.query:
+        text = (
+            "send a policy in the body of a POST request, so that no history and no log has it in an address"
+        )
+        raise RequestRefusedError(400, text)
+    given = {**request.query, **request.form}
+    flags = [f"--{name}={value}" for name in _CHANGES if (value := given.get(name, "").strip())]
+    return AskedChange(request.form.get("policy", "").replace("\r", "").strip(), tuple(flags))
+
+
+def page_of(request: HttpRequest) -> AskedPage:
+    """Return which rows of a list a request asks for."""
+    return AskedPage(
+        request.query.get("after", ""),
+        request.query.get("before", ""),
+        number_of(request, "limit", ROWS, most=MAX_LIMIT),
+    )
+
+
+def is_wanted(row: DecisionRow, request: HttpRequest) -> bool:
+    """Return whether a request asks for a decision."""
+    text = request.query.get("q", "").strip().lower()
+    namespace, reason = request.query.get("namespace", ""), request.query.get("reason", "")
+    cluster = request.query.get("cluster", "").strip()
+    return (
+        (not text or text in str(row).lower())
+        and (not namespace or row.namespace == namespace)
+        and (not reason or row.reason == reason)
+        and (not cluster or any(each.name == cluster for each in row.placement or ()))
+    )
+
+
+def number_of(request: HttpRequest, name: str, default: int, *, most: int = 9_999_999) -> int:
+    """Return a number of the query. Raises RequestRefusedError."""
+    text = request.query.get(name, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and 0 < len(text) < 8 and 0 < int(text) <= most):
+        raise RequestRefusedError(400, f"{name} must be a number from 1 to {most}")
+    return int(text)
