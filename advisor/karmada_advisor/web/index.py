@@ -283,8 +283,9 @@ class BindingIndex:
 
     @property
     def groups(self) -> Mapping[GroupKey, Sequence[IndexedBinding]]:
-        """The bindings in no good state by what they have in common."""
-        return dict(self._by_group)
+        """The bindings in no good state by what they have in common; later changes do not change it."""
+        copied = {key: list(rows) for key, rows in list(self._by_group.items())}
+        return {key: rows for key, rows in copied.items() if rows}
 
     def counts(self, namespace: str = "") -> Counter[StateName]:
         """Return how many bindings are in each state, of a namespace or of all."""
