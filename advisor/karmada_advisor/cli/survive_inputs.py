@@ -122,6 +122,7 @@ def taints_of(
 def with_policies(
     settings: LossSettings, policies: Sequence[Mapping[str, Any]] | None, taints: LossTaints
 ) -> LossSettings:
+    """Return the settings with what ClusterTaintPolicies do to lost clusters; ``policies`` is None if they are not known."""
     evicting = [found for name in taints.by_policies if (found := taints.no_execute(name))]
     keys = sorted({each.key for found in evicting for each in found})
     return replace(
@@ -214,11 +215,13 @@ def with_pairs(
 
 
 def numbers_of(domains: Sequence[FailureDomain], one: str, other: str) -> tuple[int, int]:
+    """Return the positions of two domains with some names, which there are."""
     names = [each.name for each in domains]
     return names.index(one), names.index(other)
 
 
 def is_reported_by(arguments: argparse.Namespace) -> Callable[[Binding], bool]:
+    """Return what says whether the flags ask for a binding: by its namespace, its policy and its priority."""
     namespaces, policies, least = arguments.namespaces, arguments.policy, arguments.min_priority
 
     def is_reported(binding: Binding) -> bool:

@@ -51,8 +51,9 @@ _LOOKED_AT: Final = 500
 """Objects of a list of which one page is enough."""
 _ITEMS_SECONDS: Final = 10.0
 _ONE_BY_ONE: Final = 10
-_WATCH_SECONDS: Final = 5.0
 """Workloads that are read one by one; more are listed by kind."""
+_WATCH_SECONDS: Final = 5.0
+"""How long the API server may take to accept or refuse a watch."""
 _HINT: Final = "is this the Karmada API server? (--kubeconfig, --context)"
 
 Manifest = dict[str, Any]

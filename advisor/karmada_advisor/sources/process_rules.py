@@ -109,9 +109,7 @@ class ProcessConfiguration:
         """
         if self.file is None:
             return SchedulerConfiguration()
-        from karmada_scheduler.config.configuration_file import (
-            read,  # needed with the rules of a process only
-        )
+        from karmada_scheduler.config.configuration_file import read  # needed here only
 
         try:
             return read(_with_known(self.file, available), scheduler_name=self.scheduler_name)

@@ -126,6 +126,3 @@ def _has(schema: object, path: tuple[str, ...]) -> bool:
         inside = _at(schema, "items")
         schema = _at(schema if inside is None else inside, "properties", name)
     return schema is not None
-
-
-__all__ = ["UNKNOWN", "ControlPlaneSchema", "version_of", "warnings_about"]

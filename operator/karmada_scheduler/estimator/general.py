@@ -88,7 +88,8 @@ class GeneralEstimator:
         scalar = range(len(rows)) if has_overflowed else capacities.scalar_rows(rows)
         most = columns.filled(len(rows), 0) if has_overflowed else capacities.fits(wanted, rows)
         if scalar:
-            request = _RequestedAmounts.of(requirements)
+            requested = requirements.resource_request
+            request = _RequestedAmounts(requested, demands, amounts(requested))
             for index in scalar:
                 cluster = results.feasible[rows.item(index)]
                 most[index] = self._replicas(cluster, request, _NO_WORKLOADS)
