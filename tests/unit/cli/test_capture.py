@@ -277,8 +277,8 @@ def test_selectors_select_the_same_after_the_names_are_replaced(
         ),
         (b"[" * 100_000, "is no capture"),
         (
-            b'{"apiVersion": "explain.pyscheduler.karmada.io/v1alpha1", "kind": "Capture", "clusters": [], "bindings": [],'
-            b' "asked": {"name": "web"}, "rules": {"decisions_of": "9.9"}}',
+            b"""{"apiVersion": "explain.pyscheduler.karmada.io/v1alpha1", "kind": "Capture", "clusters": [],
+                "bindings": [], "asked": {"name": "web"}, "rules": {"decisions_of": "9.9"}}""",
             "rules.decisions_of: expected 1.18 or 1.17, got 9.9",
         ),
         (None, "cannot be read: No such file"),
