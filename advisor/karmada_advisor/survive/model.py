@@ -24,6 +24,7 @@ class LossSettings:
         eviction: Whether it evicts from clusters with NoExecute taints.
         eviction_rate: Evictions per second of each of its workers; with 0 each waits for 30 minutes after one.
         purge_mode: Of bindings that name none.
+        eviction_timeout: Seconds after which an eviction ends although the new replicas are not healthy.
         noticed_push: Seconds until a cluster in mode Push has a taint.
         noticed_pull: The same in mode Pull.
         tainted_clusters: Number of clusters to which ClusterTaintPolicies add a NoExecute taint once they are not ready; None if
@@ -37,6 +38,7 @@ class LossSettings:
     eviction: bool = False
     eviction_rate: float = 0.5
     purge_mode: str = "Gracefully"
+    eviction_timeout: int = 600
     noticed_push: int = 40
     noticed_pull: int = 45
     tainted_clusters: int | None = None

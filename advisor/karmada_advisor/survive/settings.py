@@ -43,6 +43,7 @@ def read_settings(manifest: Mapping[str, Any], loss: Loss) -> LossSettings:
         eviction=is_on and flags.get("enable-no-execute-taint-eviction", "false") in _TRUE,
         eviction_rate=_number(flags, "resource-eviction-rate", 0.5),
         purge_mode=flags.get("no-execute-taint-eviction-purge-mode", "Gracefully"),
+        eviction_timeout=round(_duration(flags, "graceful-eviction-timeout", 600)),
         noticed_push=round(_duration(flags, "cluster-failure-threshold", 30)) + _PROBE_SECONDS,
         noticed_pull=round(_duration(flags, "cluster-monitor-grace-period", 40)) + _MONITOR_SECONDS,
         defaults_assumed=False,

@@ -87,7 +87,7 @@ def survive_markdown(report: SurvivalReport) -> str:
     listed = by_domain(report)
     for number in sorted(failing)[:_MARKDOWN_DOMAINS]:
         lines += [f"**{escaped(str(report.domains[number]))}**", ""]
-        for each in groups(listed.get(number, ()))[:_GROUPS]:
+        for each in groups(listed.get(number, ()), report.settings)[:_GROUPS]:
             lines.append(f"- {escaped(_group_text(each))}")
             lines += [f"  1. {escaped(remedy_words(one))}" for one in remedies_of(report, number, each)]
         lines += [f"- {escaped(remedy_words(each))}" for each in capacity_of(report, number)]
@@ -248,7 +248,7 @@ def _details(
 ) -> Iterator[str]:
     for number, domain in enumerate(report.domains[:_DETAILS]):
         yield f'<section id="d{number}" tabindex="-1"><h2>{_text(str(domain))}</h2>\n'
-        found = groups(listed.get(number, ()))
+        found = groups(listed.get(number, ()), report.settings)
         if not found:
             yield f"<p>{_without_groups(domain)}</p></section>\n"
             continue

@@ -203,7 +203,7 @@ def _time(seconds: int) -> str:
 def _groups(
     report: SurvivalReport, number: int, found: Sequence[tuple[BindingLosses, BindingLoss]], style: Style
 ) -> Iterator[str]:
-    ordered = groups(found)
+    ordered = groups(found, report.settings)
     shown = ordered if style.unfolded else ordered[:_GROUPS]
     for each in shown:
         yield from style.wrap(

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from karmada_advisor.explain.amounts import counted
+from karmada_advisor.state.stored import duration
 from karmada_advisor.survive.classify import LossClass
-from karmada_advisor.survive.model import BindingLoss, BindingLosses, LossRemedy, SurvivalReport
+from karmada_advisor.survive.model import BindingLoss, BindingLosses, LossRemedy, LossSettings, SurvivalReport
 
 WHAT: Final = {
     LossClass.SWEPT: "moves although it was not there: the loss lets other regions win",
@@ -16,7 +17,7 @@ WHAT: Final = {
     LossClass.HELD: "evicted, and held",
     LossClass.CLEARED: "cleared: healthy replicas elsewhere are removed, too",
     LossClass.UNPLACED: "unplaced: no cluster takes it",
-    LossClass.BLOCKED: "blocked: its purge mode lets the new replicas wait for the lost cluster, for 10 minutes at most",
+    LossClass.BLOCKED: "blocked: its purge mode lets the new replicas wait for the lost cluster",
     LossClass.STUCK: "stuck: every decision fails, and what is elsewhere stays",
     LossClass.SHORT: "short: there is not enough capacity",
     LossClass.HOLDS: "holds",
@@ -54,7 +55,9 @@ def by_domain(report: SurvivalReport) -> Mapping[int, Sequence[tuple[BindingLoss
     return found
 
 
-def groups(found: Sequence[tuple[BindingLosses, BindingLoss]]) -> list[LossGroup]:
+def groups(
+    found: Sequence[tuple[BindingLosses, BindingLoss]], settings: LossSettings
+) -> list[LossGroup]:
     """Return the groups of some bindings, the largest first."""
     made: dict[tuple[str, LossClass, str], list[tuple[BindingLosses, BindingLoss]]] = {}
     for each in found:
@@ -64,12 +67,18 @@ def groups(found: Sequence[tuple[BindingLosses, BindingLoss]]) -> list[LossGroup
         LossGroup(
             policy,
             effect,
-            _PENDING if any(loss.pending for _, loss in members) else WHAT[effect],
+            _PENDING if any(loss.pending for _, loss in members) else _what(effect, settings),
             message,
             members,
         )
         for (policy, effect, message), members in ordered
     ]
+
+
+def _what(effect: LossClass, settings: LossSettings) -> str:
+    if effect is LossClass.BLOCKED:
+        return f"{WHAT[effect]}, for {duration(settings.eviction_timeout)} at most"
+    return WHAT[effect]
 
 
 def policy_name(binding: BindingLosses) -> str:

@@ -357,7 +357,7 @@ class Handlers:
             known = [each.name for each in view.report.domains if each.kind == kind]
             raise RequestRefusedError(404, unknown(f"{kind} {name}", name, known))
         number, domain = found
-        shown = groups(view.in_domain(number))
+        shown = groups(view.in_domain(number), view.report.settings)
         values = {
             "survival": self._answers.survival,
             "loss": loss,

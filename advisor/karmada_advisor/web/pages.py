@@ -23,7 +23,6 @@ from karmada_advisor.views.layout import Style
 from karmada_advisor.views.plan_changes import field_texts
 from karmada_advisor.views.plan_words import claim_texts, moves, summary
 from karmada_advisor.views.state import answer, shows_rows, would_be
-from karmada_advisor.views.survive_words import WHAT
 from karmada_advisor.views.text import asked_text, provenance_text
 from karmada_advisor.views.why_not import (
     boundary,
@@ -189,7 +188,6 @@ class Pages:
             "cluster_path": cluster_path,
             "domain_path": domain_path,
             "LOSSES": LOSSES,
-            "WHAT": WHAT,
             "query": query,
             "LOST_BY": LOST_BY,
             "cause_label": cause_label,

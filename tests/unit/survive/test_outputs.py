@@ -221,6 +221,7 @@ def test_gates_and_flags_are_those_of_the_controller_manager(run: Run, tmp_path:
         "--enable-no-execute-taint-eviction",
         "--resource-eviction-rate=2",
         "--cluster-failure-threshold=1m5s",
+        "--graceful-eviction-timeout=90s",
         "--no-execute-taint-eviction-purge-mode",
         "Directly",
     )
@@ -232,6 +233,7 @@ def test_gates_and_flags_are_those_of_the_controller_manager(run: Run, tmp_path:
         "eviction": True,
         "evictionRate": 2.0,
         "purgeMode": "Directly",
+        "evictionTimeout": 90,
         "noticedPush": 75,
         "noticedPull": 45,
         "defaultsAssumed": False,
@@ -242,6 +244,9 @@ def test_gates_and_flags_are_those_of_the_controller_manager(run: Run, tmp_path:
     assert fields["domains"][0]["times"]["noticed"] == 75
     [wide] = [each for each in fields["bindings"] if each["name"] == "wide-deployment"]
     assert {each["effect"] for each in wide["losses"]} == {"blocked"}
+    for output in ("text", "markdown", "html", "junit"):
+        shown = run("--controller-manager", str(tmp_path / "manager.json"), "-o", output, "--fail-on=blocked").out
+        assert "wait for the lost cluster, for 90 s at most" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize(
