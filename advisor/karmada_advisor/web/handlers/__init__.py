@@ -1,0 +1,67 @@
+"""The requests: each path has a page and the same as JSON below ``/v1``."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from karmada_advisor.web.answers import Answers
+from karmada_advisor.web.computing import Computer
+from karmada_advisor.web.handlers.bindings import BindingHandlers
+from karmada_advisor.web.handlers.decisions import DecisionHandlers
+from karmada_advisor.web.handlers.fleet import FleetHandlers
+from karmada_advisor.web.handlers.losses import LossHandlers
+from karmada_advisor.web.handlers.plans import PlanHandlers
+from karmada_advisor.web.handlers.responder import Responder, Routes
+from karmada_advisor.web.pages import Pages
+from karmada_scheduler.http_server.messages import Document, HttpRequest
+
+
+class Handlers:
+    """All paths."""
+
+    def __init__(self, answers: Answers, computer: Computer, pages: Pages) -> None:
+        """Answer requests from ``answers``; ``computer`` runs the functions that take decisions."""
+        responder = Responder(answers, computer, pages)
+        self._answers = answers
+        self._pages = pages
+        self._plans = PlanHandlers(responder)
+        self._parts = (
+            FleetHandlers(responder),
+            BindingHandlers(responder),
+            DecisionHandlers(responder),
+            LossHandlers(responder),
+            self._plans,
+        )
+        self.problem_page = responder.problem_page
+
+    def routes(self) -> Routes:
+        """Return the handlers by path."""
+        routes: Routes = {"/healthz": _healthy, "/readyz": self._ready, "/metrics": self._metrics}
+        for part in self._parts:
+            routes |= part.routes()
+        for file, (content, type_) in self._pages.static.items():
+            routes[f"{self._pages.static_path}/{file}"] = partial(_static, content, type_)
+        icon, type_ = self._pages.static["icon.svg"]
+        routes["/favicon.ico"] = partial(_static, icon, type_)
+        return routes
+
+    def posts(self) -> Routes:
+        """Return the handlers of questions that are too long for an address, by path."""
+        return self._plans.routes()
+
+    async def _ready(self, _: HttpRequest) -> Document:
+        failure = self._answers.progress or self._answers.state.failure
+        return Document((failure or "ok").encode(), 503 if failure else 200, "text/plain")
+
+    async def _metrics(self, _: HttpRequest) -> Document:
+        return Document(self._answers.metrics, content_type="text/plain; version=0.0.4")
+
+
+async def _healthy(_: HttpRequest) -> Document:
+    return Document(b"ok", content_type="text/plain")
+
+
+async def _static(content: bytes, type_: str, _: HttpRequest) -> Document:
+    return Document(
+        content, content_type=type_, headers={"Cache-Control": "private, max-age=31536000, immutable"}
+    )

@@ -1,0 +1,193 @@
+"""The bindings: their list, why one is where it is, and what would bring it elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from karmada_advisor.explain.explain import policy_of
+from karmada_advisor.explain.model import Explanation, PolicyRef
+from karmada_advisor.explain.names import unknown
+from karmada_advisor.state.model import StateName
+from karmada_advisor.views.fields import fields_of
+from karmada_advisor.web import charts
+from karmada_advisor.web.answers import Question
+from karmada_advisor.web.handlers.responder import COMPLETED_NAMES, Responder, Routes, fields_by, list_fields
+from karmada_advisor.web.index import Filter, IndexedBinding
+from karmada_advisor.web.paging import ROWS, CursorPage, bindings_page
+from karmada_advisor.web.request_query import RequestRefusedError, number_of, page_of
+from karmada_advisor.web.state import PageState
+from karmada_advisor.whynot.model import WhyNot
+from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
+from karmada_scheduler.http_server.messages import Document, HttpRequest
+
+_NEAREST_OF: Final = 2_000
+"""Names among which the nearest one is looked for; among more it would take seconds."""
+
+
+class BindingHandlers:
+    """The bindings, and questions about one."""
+
+    def __init__(self, responder: Responder) -> None:
+        """Answer by ``responder``."""
+        self._responder = responder
+        self._answers = responder.answers
+        self._computer = responder.computer
+
+    def routes(self) -> Routes:
+        """Return the handlers by path."""
+        page, data = self._responder.page, self._responder.data
+        routes: Routes = {
+            "/bindings": page(self._bindings_page),
+            "/v1/bindings": data(self._bindings_data),
+        }
+        for name in ("{name}", "{namespace}/{name}"):
+            routes |= {
+                f"/b/{name}": page(self._binding_page),
+                f"/why-not/{name}": page(self._why_not_page),
+                f"/v1/explain/{name}": data(fields_by(self._explanation)),
+                f"/v1/why-not/{name}": data(fields_by(self._why_not)),
+            }
+        return routes
+
+    def _filtered(self, request: HttpRequest, state: PageState) -> tuple[Filter, CursorPage[IndexedBinding]]:
+        wanted = Filter(
+            text=request.query.get("q", "").strip(),
+            namespace=request.query.get("namespace", ""),
+            policy=request.query.get("policy", "").strip(),
+            state=request.query.get("state", ""),
+            reason=request.query.get("reason", ""),
+            cluster=request.query.get("cluster", "").strip(),
+        )
+        return wanted, bindings_page(state.contents.index.select(wanted), page_of(request))
+
+    async def _bindings_page(self, request: HttpRequest) -> Document:
+        state = self._answers.state
+        wanted, paging = self._filtered(request, state)
+        counts = state.contents.index.counts(wanted.namespace)
+        values = {
+            "wanted": wanted,
+            "rows": [state.contents.row(each) for each in paging.rows],
+            "paging": paging,
+            "all": counts.total(),
+            "namespaces": state.contents.index.namespaces,
+            "states": [each.value for each in StateName],
+            "counts": counts,
+        }
+        return self._responder.rendered("bindings.html", request, values, data=f"/v1{request.target}")
+
+    async def _bindings_data(self, request: HttpRequest) -> Mapping[str, Any]:
+        state = self._answers.state
+        _, paging = self._filtered(request, state)
+        return list_fields("BindingList", paging, lambda row: fields_of(state.contents.row(row)))
+
+    async def _explanation(self, request: HttpRequest) -> Explanation:
+        state = self._answers.state
+        key = _key_of(state, request)
+        view = await self._answers.process_view(key)
+        return await self._computer.answer(
+            (state.number, "explain", key, _fingerprint(view)),
+            lambda: self._answers.explain(state, key, view),
+            requester=request.requester,
+        )
+
+    async def _binding_page(self, request: HttpRequest) -> Document:
+        explanation = await self._explanation(request)
+        rows = explanation.clusters
+        shown = rows if request.query.get("rows") == "all" else _first_rows(rows)
+        plugins = sorted({cell.plugin for row in rows for cell in row.refusals if cell.plugin})
+        scores = list({cell.plugin: cell.weight for row in rows for cell in row.scores}.items())
+        values = {
+            "explanation": explanation,
+            "binding": explanation.binding,
+            "funnel": charts.funnel(explanation),
+            "bars": charts.capacity_bars(shown),
+            "rows": shown,
+            "hidden": len(rows) - len(shown),
+            "filters": plugins,
+            "scores": scores,
+            "suggested": self._suggested(explanation),
+            "lost_with": self._answers.survival.of_binding(_key_of(self._answers.state, request)),
+        }
+        return self._responder.rendered(
+            "binding.html", request, values, data=_data_path(request, "/b", "/v1/explain")
+        )
+
+    def _suggested(self, explanation: Explanation) -> list[str]:
+        """Return the names that the box for why-not completes: clusters without replicas, the nearest to get some first."""
+        names = [row.name for row in explanation.clusters if not row.is_target]
+        return names[:COMPLETED_NAMES]
+
+    async def _why_not(self, request: HttpRequest) -> WhyNot:
+        state = self._answers.state
+        key = _key_of(state, request)
+        cluster = request.query.get("cluster", "").strip()
+        clusters = state.contents.cluster_by_name
+        if cluster and cluster not in clusters:
+            raise RequestRefusedError(404, unknown(f"cluster {cluster}", cluster, clusters))
+        question = Question(
+            cluster,
+            number_of(request, "replicas", 1),
+            off=bool(cluster) and request.query.get("goal") == "off",
+            as_new=request.query.get("as-new") == "true",
+        )
+        return await self._computer.answer(
+            (state.number, "why-not", key, question),
+            lambda: self._answers.why_not(state, key, question),
+            requester=request.requester,
+        )
+
+    async def _why_not_page(self, request: HttpRequest) -> Document:
+        found = await self._why_not(request)
+        here = [
+            each
+            for each in found.remedies
+            if each.uses_cluster or not found.cluster or found.goal.type.value != "onCluster"
+        ]
+        others = [each for each in found.remedies if each not in here]
+        values = {
+            "found": found,
+            "groups": [(here, True), (others, False)],
+            "suggested": self._responder.completed_names(),
+            "policy": self._policy_of(request),
+        }
+        return self._responder.rendered(
+            "why_not.html", request, values, data=_data_path(request, "/why-not", "/v1/why-not")
+        )
+
+    def _policy_of(self, request: HttpRequest) -> PolicyRef | None:
+        state = self._answers.state
+        found = state.contents.index.get(_key_of(state, request))
+        return None if found is None else policy_of(found.binding.annotations)
+
+
+def _data_path(request: HttpRequest, before: str, after: str) -> str:
+    """Return the target of a request with another beginning."""
+    return after + request.target.removeprefix(before)
+
+
+def _fingerprint(view: Any) -> str:
+    """Return what makes two answers of the running scheduler different, apart from the time until the next decision."""
+    return "" if view is None else repr((view.record, view.queue_state, view.problem))
+
+
+def _first_rows(rows: Any) -> Any:
+    """Return the rows that are shown at first: targets and candidates, then others."""
+    if len(rows) <= ROWS:
+        return rows
+    targets = [row for row in rows if row.is_target][:ROWS]
+    others = [row for row in rows if not row.is_target][: ROWS - len(targets)]
+    kept = {row.name for row in (*targets, *others)}
+    return [row for row in rows if row.name in kept]
+
+
+def _key_of(state: PageState, request: HttpRequest) -> BindingKey:
+    """Return the binding of a path. Raises RequestRefusedError: it does not exist."""
+    namespace, name = request.path.get("namespace", ""), request.path["name"]
+    key = BindingKey(RESOURCE_BINDING if namespace else CLUSTER_RESOURCE_BINDING, namespace, name)
+    index = state.contents.index
+    if index.get(key) is None:
+        rows = index.of_namespace(namespace) or index.rows
+        names = (str(each.key) for each in rows) if len(rows) <= _NEAREST_OF else ()
+        raise RequestRefusedError(404, unknown(key.display, str(key), names))
+    return key

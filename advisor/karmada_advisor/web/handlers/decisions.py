@@ -1,0 +1,105 @@
+"""The last decisions, and the stream of changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Any, Final
+
+from karmada_advisor.explain.model import API_VERSION
+from karmada_advisor.views.fields import fields_of
+from karmada_advisor.web.decisions import SHOWN, DecisionRow
+from karmada_advisor.web.handlers.responder import Responder, Routes
+from karmada_advisor.web.index import Filter
+from karmada_advisor.web.request_query import is_wanted
+from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.http_server.messages import Document, HttpRequest, HttpResponse
+
+_STREAM_SECONDS: Final = 300
+_KEEPALIVE: Final = 15
+
+
+class DecisionHandlers:
+    """Decisions, and the stream of changes."""
+
+    def __init__(self, responder: Responder) -> None:
+        """Answer by ``responder``."""
+        self._responder = responder
+        self._answers = responder.answers
+
+    def routes(self) -> Routes:
+        """Return the handlers by path."""
+        page, data = self._responder.page, self._responder.data
+        return {
+            "/decisions": page(self._decisions_page),
+            "/v1/decisions": data(self._decisions_data),
+            "/v1/events": self._events,
+        }
+
+    async def _decisions_page(self, request: HttpRequest) -> Document:
+        decisions = await self._answers.decisions(self._answers.state)
+        rows = self._wanted(decisions.rows, request)
+        values = {
+            "decisions": decisions,
+            "rows": rows,
+            "namespaces": sorted({row.namespace for row in decisions.rows if row.namespace}),
+            "reasons": sorted({row.reason for row in decisions.rows if row.reason}),
+        }
+        return self._responder.rendered("decisions.html", request, values, data=f"/v1{request.target}")
+
+    def _wanted(self, rows: Iterable[DecisionRow], request: HttpRequest) -> list[DecisionRow]:
+        """Return the rows to show; the policy of a binding is that of now, because records have none."""
+        found = [row for row in rows if is_wanted(row, request)]
+        if policy := request.query.get("policy", "").strip():
+            wanted, index = Filter(policy=policy), self._answers.state.contents.index
+            bindings = (index.get(BindingKey(row.kind, row.namespace, row.name)) for row in found)
+            found = [
+                row
+                for row, binding in zip(found, bindings, strict=True)
+                if binding is not None and wanted.holds(binding)
+            ]
+        return found[:SHOWN]
+
+    async def _decisions_data(self, request: HttpRequest) -> Mapping[str, Any]:
+        decisions = await self._answers.decisions(self._answers.state)
+        rows = self._wanted(decisions.rows, request)
+        return {
+            "apiVersion": API_VERSION,
+            "kind": "DecisionList",
+            "source": decisions.source,
+            "problem": decisions.problem,
+            "items": fields_of(rows),
+        }
+
+    async def _events(self, request: HttpRequest) -> HttpResponse:
+        """Return a stream with an event whenever the objects or the decisions changed, once a second at most.
+
+        ``since`` is the stamp of the page that is shown; another one now is a change. With ``namespace``, changes of
+        other namespaces cause no event.
+        """
+        parts = self._event_parts(request.query.get("since", ""), request.query.get("namespace", ""))
+        return HttpResponse(parts, content_type="text/event-stream", is_stream=True)
+
+    async def _event_parts(self, since: str, namespace: str) -> AsyncIterator[bytes]:
+        yield b"retry: 2000\n\n"
+        seen = await self._shown(namespace)
+        seen = (since or seen[0], *seen[1:])
+        quiet = 0
+        for _ in range(_STREAM_SECONDS):
+            self._answers.seen()
+            now = await self._shown(namespace)
+            if now != seen:
+                yield b"id: %s\nevent: changed\ndata: changed\n\n" % now[0].encode()
+                seen, quiet = now, 0
+            elif quiet == _KEEPALIVE:
+                quiet = 0
+                yield b":\n\n"
+            quiet += 1
+            await asyncio.sleep(1)
+
+    async def _shown(self, namespace: str) -> tuple[str, object, object]:
+        """Return what a stream compares: the stamp, and without a namespace the last decision and the scheduler."""
+        if namespace:
+            return self._responder.stamp(namespace), None, None
+        decisions = await self._answers.decisions(self._answers.state)
+        return self._responder.stamp(), decisions.rows[:1], decisions.process
