@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.commands import run
 from tests.e2e.conftest import StartScheduler
 from tools.controlplane import ControlPlane
 
@@ -32,6 +33,10 @@ def test_log_and_metric_say_which_bindings_are_served(
     log = scheduler.process.log.read_text()
     assert f"Control plane serves the bindings of Karmada {version}" in log
     assert ("--decisions-of=1.17 decides as it does" in log) is not controlplane.version.is_current
+    proposed = run("rebalance", f"--kubeconfig={controlplane.kubeconfig}", "--max-moves=1", "-o=json")
+    note = f"the control plane serves the bindings of Karmada {version} (/openapi/v3); "
+    is_noted = any(each.startswith(note) for each in proposed.fields["notes"])
+    assert is_noted is not controlplane.version.is_current
 
 
 @pytest.fixture

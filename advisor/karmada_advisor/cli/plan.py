@@ -29,6 +29,7 @@ from karmada_advisor.plan.stored import ChangeError, object_name
 from karmada_advisor.sources import planned
 from karmada_advisor.sources.change_files import read_changes
 from karmada_advisor.sources.control_plane import DEFAULT_NAMESPACE, context_namespace, control_plane
+from karmada_advisor.sources.controllers import notes_about_controllers
 from karmada_advisor.sources.files import as_workload, read
 from karmada_advisor.sources.objects import NoAnswerError, gather
 from karmada_advisor.sources.objects import Objects as Sources
@@ -184,6 +185,7 @@ def made(
                 no_quotas=no_quotas,
                 is_live=sources.is_live,
                 templates_known=known,
+                more_notes=notes_about_controllers(arguments, sources),
                 source=sources.source,
                 at=at(now()),
                 known=Known(

@@ -20,6 +20,7 @@ from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.rebalance.candidates import Inputs
 from karmada_advisor.rebalance.model import Bounds, Goal, RebalanceProposal
 from karmada_advisor.rebalance.propose import manifests, propose
+from karmada_advisor.sources.controllers import notes_about_controllers
 from karmada_advisor.sources.objects import NoAnswerError
 from karmada_advisor.sources.process import use_rules
 from karmada_advisor.views.rebalance_text import rebalance_text
@@ -81,6 +82,7 @@ def proposal_of(
                 fingerprint=found.fingerprint,
                 source=sources.source,
                 at=at(now()),
+                more_notes=notes_about_controllers(arguments, sources),
                 progress=progress_of_bindings(),
             )
         )

@@ -16,6 +16,7 @@ from karmada_advisor.cli.fleet import gather_fleet, now
 from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, CommandAnswer, print_answer, print_error
 from karmada_advisor.cli.survive_inputs import taint_policies_of
 from karmada_advisor.cli.survive_report import report_steps
+from karmada_advisor.sources.controllers import notes_about_controllers
 from karmada_advisor.sources.objects import NoAnswerError
 from karmada_advisor.sources.process import use_rules
 from karmada_advisor.survive.model import SurvivalReport
@@ -133,5 +134,12 @@ def report_of(
     policies, problem = taint_policies_of(arguments, sources)
     if problem:
         print_error(problem)
-    [report] = finished(report_steps(arguments, sources, own, taint_policies=policies))
+    steps = report_steps(
+        arguments,
+        sources,
+        own,
+        taint_policies=policies,
+        more_notes=notes_about_controllers(arguments, sources),
+    )
+    [report] = finished(steps)
     return report, sources.problems

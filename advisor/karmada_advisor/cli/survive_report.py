@@ -48,6 +48,7 @@ def report_steps(
     *,
     taint_policies: Sequence[Mapping[str, Any]] | None = None,
     others: Sequence[Loss] = (),
+    more_notes: Sequence[str] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> Generator[None, None, Sequence[SurvivalReport]]:
     """Make the report about objects that were read, in steps; returns it, and those of other worlds.
@@ -58,6 +59,7 @@ def report_steps(
         own: The plugins of a main program of the user's own.
         taint_policies: ClusterTaintPolicies; None if they are not known.
         others: Worlds besides that of the arguments; their reports have no remedies.
+        more_notes: What the reader of the reports should know besides.
         progress: Called with the number of bindings that are done, and their total; None for the terminal.
 
     Raises:
@@ -120,7 +122,7 @@ def report_steps(
                 is_reported=is_reported,
                 every_loss=arguments.all,
                 remedies=remedies if world is loss else (),
-                more_notes=notes if world is loss else (),
+                more_notes=(*more_notes, *notes) if world is loss else more_notes,
             )
             yield
             if baseline is not None:

@@ -134,6 +134,7 @@ class PlanInputs:
         no_quotas: Why they are not; "" if they are.
         is_live: Whether the objects come from a control plane.
         templates_known: Of which kinds all templates were read.
+        more_notes: What the reader of the plan should know besides.
         detector: Flags and gates of karmada-controller-manager, and the other objects that its detector reads.
         known: The objects before the change as values, if they were read already.
         progress: Called with a phase, the number of decisions made, and their total.
@@ -155,6 +156,7 @@ class PlanInputs:
     no_quotas: str = ""
     is_live: bool = False
     templates_known: TemplatesKnown = field(default_factory=TemplatesKnown)
+    more_notes: Sequence[str] = ()
     detector: DetectorOptions = DETECTOR
     known: Known | None = None
     progress: Progress = field(default=_no_progress)

@@ -128,6 +128,7 @@ def _limits(inputs: PlanInputs, found: Compared) -> Iterator[str]:
 
 def notes(inputs: PlanInputs, found: Compared) -> Iterator[str]:
     """Yield what the plan does not know, and what stays although that may surprise."""
+    yield from inputs.more_notes
     yield from inputs.draft.notes
     yield from found.derived.notes
     yield from held_notes(found.all.values())

@@ -45,6 +45,7 @@ class Inputs:
         fingerprint: A hash over all that decisions read.
         source: Where the objects come from, for people.
         at: The time, as the API writes times.
+        more_notes: What the reader of the proposal should know besides.
         progress: Called with the number of first decisions made, and their total.
     """
 
@@ -59,6 +60,7 @@ class Inputs:
     fingerprint: str = ""
     source: str = ""
     at: str = ""
+    more_notes: Sequence[str] = ()
     progress: Progress = field(default=_no_progress)
 
 

@@ -117,6 +117,7 @@ def _skipped(found: FoundMoves) -> tuple[SkippedGroup, ...]:
 
 
 def _notes(inputs: Inputs, found: FoundMoves) -> Iterator[str]:
+    yield from inputs.more_notes
     if not found.batches:
         return
     if len(found.batches) > 1:

@@ -22,6 +22,7 @@ from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.client import json_body
 from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.bindings_schema import DOCUMENTS, BindingsSchema
 from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.client.identity import ConnectionConfigError
 from karmada_scheduler.client.karmada import (
@@ -310,6 +311,20 @@ def read_taint_policies(plane: ControlPlane, *, timeout: float = TIMEOUT_SECONDS
         return await reading.all_of(_TAINT_POLICIES)
 
     return _read(plane, timeout, work, names_subject=True)
+
+
+def read_bindings_version(plane: ControlPlane, *, timeout: float = TIMEOUT_SECONDS) -> str:
+    """Return the version of Karmada whose bindings are served, such as 1.18; "unknown" if there is no document of bindings.
+
+    Raises:
+        LiveError: The documents cannot be read.
+    """
+
+    async def work(reading: _Reading) -> str:
+        reading.subject = DOCUMENTS
+        return await BindingsSchema(reading.connection).version()
+
+    return _read(plane, timeout, work)
 
 
 def read_names(plane: ControlPlane, resource: Resource, *, timeout: float) -> dict[str, list[str]]:

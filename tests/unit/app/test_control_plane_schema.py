@@ -8,31 +8,14 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from karmada_scheduler.app.control_plane_schema import ControlPlaneSchema, version_of, warnings_about
+from karmada_scheduler.app.control_plane_schema import ControlPlaneSchema, warnings_about
 from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.bindings_schema import version_of
 from karmada_scheduler.config.decision_rules import RULES
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.metrics.api_server import ApiServerMetrics
 from karmada_scheduler.metrics.families import Families
-
-OF_1_16: dict[str, Any] = {"replicas": {"type": "integer"}, "components": {"type": "array"}}
-OF_1_17 = OF_1_16 | {"workloadAffinityGroups": {"type": "object"}}
-
-
-def listed(**properties: Any) -> dict[str, Any]:
-    return {"type": "array", "items": {"properties": properties}}
-
-
-OF_1_18 = OF_1_17 | {
-    "placement": {"properties": {"clusterAffinities": listed(overflowAffinities={"type": "array"})}}
-}
-OF_1_19 = OF_1_18 | {"clusters": listed(name={"type": "string"}, components={"type": "array"})}
-
-
-def document(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return the document of a version; ``components`` is also a field of every version's spec."""
-    binding = {"properties": {"spec": {"properties": spec}}}
-    return {"components": {"schemas": {"io.karmada.work.v1alpha2.ResourceBinding": binding, "other": {}}}}
+from tests.bindings_documents import OF_1_16, OF_1_17, OF_1_18, OF_1_19, document
 
 
 class FakeConnection:
@@ -123,12 +106,14 @@ async def test_it_is_read_again_when_its_hash_is_new(caplog: pytest.LogCaptureFi
     assert second == "Control plane serves the bindings of Karmada 1.18; decisions of 1.18"
 
 
-async def test_a_failure_is_one_line_and_unknown(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_is_one_line_and_unknown_until_it_is_over(caplog: pytest.LogCaptureFixture) -> None:
     schema = Schema(OF_1_18)
+    assert await schema.read() == ["1.18"]
     schema.connection.problem = ApiError("forbidden")
+    caplog.clear()
     with caplog.at_level(logging.INFO):
         assert await schema.read() == ["unknown"]
         assert await schema.read() == ["unknown"]
     assert caplog.messages == ["The version of bindings that the control plane serves is unknown: forbidden"]
-    schema.connection.problem = None
+    schema.connection.problem = None  # and the document has the hash of before
     assert await schema.read() == ["1.18"]

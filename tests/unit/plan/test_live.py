@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from karmada_scheduler import command
-from tests.fake_apiserver import FakeApiServer, binding, cluster, policy, status
+from tests.bindings_documents import OF_1_17, OF_1_18, document
+from tests.fake_apiserver import Answer, FakeApiServer, binding, cluster, policy, status
 from tests.fake_apiserver.process import write_kubeconfig
 
 
@@ -60,7 +61,7 @@ def test_a_control_plane_is_only_read(
     fields = json.loads(capsys.readouterr().out)
     assert (fields["clusters"], fields["total"]) == (2, 1)
     assert fields["provenance"]["source"].startswith("http")
-    assert {request.verb for request in server.requests} == {"LIST"}
+    assert {request.verb for request in server.requests} == {"GET", "LIST"}
 
 
 def test_an_edited_policy_changes_its_bindings_although_templates_cannot_be_listed(
@@ -92,6 +93,53 @@ def test_policies_that_may_not_be_read_are_a_warning(
 
     assert plan(server, tmp_path, "--cordon", "m1", "-o", "json") == 0
     assert "propagationpolicies: " in capsys.readouterr().err
+
+
+COMMANDS: dict[str, list[str]] = {"plan": ["--cordon", "m1"], "survive": [], "rebalance": ["--max-moves=9"]}
+WHAT_CONTROLLERS_DO = "what its controllers do is computed as those of Karmada v1.18.2 do it"
+
+
+def serve_bindings_of(server: FakeApiServer, spec: dict[str, Any]) -> None:
+    """Serve the OpenAPI document of bindings of a version."""
+    url = "/openapi/v3/apis/work.karmada.io/v1alpha2"
+    listed = {"paths": {url.removeprefix("/openapi/v3/"): {"serverRelativeURL": f"{url}?hash=1"}}}
+    for path, body in (("/openapi/v3$", listed), (url, document(spec))):
+        server.fault(path=path, answer=Answer(body=json.dumps(body).encode()))
+
+
+OF_OLDER = "the control plane serves the bindings of Karmada 1.17 (/openapi/v3); "
+NOT_KNOWN = "which version of Karmada the control plane serves is not known: /openapi/v3: no documents; "
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "note"),
+    [
+        *((name, OF_1_17, OF_OLDER) for name in COMMANDS),
+        ("plan", OF_1_18, ""),
+        ("plan", None, NOT_KNOWN),
+    ],
+    ids=[*(f"1.17-{name}" for name in COMMANDS), "1.18-plan", "forbidden-plan"],
+)
+def test_another_version_than_that_of_the_known_controllers_has_a_note(
+    server: FakeApiServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    spec: dict[str, Any] | None,
+    note: str,
+) -> None:
+    if spec is None:
+        server.fault(path="/openapi/v3$", answer=status(403, "Forbidden", "no documents"))
+    else:
+        serve_bindings_of(server, spec)
+    config = write_kubeconfig(server, tmp_path / "config")
+
+    assert command.main([name, "--kubeconfig", str(config), "-o", "json", *COMMANDS[name]]) in {0, 1}
+
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert [each for each in notes if each.endswith(WHAT_CONTROLLERS_DO)] == (
+        [f"{note}{WHAT_CONTROLLERS_DO}"] if note else []
+    )
 
 
 # --- schedulers, quotas and templates ---
