@@ -30,7 +30,13 @@ def survive_junit(report: SurvivalReport) -> str:
             root, "testsuite", name=f"survive.{kind}", **_counts(report.domains, failing, numbers)
         )
         for number in sorted(numbers, key=lambda each: report.domains[each].name):
-            _add_domain(suite, report, number, groups(listed.get(number, ()), report.settings), fails=number in failing)
+            _add_domain(
+                suite,
+                report,
+                number,
+                groups(listed.get(number, ()), report.settings),
+                fails=number in failing,
+            )
     return document(root).decode()
 
 

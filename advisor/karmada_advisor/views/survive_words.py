@@ -55,9 +55,7 @@ def by_domain(report: SurvivalReport) -> Mapping[int, Sequence[tuple[BindingLoss
     return found
 
 
-def groups(
-    found: Sequence[tuple[BindingLosses, BindingLoss]], settings: LossSettings
-) -> list[LossGroup]:
+def groups(found: Sequence[tuple[BindingLosses, BindingLoss]], settings: LossSettings) -> list[LossGroup]:
     """Return the groups of some bindings, the largest first."""
     made: dict[tuple[str, LossClass, str], list[tuple[BindingLosses, BindingLoss]]] = {}
     for each in found:

@@ -68,9 +68,7 @@ def _report(losses: Losses, loss: Loss, *, every_loss: bool = False) -> Survival
     found = FailureDomains(tuple(losses.inputs.domains), {}, ())
     provenance = Provenance(Tense.RECOMPUTED, "", "", "")
     made = LossSettings(loss)
-    return survival_report(
-        losses, found, made, provenance=provenance, fingerprint="", every_loss=every_loss
-    )
+    return survival_report(losses, found, made, provenance=provenance, fingerprint="", every_loss=every_loss)
 
 
 def _admits(binding: Binding, cluster: Cluster) -> bool:

@@ -245,7 +245,9 @@ def test_gates_and_flags_are_those_of_the_controller_manager(run: Run, tmp_path:
     [wide] = [each for each in fields["bindings"] if each["name"] == "wide-deployment"]
     assert {each["effect"] for each in wide["losses"]} == {"blocked"}
     for output in ("text", "markdown", "html", "junit"):
-        shown = run("--controller-manager", str(tmp_path / "manager.json"), "-o", output, "--fail-on=blocked").out
+        shown = run(
+            "--controller-manager", str(tmp_path / "manager.json"), "-o", output, "--fail-on=blocked"
+        ).out
         assert "wait for the lost cluster, for 90 s at most" in " ".join(shown.split())
 
 
