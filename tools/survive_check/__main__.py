@@ -3,7 +3,7 @@
 A user who may only get and list asks ``survive`` about one cluster. Then the loss is made real, and every binding is compared
 once nothing moves any more, those that the forecast does not list included. Losses are: a NoExecute taint, which
 karmada-controller-manager evicts from; a NoSchedule taint, as a cluster that is not ready has it; and the deletion of the
-Cluster; and real members whose API server is ended (``killed``). Ends with status 1 if a binding differs, or if the audit log
+Cluster; real members whose API server is ended (``killed``); and losses with too little capacity elsewhere (``full``). Ends with status 1 if a binding differs, or if the audit log
 has a write of the user who asks.
 """
 
@@ -30,6 +30,7 @@ from tools.manifests import AGGREGATED, CORDON, DUPLICATED, DYNAMIC, spread, sta
 from tools.plan_check.__main__ import Check
 from tools.plan_check.compare import targets_of
 from tools.plan_check.objects import NAMESPACE, SCHEDULER, members
+from tools.survive_check.full import check_full
 from tools.survive_check.killed import PARTS, check_part
 
 Manifest = dict[str, Any]
@@ -44,6 +45,7 @@ _LEASE: Final = (
 """A busy machine may not renew a Lease in time, and the check is about something else."""
 _REGIONS: Final = 6
 _KILLED: Final = "killed"
+_FULL: Final = "full"
 _RATE: Final = 2
 """Evictions per second of each of the three workers."""
 
@@ -213,7 +215,8 @@ def main() -> int:
     made.add_argument(
         "--only",
         default="",
-        help="losses of these worlds, such as itself,gone; killed for members whose API server is ended",
+        help="losses of these worlds, such as itself,gone; killed for members whose API server is ended; full for losses after "
+        "which there is too little capacity, without and with SchedulingOvercommitProtection",
     )
     made.add_argument(
         "--karmada-scheduler",
@@ -223,11 +226,11 @@ def main() -> int:
     options = made.parse_args()
     losses = [each for each in LOSSES if not options.only or each.loss in options.only.split(",")]
 
-    def start(plane: ControlPlane) -> None:
+    def start(plane: ControlPlane, *flags: str) -> None:
         if options.karmada_scheduler:
-            plane.start_karmada_scheduler(SCHEDULER)
+            plane.start_karmada_scheduler(SCHEDULER, *flags)
         else:
-            start_scheduler(plane, *_LEASE, name=SCHEDULER)
+            start_scheduler(plane, *_LEASE, *flags, name=SCHEDULER)
 
     def check(folder: Path) -> bool:
         gates, flags = {"Failover": True}, {"controller-manager": [f"--resource-eviction-rate={_RATE}"]}
@@ -243,8 +246,14 @@ def main() -> int:
         print(f"{made.different} different, {writes} writes of the user who asks")
         return not (made.different or writes)
 
-    statuses = [0]
-    for part in PARTS if not options.only or _KILLED in options.only.split(",") else ():
+    statuses, only = [0], options.only.split(",") if options.only else []
+    for is_protected in (False, True) if not only or _FULL in only else ():
+        folder = options.folder.with_name(
+            f"{options.folder.name}-{_FULL}{'-protected' if is_protected else ''}"
+        )
+        check_one = partial(check_full, start=start, is_protected=is_protected)
+        statuses.append(on_control_plane(folder, check_one))
+    for part in PARTS if not only or _KILLED in only else ():
         folder = options.folder.with_name(f"{options.folder.name}-{part}")
         statuses.append(on_control_plane(folder, partial(check_part, part, start=start)))
     if losses:
