@@ -67,6 +67,17 @@ PAGE: Final[Values] = {
 }
 """With the page and the dashboard."""
 
+TEAM_PAGE: Final[Values] = {
+    **PAGE,
+    "web": {
+        **PAGE["web"],
+        "auth": {"mode": "token", "audiences": ["web", "api"], "cache": "5s"},
+        "host": "placements.example.org",
+        "tls": {"secretName": "web-tls", "behindProxy": False},
+    },
+}
+"""With a page for the holders of tokens."""
+
 
 class HelmError(RuntimeError):
     """Helm failed; the text is its output."""

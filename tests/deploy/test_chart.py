@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from karmada_advisor.cli.flags import web
 from karmada_scheduler.config import flags
 from karmada_scheduler.config.options import LeaderElection
 from karmada_scheduler.metrics.metrics import Metrics
@@ -17,6 +18,7 @@ from tests.deploy.chart import (
     EVERYTHING,
     PAGE,
     ROOT,
+    TEAM_PAGE,
     HelmError,
     Object,
     Values,
@@ -27,6 +29,12 @@ from tests.deploy.chart import (
     render,
 )
 
+TOKENS: Values = {
+    "enabled": True,
+    "kubeconfig": {"secretName": "web"},
+    "auth": {"mode": "token"},
+}
+
 
 def _pod(found: list[Object]) -> Object:
     spec: Object = one(found, "Deployment")["spec"]["template"]["spec"]
@@ -35,8 +43,8 @@ def _pod(found: list[Object]) -> Object:
 
 @pytest.mark.parametrize(
     "values",
-    [{}, {"side": "karmada"}, EVERYTHING, PAGE],
-    ids=["default", "karmada", "everything", "page"],
+    [{}, {"side": "karmada"}, EVERYTHING, PAGE, TEAM_PAGE],
+    ids=["default", "karmada", "everything", "page", "page for tokens"],
 )
 def test_helm_lint_finds_nothing(values: Values) -> None:
     answer = helm("lint", "--strict", str(CHART), "--values=-", stdin=json.dumps(dict(values)))
@@ -177,6 +185,57 @@ def test_rbac_objects_are_rendered_only_for_the_karmada_side() -> None:
     assert not rbac & {document["kind"] for document in objects(EVERYTHING)}
 
 
+def _page(found: list[Object]) -> Object:
+    pods = [
+        each for each in found if each["kind"] == "Deployment" and each["metadata"]["name"].endswith("-web")
+    ]
+    own: Object = pods[0]["spec"]["template"]["spec"]["containers"][0]
+    return own
+
+
+def test_a_page_without_tokens_has_no_service_and_listens_in_its_pod_only() -> None:
+    found = objects(PAGE)
+
+    assert web.make_parser().parse_args(_page(found)["args"][1:]).bind_address == "127.0.0.1:10401"
+    assert not [
+        each for each in found if each["kind"] == "Service" and each["metadata"]["name"].endswith("-web")
+    ]
+    assert "ports" not in _page(found)
+
+
+def test_a_page_for_tokens_has_a_service_and_asks_who_they_are() -> None:
+    found = objects(TEAM_PAGE)
+    given = web.make_parser().parse_args(_page(found)["args"][1:])
+
+    assert (given.bind_address, given.auth, given.auth_cache) == (":10401", "token", 5.0)
+    assert (given.audience, given.allowed_host) == (["web", "api"], ["placements.example.org"])
+    assert given.tls_cert_file
+    assert not given.behind_proxy
+    for probe in ("readinessProbe", "livenessProbe"):
+        got = _page(found)[probe]["httpGet"]
+        assert (got["scheme"], got["httpHeaders"]) == ("HTTPS", [{"name": "Host", "value": "localhost"}])
+    assert [
+        each["spec"]["ports"][0]["port"]
+        for each in found
+        if each["metadata"]["name"] == "my-scheduler-web" and each["kind"] == "Service"
+    ] == [443]
+
+
+def test_the_identity_of_the_page_may_create_reviews_only_if_it_needs_them() -> None:
+    def created(values: Values) -> set[str]:
+        return {
+            resource
+            for document in objects(values, side="karmada")
+            if document["kind"] == "ClusterRole" and document["metadata"]["name"].endswith(":web")
+            for rule in document["rules"]
+            if rule["verbs"] == ["create"]
+            for resource in rule["resources"]
+        }
+
+    assert created(PAGE) == set()
+    assert created(TEAM_PAGE) == {"tokenreviews", "subjectaccessreviews"}
+
+
 def test_permissions_that_no_value_needs_are_not_granted() -> None:
     def resources(values: Values) -> set[str]:
         return {
@@ -254,6 +313,9 @@ def test_a_service_account_can_be_the_subject() -> None:
         ({"extraArgs": ["--explain-bind-address=127.0.0.1:1"]}, "set explain.enabled instead"),
         ({"explain": {"memory": "much"}}, "/explain/memory"),
         ({"web": {"enabled": True}}, "web.kubeconfig.secretName is empty: name a Secret"),
+        ({"web": {**TOKENS, "tls": {"secretName": "t"}}}, "web.host is empty: name the host"),
+        ({"web": {**TOKENS, "host": "a.example"}}, "tokens would be sent in clear text: name web.tls.secretName"),
+        ({"web": {**TOKENS, "auth": {"mode": "token", "cache": "1h"}}}, "/web/auth/cache"),
         ({"side": "both"}, "/side"),
         ({"replicas": -1}, "/replicas"),
         ({"replicas": "2"}, "/replicas"),

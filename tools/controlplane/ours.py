@@ -114,19 +114,26 @@ def environment(plane: ControlPlane) -> str:
     return f"export KUBECONFIG={kubeconfig} PATH={ours}:$PATH:{kubectl}"
 
 
-WEB_RULES: Final = Path(__file__).parents[2] / "charts" / "karmada-pyscheduler" / "files" / "web-rules.yaml"
+_FILES: Final = Path(__file__).parents[2] / "charts" / "karmada-pyscheduler" / "files"
+WEB_RULES: Final = _FILES / "web-rules.yaml"
+WEB_AUTH_RULES: Final = _FILES / "web-auth-rules.yaml"
 
 
-def start_web(plane: ControlPlane, *flags: str, name: str = "web") -> tuple[Process, str]:
+def start_web(
+    plane: ControlPlane, *flags: str, name: str = "web", authority: Path | None = None
+) -> tuple[Process, str]:
     """Start the page with an identity that may read and nothing else; return the process and the URL.
 
     Args:
         plane: The control plane to show.
         flags: Further flags.
         name: Of the process and its user.
+        authority: The certificate authority of the page, which then may ask about tokens; None for HTTP.
     """
     user = f"system:karmada:{name}"
-    kubeconfig = plane.kubeconfig_with_rules(user, yaml.safe_load(WEB_RULES.read_text()))
+    files = [WEB_RULES] if authority is None else [WEB_RULES, WEB_AUTH_RULES]
+    rules = [rule for file in files for rule in yaml.safe_load(file.read_text())]
+    kubeconfig = plane.kubeconfig_with_rules(user, rules)
     address = f"127.0.0.1:{free_port()}"
     process = plane.spawn(
         name,
@@ -140,11 +147,16 @@ def start_web(plane: ControlPlane, *flags: str, name: str = "web") -> tuple[Proc
             *flags,
         ],
     )
-    url = f"http://{address}/"
-    plane.wait_for(lambda: _status(url), f"the page on {url}", until=lambda found: found == 200, timeout=120)
+    url = f"{'http' if authority is None else 'https'}://{address}/"
+    plane.wait_for(
+        lambda: _status(f"{url}readyz", authority),
+        f"the page on {url}",
+        until=lambda found: found == 200,
+        timeout=120,
+    )
     return process, url
 
 
-def _status(url: str) -> int:
+def _status(url: str, authority: Path | None) -> int:
     with local_session() as session:
-        return session.get(url, timeout=10).status_code
+        return session.get(url, timeout=10, verify=True if authority is None else str(authority)).status_code

@@ -137,7 +137,23 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "pyscheduler.webArgs" -}}
 - web
 - --kubeconfig=/etc/karmada/config/{{ .Values.web.kubeconfig.key }}
+{{- if eq .Values.web.auth.mode "token" }}
+- --bind-address=:{{ .Values.web.port }}
+- --auth=token
+{{- range .Values.web.auth.audiences }}
+- --audience={{ . }}
+{{- end }}
+- --auth-cache={{ .Values.web.auth.cache }}
+- --allowed-host={{ .Values.web.host }}
+{{- if .Values.web.tls.secretName }}
+- --tls-cert-file=/etc/karmada/tls/tls.crt
+- --tls-key-file=/etc/karmada/tls/tls.key
+{{- else }}
+- --behind-proxy
+{{- end }}
+{{- else }}
 - --bind-address=127.0.0.1:{{ .Values.web.port }}
+{{- end }}
 - --scheduler-name={{ .Values.schedulerName }}
 - --plugins={{ join "," .Values.plugins }}
 {{- with .Values.featureGates }}
@@ -152,6 +168,12 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if include "pyscheduler.pluginConfigMap" . }}
 - --plugin-dir=/etc/karmada/plugins
 {{- end }}
+{{- end -}}
+
+{{- define "pyscheduler.webProbe" -}}
+scheme: {{ ternary "HTTPS" "HTTP" (ne .Values.web.tls.secretName "") }}
+# kubelet sends the address of the Pod otherwise, which the page refuses.
+httpHeaders: [{name: Host, value: localhost}]
 {{- end -}}
 
 {{- define "pyscheduler.webSubjects" -}}

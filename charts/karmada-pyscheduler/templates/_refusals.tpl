@@ -58,6 +58,14 @@ Each text names the problem and the values to set instead.
 {{- if and .Values.web.enabled (not .Values.web.kubeconfig.secretName) -}}
 {{- fail "web.enabled is true and web.kubeconfig.secretName is empty: name a Secret with a kubeconfig that can only read (docs/web.md has the commands)." -}}
 {{- end -}}
+{{- if and .Values.web.enabled (eq .Values.web.auth.mode "token") -}}
+{{- if not .Values.web.host -}}
+{{- fail "web.auth.mode is token and web.host is empty: name the host under which people reach the page." -}}
+{{- end -}}
+{{- if not (or .Values.web.tls.secretName .Values.web.tls.behindProxy) -}}
+{{- fail "web.auth.mode is token, and tokens would be sent in clear text: name web.tls.secretName, or set web.tls.behindProxy where a proxy ends TLS." -}}
+{{- end -}}
+{{- end -}}
 {{- if eq (int .Values.ports.metrics) (int .Values.ports.health) -}}
 {{- fail (printf "ports.metrics and ports.health are both %d: give them different ports." (int .Values.ports.metrics)) -}}
 {{- end -}}

@@ -1,7 +1,7 @@
 """An HTTP server that is read by people and tools, not by the platform: no request has an effect, everything is bounded.
 
-Its address is a loopback address. ``kubectl port-forward`` reaches it, so the right to forward ports of a Pod is the right to
-read. A page of another origin cannot read it: the ``Host`` header must be a name of this machine, which a page behind a
+Its address is a loopback address, unless each request is authorized. ``kubectl port-forward`` reaches it, so the right to
+forward ports of a Pod is the right to read. A page of another origin cannot read it: the ``Host`` header must be a name of this machine, which a page behind a
 rebound DNS name does not send, and no response permits another origin. It cannot make the server work either
 (``process.request_guard``). A POST is a question that is too long for an address.
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 from urllib.parse import parse_qsl
@@ -74,6 +75,7 @@ class ReadOnlyServer:
         *,
         posts: Mapping[str, AsyncHandler] | None = None,
         always: frozenset[str] = frozenset(),
+        tls: ssl.SSLContext | None = None,
         access: Access = _LOOPBACK_ONLY,
         limits: RequestLimits = _FEW,
         name: str = "explain",
@@ -87,7 +89,8 @@ class ReadOnlyServer:
             address: ``host:port``.
             routes: Handlers by path; ``{name}`` in a path stands for one part of it.
             posts: Handlers of POST requests with the fields of a form.
-            always: Paths that are answered whatever the number of requests and connections: those of probes.
+            always: Paths that are answered to everybody, whatever the number of requests and connections: those of probes.
+            tls: The context with the server's certificate; None for HTTP.
             access: Who may read.
             limits: How many requests are answered.
             name: Of the server, for its log line.
@@ -99,6 +102,7 @@ class ReadOnlyServer:
         self._routes = routes
         self._posts = posts or {}
         self._always = always
+        self._tls = tls
         self._access = access
         self._limits = limits
         self._name = name
@@ -132,7 +136,11 @@ class ReadOnlyServer:
         host, _, port = self._address.rpartition(":")
         try:
             await web.TCPSite(
-                self._runner, host.strip("[]"), int(port), backlog=self._limits.connections
+                self._runner,
+                host.strip("[]"),
+                int(port),
+                backlog=self._limits.connections,
+                ssl_context=self._tls,
             ).start()
         except OSError as error:
             raise ListenError(f"cannot listen on {self._address}: {error.strerror or error}") from error
@@ -198,10 +206,16 @@ class ReadOnlyServer:
         return None
 
     async def _unauthorized(self, request: web.Request) -> web.Response | None:
-        if self._access.authorize is None:
+        if self._access.authorize is None or request.path in self._always:
             return None
-        refused = await self._access.authorize(request.headers.get("Authorization", ""))
-        return None if refused is None else self._problem(request, *refused)
+        refused = await self._access.authorize(request.headers)
+        if refused is None:
+            return None
+        response = self._problem(request, refused.status, refused.text)
+        response.headers.update(refused.headers)
+        if request.can_read_body:
+            response.force_close()
+        return response
 
     def _problem(self, request: web.Request, status: int, text: str) -> web.Response:
         if self._problem_page is None or "text/html" not in request.headers.get("Accept", ""):

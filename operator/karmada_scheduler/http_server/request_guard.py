@@ -37,13 +37,13 @@ class Access:
     Attributes:
         hosts: The names in ``Host`` besides those of this machine, in lower case.
         flag: The flag that adds a name.
-        authorize: Returns None if a request may be answered, else status and reason; called with the value of its
-            ``Authorization`` header. None on a loopback address.
+        authorize: Returns None if a request may be answered, else why not; called with its headers. None where anyone who
+            reaches the address may read.
     """
 
     hosts: frozenset[str] = frozenset()
     flag: str = "--explain-allowed-host"
-    authorize: Callable[[str], Awaitable[tuple[int, str] | None]] | None = None
+    authorize: Callable[[Mapping[str, str]], Awaitable[RequestRefusal | None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

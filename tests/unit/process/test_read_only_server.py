@@ -1,7 +1,7 @@
 """The server for records: hosts, methods, headers, limits, and readers that do not behave."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 
 import aiohttp
@@ -10,7 +10,7 @@ import pytest
 from karmada_scheduler.http_server import read_only_server as module
 from karmada_scheduler.http_server.messages import Document, HttpRequest, HttpResponse
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
-from karmada_scheduler.http_server.request_guard import Access, RequestLimits
+from karmada_scheduler.http_server.request_guard import Access, RequestLimits, RequestRefusal
 from karmada_scheduler.http_server.server import ListenError
 from tools.controlplane.processes import free_port
 
@@ -18,7 +18,7 @@ from tools.controlplane.processes import free_port
 class Served:
     """A server, and what it has counted."""
 
-    def __init__(self) -> None:
+    def __init__(self, access: Access = Access(hosts=frozenset({"records.example"}))) -> None:  # noqa: B008 (it is frozen)
         self.port = free_port()
         self.statuses: list[int] = []
         self.errors = 0
@@ -37,7 +37,7 @@ class Served:
             },
             posts={"/v1/form": self._form},
             always=frozenset({"/healthz"}),
-            access=Access(hosts=frozenset({"records.example"})),
+            access=access,
             on_response=self.statuses.append,
             on_error=self._error,
         )
@@ -120,6 +120,24 @@ async def test_every_response_has_the_headers_of_a_private_page(served: Served) 
 )
 async def test_names_of_this_machine_and_allowed_names_are_answered(served: Served, host: str) -> None:
     assert (await served.get("/v1/echo/web?q=1", headers={"Host": host}))[:2] == (200, "web 1")
+
+
+async def test_an_address_with_rules_answers_whom_they_let_in_and_probes() -> None:
+    async def refusal(headers: Mapping[str, str]) -> RequestRefusal | None:
+        is_known = headers.get("Authorization") == "Bearer good"
+        return None if is_known else RequestRefusal(401, "who are you?", {"WWW-Authenticate": "Bearer"})
+
+    served = Served(Access(authorize=refusal))
+    await served.server.start()
+    try:
+        for path, method in (("/v1/echo/web", "GET"), ("/nothing", "GET"), ("/v1/form", "POST")):
+            status, text, headers = await served.get(path, method)
+            assert (status, headers["WWW-Authenticate"]) == (401, "Bearer")
+            assert "who are you?" in text
+        assert (await served.get("/healthz"))[0] == 200
+        assert (await served.get("/v1/echo/web", headers={"Authorization": "Bearer good"}))[0] == 200
+    finally:
+        await served.server.stop()
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Final
 
 from karmada_advisor.cli.flags import shared, survive
 
 _DEFAULT_ADDRESS: Final = "127.0.0.1:10354"
 _REFRESH_SECONDS: Final = 10.0
+_AUTH_CACHE_SECONDS: Final = 30.0
+DEFAULT_AUDIENCE: Final = "karmada-pyscheduler-web"
+"""A token for it opens the page, and nothing else: the API server refuses it."""
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -23,7 +27,33 @@ def make_parser() -> argparse.ArgumentParser:
         type=_address,
         default=_DEFAULT_ADDRESS,
         metavar="HOST:PORT",
-        help=f"loopback address and port (default {_DEFAULT_ADDRESS}); kubectl port-forward reaches it in a Pod",
+        help=f"address and port (default {_DEFAULT_ADDRESS}); without --auth=token a loopback address, which kubectl port-forward reaches in a Pod",
+    )
+    parser.add_argument(
+        "--auth",
+        choices=("none", "token"),
+        default="none",
+        help="token: each request needs a bearer token of somebody who may read all that the page shows, as the Karmada API server says; none (default): anyone who reaches the address may read",
+    )
+    shared.add_texts(
+        parser,
+        "--audience",
+        "NAME",
+        f"for which tokens are accepted (default {DEFAULT_AUDIENCE}); may be repeated",
+    )
+    parser.add_argument(
+        "--auth-cache",
+        type=_auth_cache_seconds,
+        default=_AUTH_CACHE_SECONDS,
+        metavar="TIME",
+        help=f"how long a yes of the Karmada API server counts, 5s to 60s (default {_AUTH_CACHE_SECONDS:g}s)",
+    )
+    parser.add_argument("--tls-cert-file", type=Path, metavar="FILE", help="certificate chain of the page")
+    parser.add_argument("--tls-key-file", type=Path, metavar="FILE", help="key of the certificate")
+    parser.add_argument(
+        "--behind-proxy",
+        action="store_true",
+        help="TLS ends before the page, so an address that is no loopback address needs no certificate",
     )
     shared.add_texts(
         parser,
@@ -52,7 +82,7 @@ def _address(text: str) -> str:
     from karmada_scheduler.config import validation  # not for --help
 
     try:
-        found = validation.loopback_address(text)
+        found = validation.address(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
     if not found:
@@ -65,4 +95,12 @@ def _refresh_seconds(text: str) -> float:
     found = shared.seconds(text)
     if not 1 <= found <= 3600:
         raise argparse.ArgumentTypeError(f"expected 1s to 60m, got {text!r}")
+    return found
+
+
+def _auth_cache_seconds(text: str) -> float:
+    """Return how long an answer of the API server counts in seconds, from 5 to 60."""
+    found = shared.seconds(text)
+    if not 5 <= found <= 60:
+        raise argparse.ArgumentTypeError(f"expected 5s to 60s, got {text!r}")
     return found

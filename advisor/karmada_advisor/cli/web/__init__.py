@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import uvloop
 
 from karmada_advisor.cli.output import print_error, print_failure
+from karmada_advisor.cli.web.access import PageAccess
 from karmada_advisor.cli.web.answers import CommandAnswers
 from karmada_advisor.cli.web.reading import Reader
 from karmada_advisor.explain.amounts import counted
@@ -24,7 +25,7 @@ from karmada_advisor.web.handlers import Handlers
 from karmada_advisor.web.pages import Pages
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
-from karmada_scheduler.http_server.request_guard import Access, RequestLimits
+from karmada_scheduler.http_server.request_guard import RequestLimits
 from karmada_scheduler.http_server.server import ListenError
 from karmada_scheduler.process.memory import freeze_objects
 
@@ -65,31 +66,32 @@ class ServerEndedError(Exception):
 
 def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
+    access = PageAccess(arguments)
     reader = _reader(arguments)
     answers = CommandAnswers(arguments, reader, own)
     if isinstance(reader, Reader):
         reader.read()
     freeze_objects()
     computer, pages = Computer(), Pages()
-    handlers = Handlers(answers, computer, pages)
+    handlers = Handlers(answers, computer, pages, is_open=access.is_open)
     server = ReadOnlyServer(
         arguments.bind_address,
         handlers.routes(),
         posts=handlers.posts(),
         always=frozenset({"/healthz", "/readyz"}),
-        access=Access(
-            hosts=frozenset(name.lower() for name in arguments.allowed_host), flag="--allowed-host"
-        ),
+        tls=access.tls,
+        access=access.access,
         limits=_LIMITS,
         name="web",
         problem_page=handlers.problem_page,
     )
-    with _stopped_by_signals(computer), _running(server, reader, computer.stop), answers:
+    with _stopped_by_signals(computer), _running(server, access, reader, computer.stop), answers:
         if not reader.progress:
             contents = reader.state.contents
             text = f"{counted(len(contents.clusters), 'cluster')} and "
             print_error(f"{text}{counted(len(contents.bindings), 'binding')} from {reader.state.source}")
-        print_error(f"The page is on http://{arguments.bind_address}/ until Ctrl-C.")
+        scheme = "https" if access.tls else "http"
+        print_error(f"The page is on {scheme}://{arguments.bind_address}/ until Ctrl-C.")
         computer.serve(answers.work_ahead, ended=answers.start_again)
 
 
@@ -127,11 +129,14 @@ def _stopped_by_signals(computer: Computer) -> Iterator[None]:
 
 
 @contextmanager
-def _running(server: ReadOnlyServer, reader: Reader | Watcher, stop: Callable[[], None]) -> Iterator[None]:
+def _running(
+    server: ReadOnlyServer, access: PageAccess, reader: Reader | Watcher, stop: Callable[[], None]
+) -> Iterator[None]:
     """Run the server and the reader in a thread with an event loop of their own.
 
     Args:
         server: The server.
+        access: Entered while the server runs.
         reader: Reads while the server runs.
         stop: Called when the thread ends, whatever the reason, so that the block ends as well.
 
@@ -152,7 +157,8 @@ def _running(server: ReadOnlyServer, reader: Reader | Watcher, stop: Callable[[]
             raise
         started.set_result(None)
         try:
-            await reader.keep_reading()
+            async with access:
+                await reader.keep_reading()
         finally:
             await server.stop()
 

@@ -19,8 +19,16 @@ from karmada_scheduler.http_server.messages import Document, HttpRequest
 class Handlers:
     """All paths."""
 
-    def __init__(self, answers: Answers, computer: Computer, pages: Pages) -> None:
-        """Answer requests from ``answers``; ``computer`` runs the functions that take decisions."""
+    def __init__(self, answers: Answers, computer: Computer, pages: Pages, *, is_open: bool = True) -> None:
+        """Answer requests from ``answers``.
+
+        Args:
+            answers: The answers.
+            computer: Runs the functions that take decisions.
+            pages: Renders the pages.
+            is_open: Whether everybody may know why the page is not ready.
+        """
+        self._is_open = is_open
         responder = Responder(answers, computer, pages)
         self._answers = answers
         self._pages = pages
@@ -51,7 +59,8 @@ class Handlers:
 
     async def _ready(self, _: HttpRequest) -> Document:
         failure = self._answers.progress or self._answers.state.failure
-        return Document((failure or "ok").encode(), 503 if failure else 200, "text/plain")
+        text = failure if self._is_open else "not ready"
+        return Document((text if failure else "ok").encode(), 503 if failure else 200, "text/plain")
 
     async def _metrics(self, _: HttpRequest) -> Document:
         return Document(self._answers.metrics, content_type="text/plain; version=0.0.4")

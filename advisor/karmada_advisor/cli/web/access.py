@@ -1,0 +1,115 @@
+"""Who may read the page, from the flags: anyone who reaches a loopback address, or the holders of tokens."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+from karmada_advisor.cli.flags.web import DEFAULT_AUDIENCE
+from karmada_advisor.sources.errors import NoAnswerError
+from karmada_scheduler.config import validation
+from karmada_scheduler.http_server.certificate import CertificateError, ServerCertificate
+from karmada_scheduler.http_server.request_guard import Access
+
+if TYPE_CHECKING:  # files do not need the client
+    from karmada_scheduler.client.connection import Connection
+
+
+class PageAccess:
+    """Certificate and rules of one page; ``async with`` on the event loop of its server."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        """Check the flags, and load the certificate.
+
+        Raises:
+            NoAnswerError: Flags do not fit together, or the certificate cannot be used.
+        """
+        _check(arguments)
+        self._arguments = arguments
+        self._certificate: ServerCertificate | None = None
+        if arguments.tls_cert_file:
+            try:
+                self._certificate = ServerCertificate(arguments.tls_cert_file, arguments.tls_key_file)
+            except CertificateError as error:
+                raise NoAnswerError(str(error)) from error
+        self.tls = None if self._certificate is None else self._certificate.context
+        hosts = frozenset(name.lower() for name in arguments.allowed_host)
+        self.access = Access(hosts=hosts, flag="--allowed-host")
+        self._stack = AsyncExitStack()
+        self.is_open = arguments.auth == "none"
+        if not self.is_open:
+            self.access = self._by_tokens(hosts)
+
+    async def __aenter__(self) -> None:
+        """Follow changes of the certificate."""
+        if self._certificate is not None:
+            task = asyncio.create_task(self._certificate.keep_fresh(), name="certificate")
+            self._stack.callback(task.cancel)
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the connection."""
+        await self._stack.aclose()
+
+    def _by_tokens(self, hosts: frozenset[str]) -> Access:
+        from karmada_advisor.web.authorization import Authorization
+        from karmada_scheduler.client.reviews import Reviews
+
+        audiences = self._arguments.audience or [DEFAULT_AUDIENCE]
+        reviews = Reviews(
+            _OwnConnection(self._arguments, self._stack),
+            audiences=audiences,
+            kept_seconds=self._arguments.auth_cache,
+        )
+        authorization = Authorization(reviews, audience=audiences[0])
+        return Access(hosts, "--allowed-host", authorization.refusal)
+
+
+class _OwnConnection:
+    """A connection for reviews alone: a reading of the objects does not delay them. It is made for the first review."""
+
+    def __init__(self, arguments: argparse.Namespace, stack: AsyncExitStack) -> None:
+        self._arguments, self._stack = arguments, stack
+        self._connection: Connection | None = None
+        self._making = asyncio.Lock()
+
+    async def request(self, method: str, path: str, *, body: Any, timeout: float) -> dict[str, Any]:
+        """Send a request. Raises ApiError."""
+        async with self._making:
+            if self._connection is None:
+                self._connection = await self._made()
+        return await self._connection.request(method, path, body=body, timeout=timeout)
+
+    async def _made(self) -> Connection:
+        from karmada_advisor.sources.control_plane import control_plane
+        from karmada_scheduler.client.api_error import ApiError
+        from karmada_scheduler.client.connect import connect
+        from karmada_scheduler.client.identity import ConnectionConfigError
+
+        plane = control_plane(self._arguments)
+        try:
+            found = await connect(kubeconfig=plane.kubeconfig, overrides=plane.overrides, master="")
+        except ConnectionConfigError as error:
+            raise ApiError(str(error)) from error
+        self._stack.push_async_callback(found.close)
+        return found
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    is_local, has_tokens = True, arguments.auth == "token"
+    try:
+        validation.loopback_address(arguments.bind_address)
+    except ValueError as error:
+        is_local = False
+        if not has_tokens:
+            raise NoAnswerError(f"--bind-address: {error}, or use --auth=token") from error
+    if bool(arguments.tls_cert_file) != bool(arguments.tls_key_file):
+        raise NoAnswerError("--tls-cert-file and --tls-key-file belong together: name both")
+    if not is_local and not arguments.tls_cert_file and not arguments.behind_proxy:
+        raise NoAnswerError(
+            "tokens would be sent in clear text: name --tls-cert-file and --tls-key-file, or --behind-proxy where a "
+            "proxy ends TLS"
+        )
+    if has_tokens and (arguments.clusters or arguments.bindings or arguments.replay):
+        raise NoAnswerError("--auth=token needs a control plane, which says who may read; files do not")

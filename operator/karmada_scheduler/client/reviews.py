@@ -1,0 +1,264 @@
+"""Who somebody is and what they may read, as the Karmada API server says: TokenReview and SubjectAccessReview.
+
+Answers are kept for a short time. Without a fresh answer there is none: an old yes is never used. A status of 201 alone is
+no yes, because a token that is not known gets one, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from karmada_scheduler.client import json_body
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.permissions import Permission
+
+LONGEST_TOKEN: Final = 16 * 1024
+"""Characters of a token. The API server takes 140 ms to refuse one of 1 MB."""
+KEPT_SECONDS: Final = 30.0
+"""How long a yes is kept by default."""
+
+_REFUSED_SECONDS: Final = 10.0
+"""How long a no is kept at most."""
+_SECONDS: Final = 3.0
+"""How long a review may take."""
+_AT_ONCE: Final = 32
+_KEPT_USERS: Final = 1_000
+_KEPT_PERMISSIONS: Final = 10_000
+"""Each has a hash and a boolean."""
+_LONGEST_USER: Final = 64 * 1024
+"""Characters of a user with all groups and attributes."""
+
+_TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 (a path)
+_ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+T = TypeVar("T")
+
+
+class ReviewsConnection(Protocol):
+    """What sends the reviews: a ``Connection``."""
+
+    async def request(self, method: str, path: str, *, body: Any, timeout: float) -> dict[str, Any]:
+        """Send a request. Raises ApiError."""
+
+
+class TokenRefusedError(Exception):
+    """The API server does not know whose token it is; the text says why, and what to do."""
+
+
+class ReviewUnavailableError(Exception):
+    """The API server has not answered, so nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Whom the API server takes the holder of a token for. All of it is part of the question what they may read.
+
+    Attributes:
+        name: For example ``system:serviceaccount:shop:dev``.
+        uid: It differs when an account was deleted and created again.
+        groups: Their groups.
+        extra: Further attributes, with their values.
+    """
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+class Reviews:
+    """Reviews by one API server."""
+
+    def __init__(
+        self,
+        connection: ReviewsConnection,
+        *,
+        audiences: Sequence[str] = (),
+        kept_seconds: float = KEPT_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            connection: To the Karmada API server, as somebody who may create reviews.
+            audiences: A token is for one of these; empty for the API server's own.
+            kept_seconds: How long a yes is kept.
+            clock: In seconds, never running backwards.
+        """
+        self._connection = connection
+        self._audiences = tuple(audiences)
+        refused = min(_REFUSED_SECONDS, kept_seconds)
+        self._users = _Answers[User | TokenRefusedError](_KEPT_USERS, clock, kept_seconds, refused)
+        self._allowed = _Answers[bool](_KEPT_PERMISSIONS, clock, kept_seconds, refused)
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def user_of(self, token: str) -> User:
+        """Return whose token it is.
+
+        Raises:
+            TokenRefusedError: It is nobody's.
+            ReviewUnavailableError: The API server has not answered.
+        """
+        if not token or len(token) > LONGEST_TOKEN or not token.isascii() or not token.isprintable():
+            raise TokenRefusedError(f"a token has 1 to {LONGEST_TOKEN:,} printable ASCII characters")
+        key = hashlib.sha256(token.encode()).digest()
+        found = await self._users.of(key, lambda: self._review_token(token), lambda it: isinstance(it, User))
+        if isinstance(found, TokenRefusedError):
+            raise TokenRefusedError(str(found))
+        return found
+
+    async def is_allowed(self, user: User, wanted: Permission, *, namespace: str = "") -> bool:
+        """Return whether somebody has a permission, in all namespaces or in one.
+
+        Raises:
+            ReviewUnavailableError: The API server has not answered.
+        """
+        key = hashlib.sha256(repr((user, wanted, namespace)).encode()).digest()
+        return await self._allowed.of(key, lambda: self._review_access(user, wanted, namespace), bool)
+
+    async def _review_token(self, token: str) -> User | TokenRefusedError:
+        spec: dict[str, Any] = {"token": token}
+        if self._audiences:
+            spec["audiences"] = list(self._audiences)
+        status = await self._review(_TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", spec)
+        user = _user_of(status.get("user"))
+        granted = status.get("audiences")
+        is_for_us = not self._audiences or (
+            isinstance(granted, list) and bool(set(self._audiences) & set(map(str, granted)))
+        )
+        if status.get("authenticated") is True and user is not None and is_for_us:
+            return user
+        problem = status.get("error")
+        return TokenRefusedError(
+            _refusal(token, problem[:300] if isinstance(problem, str) else "", self._audiences)
+        )
+
+    async def _review_access(self, user: User, wanted: Permission, namespace: str) -> bool:
+        resource, _, subresource = wanted.resource.partition("/")
+        attributes = {
+            "verb": wanted.verb,
+            "group": wanted.group,
+            "resource": resource,
+            "subresource": subresource,
+            "namespace": namespace,
+            "name": wanted.name,
+        }
+        spec = {
+            "user": user.name,
+            "uid": user.uid,
+            "groups": list(user.groups),
+            "extra": {name: list(values) for name, values in user.extra},
+            "resourceAttributes": {name: value for name, value in attributes.items() if value},
+        }
+        status = await self._review(_ACCESS_REVIEWS, "authorization.k8s.io/v1", "SubjectAccessReview", spec)
+        return status.get("allowed") is True and status.get("denied") is not True
+
+    async def _review(self, path: str, version: str, kind: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+        body = {"apiVersion": version, "kind": kind, "spec": spec}
+        try:
+            async with asyncio.timeout(_SECONDS), self._slots:
+                response = await self._connection.request("POST", path, body=body, timeout=_SECONDS)
+        except TimeoutError:
+            raise ReviewUnavailableError(f"no {kind} within {_SECONDS:g} s") from None
+        except ApiError as error:
+            if error.code in (401, 403):
+                hint = f"its own user needs the verb create on {path.rpartition('/')[2]}"
+                raise ReviewUnavailableError(f"the API server refuses a {kind}: {error}; {hint}") from error
+            raise ReviewUnavailableError(f"no {kind}: {error}") from error
+        status = response.get("status")
+        return status if isinstance(status, dict) else {}
+
+
+class _Answers(Generic[T]):
+    """Answers by question, kept for a time; who asks while an answer is under way waits for the same one."""
+
+    def __init__(self, most: int, clock: Callable[[], float], yes_seconds: float, no_seconds: float) -> None:
+        self._most = most
+        self._clock = clock
+        self._seconds = {True: yes_seconds, False: no_seconds}
+        self._kept: OrderedDict[bytes, tuple[float, T]] = OrderedDict()
+        self._under_way: dict[bytes, asyncio.Task[T]] = {}
+
+    async def of(
+        self, key: bytes, ask: Callable[[], Coroutine[Any, Any, T]], is_yes: Callable[[T], bool]
+    ) -> T:
+        """Return the kept answer, or ask. An error is kept by nobody."""
+        kept = self._kept.get(key)
+        if kept is not None and self._clock() < kept[0]:
+            return kept[1]
+        task = self._under_way.get(key)
+        if task is None:
+            # The answer is as old as its question: a right may be removed while the answer is under way.
+            task = self._under_way[key] = asyncio.create_task(self._ask(key, ask, is_yes, self._clock()))
+        return await asyncio.shield(task)
+
+    async def _ask(
+        self,
+        key: bytes,
+        ask: Callable[[], Coroutine[Any, Any, T]],
+        is_yes: Callable[[T], bool],
+        began: float,
+    ) -> T:
+        try:
+            answer = await ask()
+        finally:
+            del self._under_way[key]
+        self._kept[key] = (began + self._seconds[is_yes(answer)], answer)
+        self._kept.move_to_end(key)
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+        return answer
+
+
+def _refusal(token: str, problem: str, audiences: Sequence[str]) -> str:
+    """Return why a token is refused and what to do, by what the API server said and by its unverified claims."""
+    claims = _claims(token)
+    said = f" The API server says: {problem}." if problem else ""
+    expires = claims.get("exp")
+    if isinstance(expires, int) and 0 < expires < time.time():
+        return f"The token has expired at {datetime.fromtimestamp(expires, UTC):%Y-%m-%d %H:%M:%SZ}.{said}"
+    given = claims.get("aud", [])
+    given = [given] if isinstance(given, str) else given
+    if audiences and isinstance(given, list) and given and not set(map(str, given)) & set(audiences):
+        names = ", ".join(map(str, given))[:200]
+        return f"The token is for {names}; expected {' or '.join(audiences)}.{said}"
+    if not claims:
+        return f"This is no token of the Karmada API server.{said}"
+    return (
+        "The Karmada API server does not know this token. Is it one of the cluster that hosts Karmada, or of an account "
+        f"that was deleted? A token of an identity provider needs --oidc-issuer-url there.{said}"
+    )
+
+
+def _claims(token: str) -> Mapping[str, Any]:
+    """Return what a token says about itself, for a hint only: nobody has verified it."""
+    part = [*token.split("."), ""][1]
+    try:
+        found = json_body.decode(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _user_of(given: object) -> User | None:
+    """Return the user of a TokenReview; None if it has no name, or is no user."""
+    if not isinstance(given, dict) or not isinstance(given.get("username"), str) or not given["username"]:
+        return None
+    groups, extra = given.get("groups") or [], given.get("extra") or {}
+    if not isinstance(groups, list) or not isinstance(extra, dict):
+        return None
+    user = User(
+        given["username"],
+        str(given.get("uid") or ""),
+        tuple(map(str, groups)),
+        tuple((str(name), tuple(map(str, values or ()))) for name, values in sorted(extra.items())),
+    )
+    return user if len(repr(user)) <= _LONGEST_USER else None

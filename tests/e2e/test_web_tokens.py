@@ -1,0 +1,221 @@
+"""The page for holders of tokens, over a real control plane: its API server says who they are and what they may read."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from tools.controlplane import ControlPlane
+from tools.controlplane.ours import start_web
+from tools.controlplane.pki import Authority
+
+ROOT: Final = Path(__file__).parents[2]
+AUDIENCE: Final = "karmada-pyscheduler-web"
+CACHE_SECONDS: Final = 5
+RBAC: Final = "rbac.authorization.k8s.io"
+SHOP: Final = "token-shop"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page with TLS, and the control plane that it shows."""
+
+    plane: ControlPlane
+    url: str
+    authority: Authority
+    log: Path
+    certificate: Path
+    key: Path
+
+    def get(self, token: str = "", path: str = "v1/bindings", **headers: str) -> tuple[int, str]:
+        """Return status and body of a request."""
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        request = urllib.request.Request(self.url + path, headers=headers)
+        context = ssl.create_default_context(cafile=str(self.authority.certificate))
+        try:
+            with urllib.request.urlopen(request, timeout=30, context=context) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def token(self, account: str, *, audience: str = AUDIENCE) -> str:
+        """Return a token of an account, as ``kubectl create token`` does."""
+        spec: dict[str, Any] = {"audiences": [audience]} if audience else {}
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+        path = f"/api/v1/namespaces/{SHOP}/serviceaccounts/{account}/token"
+        token: str = self.plane.client.request("POST", path, body=body).json()["status"]["token"]
+        return token
+
+    def wait(self, token: str, status: int, about: str) -> None:
+        """Wait until a token gets a status, for as long as an answer is kept and two seconds more."""
+        self.plane.wait_for(
+            lambda: self.get(token)[0], about, until=lambda it: it == status, timeout=CACHE_SECONDS + 2
+        )
+
+
+@pytest.fixture(scope="module")
+def page(controlplane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    client = controlplane.client
+    client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}})
+    for account in ("operator", "developer", "leaver"):
+        metadata = {"name": account, "namespace": SHOP}
+        client.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+    for manifest in yaml.safe_load_all((ROOT / "manifests" / "reader.yaml").read_text()):
+        client.apply(manifest)
+    _bind(controlplane, "operator")
+    _bind(controlplane, "leaver")
+    authority = Authority(tmp_path_factory.mktemp("web-pki"))
+    issued = authority.issue("web", server=True)
+    process, url = start_web(
+        controlplane,
+        "--auth=token",
+        f"--auth-cache={CACHE_SECONDS}s",
+        f"--tls-cert-file={issued.certificate}",
+        f"--tls-key-file={issued.key}",
+        authority=authority.certificate,
+        name="web-tokens",
+    )
+    yield Page(controlplane, url, authority, process.log, issued.certificate, issued.key)
+    process.stop()
+
+
+def _bind(plane: ControlPlane, account: str) -> None:
+    plane.client.create(
+        {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": f"token-{account}"},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "pyscheduler-reader"},
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": SHOP}],
+        }
+    )
+
+
+def test_who_may_read_all_is_answered_and_others_learn_why_not(page: Page) -> None:
+    assert page.get(page.token("operator"))[0] == 200
+
+    status, text = page.get(page.token("developer"))
+    assert status == 403
+    assert f"system:serviceaccount:{SHOP}:developer may not read all that the page shows" in text
+    assert "list resourcebindings.work.karmada.io" in text
+
+    for path in ("", "v1/bindings", "v1/events", "metrics", "bindings?q=a", "b/no/such"):
+        status, text = page.get(path=path)
+        assert status == 401
+        assert f"--audience={AUDIENCE}" in text
+    assert page.get(path="healthz") == (200, "ok")
+
+
+def test_a_token_of_the_page_opens_nothing_else_and_one_of_the_api_server_does_not_open_the_page(
+    page: Page,
+) -> None:
+    ours, of_api_server = page.token("operator"), page.token("operator", audience="")
+
+    status, text = page.get(of_api_server)
+    assert status == 401
+    assert f"The token is for https://kubernetes.default.svc.cluster.local; expected {AUDIENCE}" in text
+
+    who = page.plane.kubectl("config", "view", "--raw", "--minify", "-o", "json")
+    cluster = json.loads(who)["clusters"][0]["cluster"]
+    request = urllib.request.Request(
+        f"{cluster['server']}/apis/cluster.karmada.io/v1alpha1/clusters",
+        headers={"Authorization": f"Bearer {ours}"},
+    )
+    authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request, timeout=10, context=ssl.create_default_context(cadata=authority))
+    with refused.value as error:
+        assert error.code == 401
+
+
+@pytest.mark.parametrize("changed", ["signature", "garbage", "none", "huge", "control characters"])
+def test_what_the_api_server_has_not_signed_is_refused(page: Page, changed: str) -> None:
+    head, body, signature = page.token("operator").split(".")
+    token = {
+        "signature": f"{head}.{body}.{signature[:-6]}AAAAAA",
+        "garbage": "x",
+        "none": f"eyJhbGciOiJub25lIn0.{body}.",
+        "huge": "x" * 7_000,
+        "control characters": "a\tb",
+    }[changed]
+
+    assert page.get(token)[0] == 401
+
+
+def test_a_right_or_an_account_that_is_removed_ends_the_reading(page: Page) -> None:
+    token = page.token("leaver")
+    assert page.get(token)[0] == 200
+
+    page.plane.client.delete(f"/apis/{RBAC}/v1/clusterrolebindings/token-leaver")
+    page.wait(token, 403, "the removed right to be noticed")
+    _bind(page.plane, "leaver")
+    page.wait(token, 200, "the right that is back to be noticed")
+    page.plane.client.delete(f"/api/v1/namespaces/{SHOP}/serviceaccounts/leaver")
+    page.wait(token, 401, "the removed account to be noticed")
+
+
+def test_without_the_api_server_nobody_is_answered_and_afterwards_all_are(page: Page) -> None:
+    token = page.token("operator")
+    assert page.get(token)[0] == 200
+
+    page.plane.kill_apiserver()
+    try:
+        page.wait(token, 503, "the page to refuse")
+        assert "resourcebindings" not in page.get(token)[1]
+        page.plane.wait_for(
+            lambda: page.get(path="readyz"),
+            "probes to learn that it is not ready, and no more",
+            until=lambda it: it == (503, "not ready"),
+            timeout=60,
+        )
+    finally:
+        page.plane.restart_apiserver()
+
+    page.plane.wait_for(lambda: page.get(token)[0], "answers again", until=lambda it: it == 200, timeout=30)
+
+
+def test_a_new_certificate_is_served_and_a_broken_one_is_not(page: Page) -> None:
+    def serial() -> int:
+        address = page.url.removeprefix("https://").rstrip("/").rpartition(":")
+        pem = ssl.get_server_certificate((address[0], int(address[2])))
+        return hash(pem)
+
+    first = serial()
+    page.authority.issue("web", server=True)  # replaces the files
+    page.plane.wait_for(serial, "the new certificate", until=lambda it: it != first, timeout=15)
+
+    second, good = serial(), page.certificate.read_bytes()
+    page.certificate.write_text("no certificate")
+    try:
+        page.plane.wait_for(
+            page.log.read_text,
+            "the log line about the broken certificate",
+            until=lambda it: "The certificate stays the one before" in it,
+            timeout=15,
+        )
+        assert serial() == second
+    finally:
+        page.certificate.write_bytes(good)
+
+
+def test_no_token_is_in_the_log_of_the_page(page: Page) -> None:
+    good, bad = page.token("operator"), page.token("developer")
+    page.get(good)
+    page.get(bad)
+    page.get(good[:-4] + "AAAA")
+
+    log = page.log.read_text()
+
+    assert not any(part in log for token in (good, bad) for part in token.split(".")[1:])

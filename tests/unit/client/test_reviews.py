@@ -1,0 +1,205 @@
+"""Who somebody is and what they may read: a fresh yes of the API server, or none."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.permissions import Permission
+from karmada_scheduler.client.reviews import (
+    LONGEST_TOKEN,
+    Reviews,
+    ReviewUnavailableError,
+    TokenRefusedError,
+    User,
+)
+from tests.unit.client.fakes import FakeConnection
+
+AUDIENCE = "karmada-pyscheduler-web"
+LIST = Permission("list", "work.karmada.io", "resourcebindings")
+DEV = User("dev", "1", ("shop",), (("scopes", ("a",)),))
+YES: dict[str, Any] = {
+    "status": {
+        "authenticated": True,
+        "audiences": [AUDIENCE],
+        "user": {"username": "dev", "uid": "1", "groups": ["shop"], "extra": {"scopes": ["a"]}},
+    }
+}
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Setup:
+    def __init__(self, answer: Any = YES) -> None:
+        self.connection = FakeConnection(answer)
+        self.time = Time()
+        self.reviews = Reviews(self.connection, audiences=[AUDIENCE], kept_seconds=30.0, clock=self.time)
+
+    @property
+    def asked(self) -> int:
+        return len(self.connection.requests)
+
+
+def token_of(**claims: object) -> str:
+    body = base64.urlsafe_b64encode(json.dumps(claims).encode()).rstrip(b"=").decode()
+    return f"e30.{body}.c2ln"
+
+
+async def test_the_holder_of_a_token_has_name_uid_groups_and_further_attributes() -> None:
+    setup = Setup()
+
+    assert await setup.reviews.user_of("t") == DEV
+
+    assert setup.connection.requests[0].body == {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenReview",
+        "spec": {"token": "t", "audiences": [AUDIENCE]},
+    }
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {},
+        {"authenticated": False, "user": {"username": "dev"}},
+        {"authenticated": "true", "user": {"username": "dev"}, "audiences": [AUDIENCE]},
+        {"authenticated": True, "audiences": [AUDIENCE]},
+        {"authenticated": True, "user": {"username": ""}, "audiences": [AUDIENCE]},
+        {"authenticated": True, "user": {"username": "dev", "groups": "all"}, "audiences": [AUDIENCE]},
+        {"authenticated": True, "user": {"username": "d" * 70_000}, "audiences": [AUDIENCE]},
+        {"authenticated": True, "user": {"username": "dev"}, "audiences": ["another"]},
+        {"authenticated": True, "user": {"username": "dev"}},
+    ],
+    ids=["empty", "no", "text", "nobody", "no name", "groups", "huge", "another audience", "no audience"],
+)
+async def test_a_response_that_is_no_full_yes_is_a_no(status: dict[str, object]) -> None:
+    setup = Setup({"status": status})
+
+    with pytest.raises(TokenRefusedError):
+        await setup.reviews.user_of("t")
+
+
+@pytest.mark.parametrize(
+    ("token", "hint"),
+    [
+        ("abc", "This is no token of the Karmada API server. The API server says: invalid bearer token."),
+        (token_of(exp=1_700_000_000), "The token has expired at 2023-11-14 22:13:20Z."),
+        (token_of(aud=["api"]), f"The token is for api; expected {AUDIENCE}."),
+        (token_of(aud=AUDIENCE), "Is it one of the cluster that hosts Karmada"),
+        ("a.!.c", "This is no token of the Karmada API server."),
+        (token_of(exp=10**400, aud=[AUDIENCE]), "This is no token"),
+    ],
+    ids=["text", "expired", "audience", "plane", "base64", "huge number"],
+)
+async def test_a_refusal_says_what_to_do(token: str, hint: str) -> None:
+    setup = Setup({"status": {"error": "invalid bearer token"}})
+
+    with pytest.raises(TokenRefusedError) as refused:
+        await setup.reviews.user_of(token)
+
+    assert hint in str(refused.value)
+
+
+@pytest.mark.parametrize("token", ["", "x" * (LONGEST_TOKEN + 1), "a\nb", "a\0b", "\u00e4"])
+async def test_what_can_be_no_token_is_not_sent(token: str) -> None:
+    setup = Setup()
+
+    with pytest.raises(TokenRefusedError):
+        await setup.reviews.user_of(token)
+
+    assert setup.asked == 0
+
+
+async def test_a_yes_counts_for_the_time_that_is_set_and_a_no_for_ten_seconds() -> None:
+    setup = Setup()
+    await setup.reviews.user_of("t")
+    setup.time.now += 29.9
+    await setup.reviews.user_of("t")
+    assert setup.asked == 1
+
+    setup.time.now += 0.2
+    setup.connection.answer = {"status": {}}
+    with pytest.raises(TokenRefusedError):
+        await setup.reviews.user_of("t")
+    setup.time.now += 9.9
+    with pytest.raises(TokenRefusedError):
+        await setup.reviews.user_of("t")
+    assert setup.asked == 2
+
+    setup.time.now += 0.2
+    setup.connection.answer = YES
+    assert await setup.reviews.user_of("t") == DEV
+
+
+@pytest.mark.parametrize("code", [0, 401, 403, 500])
+async def test_without_a_fresh_answer_an_old_yes_does_not_count(code: int) -> None:
+    setup = Setup()
+    await setup.reviews.user_of("t")
+    setup.time.now += 31
+    setup.connection.answer = ApiError("away", code=code)
+
+    with pytest.raises(ReviewUnavailableError, match="away"):
+        await setup.reviews.user_of("t")
+
+    setup.connection.answer = YES
+    assert await setup.reviews.user_of("t") == DEV  # an error is not kept
+
+
+async def test_questions_for_the_same_answer_are_asked_once_and_survive_who_asked_first() -> None:
+    setup = Setup()
+    arrived, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(*_: object, **__: object) -> dict[str, Any]:
+        arrived.set()
+        await go_on.wait()
+        return YES
+
+    setup.connection.request = slow  # type: ignore[method-assign]
+    first = asyncio.create_task(setup.reviews.user_of("t"))
+    others = [asyncio.create_task(setup.reviews.user_of("t")) for _ in range(5)]
+    await arrived.wait()
+    first.cancel()
+    go_on.set()
+
+    assert await asyncio.gather(*others) == [DEV] * 5
+
+
+async def test_the_whole_user_is_part_of_the_question_what_they_may_read() -> None:
+    setup = Setup({"status": {"allowed": True}})
+
+    assert await setup.reviews.is_allowed(DEV, LIST, namespace="shop")
+
+    assert setup.connection.requests[0].body["spec"] == {
+        "user": "dev",
+        "uid": "1",
+        "groups": ["shop"],
+        "extra": {"scopes": ["a"]},
+        "resourceAttributes": {
+            "verb": "list",
+            "group": "work.karmada.io",
+            "resource": "resourcebindings",
+            "namespace": "shop",
+        },
+    }
+    await setup.reviews.is_allowed(User("dev", "2", ("shop",)), LIST, namespace="shop")
+    await setup.reviews.is_allowed(DEV, LIST)
+    await setup.reviews.is_allowed(DEV, LIST)
+    assert setup.asked == 3
+
+
+@pytest.mark.parametrize(
+    "status", [{}, {"allowed": False}, {"allowed": "true"}, {"allowed": True, "denied": True}]
+)
+async def test_what_is_not_allowed_in_so_many_words_is_forbidden(status: dict[str, object]) -> None:
+    assert not await Setup({"status": status}).reviews.is_allowed(DEV, LIST)
