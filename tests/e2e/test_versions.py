@@ -20,6 +20,8 @@ from tools.oracle import fuzz
 from tools.oracle.generator.rng import Random
 
 GPU = "nvidia.com/gpu"
+STORAGE = "ephemeral-storage"
+ZONES = ("za", "zb", "zc")
 CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
 SEED: Final = 201
 BINDINGS: Final = 60
@@ -81,10 +83,15 @@ def members(controlplane: ControlPlane) -> Iterator[list[str]]:
 
 @pytest.fixture
 def random_members(controlplane: ControlPlane) -> Iterator[None]:
-    """Eight random clusters. Each has a number of nodes for every resource model (R14)."""
+    """Eight random clusters in one or two zones. A list of nodes has one for every resource model (R14)."""
     choices = Random(SEED)
     drawn = [replace(each, modelings=some_nodes(choices)) for each in fleet.members(choices)]
-    with added(controlplane, *drawn):
+    with added(controlplane, *drawn) as paths:
+        for path in paths:
+            zones = choices.some(ZONES, 2, 1)
+            controlplane.client.patch(path, {"spec": {"zones": zones}})
+            summary = {"allocatable": {STORAGE: "40Gi"}}
+            controlplane.client.patch(f"{path}/status", {"status": {"resourceSummary": summary}})
         yield
 
 
@@ -179,13 +186,16 @@ def random_spec(choices: Random) -> Object:
     terms = placement.get("clusterAffinities") or [placement.setdefault("clusterAffinity", {})]
     for each in [*terms, *(it for term in terms for it in term.get("overflowAffinities", ()))]:
         each.setdefault("clusterNames", list(fleet.CLUSTERS))
+        if choices.chance(0.3):
+            in_zones = {"key": "zone", "operator": "In", "values": choices.some(ZONES, 2, 1)}
+            each["fieldSelector"] = {"matchExpressions": [in_zones]}
     strategy = placement.get("replicaScheduling", DUPLICATED)
     if strategy["replicaSchedulingType"] == "Duplicated":
         placement.pop("spreadConstraints", None)  # R4 ends karmada-scheduler 1.16.0
-    request = {"cpu": choices.pick(("250m", "1", "3")), "memory": choices.pick(("128Mi", "2Gi"))}
+    request = {"cpu": choices.pick(("10m", "1", "3")), choices.pick(("memory", STORAGE)): "2Gi"}
     return {
         "replicas": choices.pick((1, 3, 8, 20, 60)),
-        "replicaRequirements": {"resourceRequest": request},
+        "replicaRequirements": {"resourceRequest": request} if choices.chance(0.8) else {},
         "placement": placement,
     }
 
