@@ -262,7 +262,7 @@ test: binaries chromium promtool docker-registry ## every test, those on the rea
 .PHONY: test-versions
 test-versions: install ## the tests on an older Karmada: oracle, demo, and the marked end-to-end tests (KARMADA=1.17.1)
 	@$(BIN)/python -m tools.controlplane binaries $(OF_KARMADA)
-	GOGC=400 $(BIN)/pytest -q -p no:xdist -m versions $(OF_KARMADA) tests/e2e $(ARGS)
+	GOGC=400 $(BIN)/pytest -q -n 2 -m versions $(OF_KARMADA) tests/e2e $(ARGS)
 
 .PHONY: test-python
 test-python: ## the unit tests on another Python, in an environment of its own (PYTHON=python3.13)

@@ -24,17 +24,16 @@ from tools.controlplane.ours import start_scheduler as start
 
 HERE = Path(__file__).parent
 ON_EVERY_VERSION = (
-    *(
-        "test_control_plane_schema",
-        "test_controlplane",
-        "test_graceful_eviction",
-        "test_main_job",
-        "test_metrics",
-        "test_reactions",
-    ),
-    *("test_upgrade", "test_versions", "test_workload_affinity"),
+    "test_control_plane_schema",
+    "test_graceful_eviction",
+    "test_main_job",
+    "test_metrics",
+    "test_reactions",
+    "test_upgrade",
+    "test_versions",
+    "test_workload_affinity",
 )
-"""Modules that are also run on older versions of Karmada, but for what starts `make controlplane`, which has the current one."""
+"""Modules that are also run on older versions of Karmada."""
 StartScheduler = Callable[..., Scheduler]
 StartEither = Callable[..., None]
 running: list[Scheduler] = []
@@ -47,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.e2e)
-            if item.path.stem in ON_EVERY_VERSION and "up" not in getattr(item, "fixturenames", ()):
+            if item.path.stem in ON_EVERY_VERSION:
                 item.add_marker(pytest.mark.versions)
 
 
