@@ -15,6 +15,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from tests.e2e.workload import Workload, named
 from tools.controlplane import ControlPlane
 from tools.controlplane.ours import start_web
 from tools.controlplane.pki import Authority
@@ -24,6 +25,16 @@ AUDIENCE: Final = "karmada-pyscheduler-web"
 CACHE_SECONDS: Final = 5
 RBAC: Final = "rbac.authorization.k8s.io"
 SHOP: Final = "token-shop"
+READ_BINDINGS: Final = {
+    "apiGroups": ["work.karmada.io"],
+    "resources": ["resourcebindings"],
+    "verbs": ["get", "list", "watch"],
+}
+"""Of Karmada's ClusterRole karmada-view, which people get with the right ``view`` in a namespace."""
+IS_DEVELOPER: Final = {
+    "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "bindings"},
+    "subjects": [{"kind": "ServiceAccount", "name": "developer", "namespace": SHOP}],
+}
 
 
 @dataclass(frozen=True)
@@ -69,11 +80,20 @@ class Page:
 def page(controlplane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     client = controlplane.client
     client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}})
-    for account in ("operator", "developer", "leaver"):
+    for account in ("operator", "developer", "stranger", "leaver"):
         metadata = {"name": account, "namespace": SHOP}
         client.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
     for manifest in yaml.safe_load_all((ROOT / "manifests" / "reader.yaml").read_text()):
         client.apply(manifest)
+    for role in ("Role", "RoleBinding"):
+        client.create(
+            {
+                "apiVersion": f"{RBAC}/v1",
+                "kind": role,
+                "metadata": {"name": "bindings", "namespace": SHOP},
+                **({"rules": [READ_BINDINGS]} if role == "Role" else IS_DEVELOPER),
+            }
+        )
     _bind(controlplane, "operator")
     _bind(controlplane, "leaver")
     authority = Authority(tmp_path_factory.mktemp("web-pki"))
@@ -106,10 +126,10 @@ def _bind(plane: ControlPlane, account: str) -> None:
 def test_who_may_read_all_is_answered_and_others_learn_why_not(page: Page) -> None:
     assert page.get(page.token("operator"))[0] == 200
 
-    status, text = page.get(page.token("developer"))
+    status, text = page.get(page.token("stranger"), "v1/fleet")
     assert status == 403
-    assert f"system:serviceaccount:{SHOP}:developer may not read all that the page shows" in text
-    assert "list resourcebindings.work.karmada.io" in text
+    assert f"system:serviceaccount:{SHOP}:stranger may not read all that this view shows" in text
+    assert "list clusters.cluster.karmada.io" in text
 
     for path in ("", "v1/bindings", "v1/events", "metrics", "bindings?q=a", "b/no/such"):
         status, text = page.get(path=path)
@@ -138,6 +158,37 @@ def test_a_token_of_the_page_opens_nothing_else_and_one_of_the_api_server_does_n
         urllib.request.urlopen(request, timeout=10, context=ssl.create_default_context(cadata=authority))
     with refused.value as error:
         assert error.code == 401
+
+
+def test_a_developer_sees_the_bindings_of_their_namespace_and_no_others(page: Page) -> None:
+    workload = Workload(page.plane, SHOP)
+    workload.create(named("sim-a1"), replicas=2, scheduler="default-scheduler")
+    workload.wait_placed({"sim-a1": 2})
+    name = workload.binding()["metadata"]["name"]
+    page.plane.wait_for(
+        lambda: page.get(page.token("developer"), f"b/{SHOP}/{name}", Accept="text/html"),
+        "the page of the binding",
+        until=lambda it: it[0] == 200 and "sim-a1" in it[1],
+        timeout=30,
+    )
+    developer, stranger = page.token("developer"), page.token("stranger")
+
+    items = json.loads(page.get(developer, f"v1/bindings?namespace={SHOP}")[1])["items"]
+    assert [each["name"] for each in items] == [name]
+
+    for token, path in (
+        (developer, "v1/bindings?namespace=default"),
+        (developer, "v1/bindings"),
+        (developer, f"b/default/{name}"),
+        (developer, f"v1/explain/{SHOP}/{name}"),
+        (developer, "v1/clusters"),
+        (developer, "metrics"),
+        (stranger, f"v1/bindings?namespace={SHOP}"),
+        (stranger, f"b/{SHOP}/{name}"),
+    ):
+        status, text = page.get(token, path)
+        assert status == 403, path
+        assert "sim-" not in text
 
 
 @pytest.mark.parametrize("changed", ["signature", "garbage", "none", "huge", "control characters"])

@@ -1,21 +1,19 @@
-"""Who may read the page: people who may read all that it shows, as the Karmada API server says.
-
-The page shows everything to everybody whom it lets in. So it asks for the permission to list each kind that it shows, in all
-namespaces. The order of the checks is: who is it, may they read.
-"""
+"""Who asks, by the bearer token of a request, and whether they may read all that the page shows."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
+from karmada_advisor.web.viewer import LIST_BINDINGS, Viewer
 from karmada_scheduler.client.permissions import Permission
 from karmada_scheduler.client.reviews import Reviews, ReviewUnavailableError, TokenRefusedError, User
 from karmada_scheduler.http_server.request_guard import RequestRefusal
 
 SHOWN: Final = (
-    Permission("list", "work.karmada.io", "resourcebindings"),
+    LIST_BINDINGS,
     Permission("list", "work.karmada.io", "clusterresourcebindings"),
     Permission("list", "cluster.karmada.io", "clusters"),
     Permission("list", "policy.karmada.io", "propagationpolicies"),
@@ -37,8 +35,8 @@ class Authorization:
         self._reviews = reviews
         self._audience = audience
 
-    async def refusal(self, headers: Mapping[str, str]) -> RequestRefusal | None:
-        """Return why a request is not answered, None if it is."""
+    async def viewer(self, headers: Mapping[str, str]) -> Viewer | RequestRefusal:
+        """Return who sends a request, or why it is not answered."""
         scheme, _, token = headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             return self._not_known("The page needs a bearer token of the Karmada API server.")
@@ -50,13 +48,10 @@ class Authorization:
         except ReviewUnavailableError as error:
             text = f"Nobody knows at the moment whether you may read this: {error}."
             return RequestRefusal(503, text, {"Retry-After": str(_RETRY_SECONDS)})
-        if not missing:
-            return None
-        return RequestRefusal(
-            403,
-            f"{user.name} may not read all that the page shows. Missing: {', '.join(map(str, missing))}. "
-            "The ClusterRole pyscheduler-reader has these permissions.",
-        )
+        return Viewer(user.name, tuple(missing), partial(self._may_list, user))
+
+    async def _may_list(self, user: User, namespace: str) -> bool:
+        return await self._reviews.is_allowed(user, LIST_BINDINGS, namespace=namespace)
 
     def _not_known(self, problem: str) -> RequestRefusal:
         text = (

@@ -18,6 +18,7 @@ class HttpRequest:
         method: ``GET`` or ``POST``.
         requester: Who asks, as far as the server can tell requesters apart: by the address of the connection, and
             by what a proxy adds.
+        viewer: Who asks, as ``Access.authorize`` says; None without it.
     """
 
     path: Mapping[str, str] = field(default_factory=dict)
@@ -26,6 +27,7 @@ class HttpRequest:
     form: Mapping[str, str] = field(default_factory=dict)
     method: str = "GET"
     requester: str = ""
+    viewer: object = None
 
 
 @dataclass(frozen=True, slots=True)

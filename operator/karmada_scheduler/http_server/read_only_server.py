@@ -28,7 +28,13 @@ from karmada_scheduler.http_server.messages import (
     HttpResponse,
     ProblemPage,
 )
-from karmada_scheduler.http_server.request_guard import MAX_BODY, Access, RequestGuard, RequestLimits
+from karmada_scheduler.http_server.request_guard import (
+    MAX_BODY,
+    Access,
+    RequestGuard,
+    RequestLimits,
+    RequestRefusal,
+)
 from karmada_scheduler.http_server.server import ListenError
 
 log = logging.getLogger(__name__)
@@ -61,6 +67,7 @@ _COMPRESSED_BYTES: Final = 1024
 """Bodies of at least this size are compressed if the reader accepts it."""
 
 
+_VIEWER: Final = web.RequestKey("viewer", object)
 _LOOPBACK_ONLY: Final = Access()
 _FEW: Final = RequestLimits()
 
@@ -209,7 +216,8 @@ class ReadOnlyServer:
         if self._access.authorize is None or request.path in self._always:
             return None
         refused = await self._access.authorize(request.headers)
-        if refused is None:
+        if not isinstance(refused, RequestRefusal):
+            request[_VIEWER] = refused
             return None
         response = self._problem(request, refused.status, refused.text)
         response.headers.update(refused.headers)
@@ -236,6 +244,7 @@ class ReadOnlyServer:
                     await _form(request) if request.method == "POST" else {},
                     request.method,
                     _requester(request),
+                    request.get(_VIEWER),
                 )
             )
             answer = found if isinstance(found, HttpResponse) else await found

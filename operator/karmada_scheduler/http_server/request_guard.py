@@ -37,13 +37,13 @@ class Access:
     Attributes:
         hosts: The names in ``Host`` besides those of this machine, in lower case.
         flag: The flag that adds a name.
-        authorize: Returns None if a request may be answered, else why not; called with its headers. None where anyone who
+        authorize: Returns who asks, or why they get no answer; called with the headers of a request. None where anyone who
             reaches the address may read.
     """
 
     hosts: frozenset[str] = frozenset()
     flag: str = "--explain-allowed-host"
-    authorize: Callable[[Mapping[str, str]], Awaitable[RequestRefusal | None]] | None = None
+    authorize: Callable[[Mapping[str, str]], Awaitable[object]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,11 +123,11 @@ async def test_names_of_this_machine_and_allowed_names_are_answered(served: Serv
 
 
 async def test_an_address_with_rules_answers_whom_they_let_in_and_probes() -> None:
-    async def refusal(headers: Mapping[str, str]) -> RequestRefusal | None:
+    async def viewer(headers: Mapping[str, str]) -> object:
         is_known = headers.get("Authorization") == "Bearer good"
-        return None if is_known else RequestRefusal(401, "who are you?", {"WWW-Authenticate": "Bearer"})
+        return "dev" if is_known else RequestRefusal(401, "who are you?", {"WWW-Authenticate": "Bearer"})
 
-    served = Served(Access(authorize=refusal))
+    served = Served(Access(authorize=viewer))
     await served.server.start()
     try:
         for path, method in (("/v1/echo/web", "GET"), ("/nothing", "GET"), ("/v1/form", "POST")):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -19,6 +19,7 @@ from karmada_advisor.cli.web.reading import Reader
 from karmada_advisor.web.computing import Computer
 from karmada_advisor.web.handlers import Handlers
 from karmada_advisor.web.pages import Pages
+from karmada_advisor.web.viewer import Viewer
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
 from karmada_scheduler.http_server.request_guard import Access, RequestLimits
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder
@@ -96,6 +97,7 @@ class Site:
         files: tuple[Path, Path] | None = None,
         flags: Sequence[str] = (),
         hosts: frozenset[str] = frozenset(),
+        viewer: Viewer | None = None,
     ) -> None:
         paths = files or (folder / "clusters.json", folder / "bindings.json")
         if files is None:
@@ -108,12 +110,17 @@ class Site:
         self.reader = Reader(self.arguments)
         self.reader.read()
         self.answers = CommandAnswers(self.arguments, self.reader, ())
-        handlers = Handlers(self.answers, Inline(), Pages())
+        handlers = Handlers(self.answers, Inline(), Pages(), is_open=viewer is None)
+        self.routes = handlers.routes()
+
+        async def who(_: Mapping[str, str]) -> object:
+            return viewer
+
         self.server = ReadOnlyServer(
             f"127.0.0.1:{self.port}",
-            handlers.routes(),
+            self.routes,
             posts=handlers.posts(),
-            access=Access(hosts=hosts, flag="--allowed-host"),
+            access=Access(hosts, "--allowed-host", None if viewer is None else who),
             limits=RequestLimits(1000, 1000),
             problem_page=handlers.problem_page,
         )

@@ -1,14 +1,19 @@
-"""Who may read the page: people who may read all that it shows."""
+"""Who asks, and whether they may read all that the page shows."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
 
 from karmada_advisor.web.authorization import SHOWN, Authorization
+from karmada_advisor.web.request_query import RequestRefusedError
+from karmada_advisor.web.viewer import Viewer
 from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.permissions import Permission
 from karmada_scheduler.client.reviews import Reviews
+from karmada_scheduler.http_server.request_guard import RequestRefusal
 
 AUDIENCE = "karmada-pyscheduler-web"
 
@@ -16,8 +21,14 @@ AUDIENCE = "karmada-pyscheduler-web"
 class Plane:
     """The reviews of a control plane on which ``dev`` has a token."""
 
-    def __init__(self, *, forbidden: str = "", failure: ApiError | None = None) -> None:
-        self.forbidden, self.failure = forbidden, failure
+    def __init__(
+        self,
+        *,
+        forbidden: str = "",
+        namespaces: Collection[str] = (),
+        failure: ApiError | None = None,
+    ) -> None:
+        self.forbidden, self.namespaces, self.failure = forbidden, namespaces, failure
         self.asked: list[dict[str, Any]] = []
 
     async def request(self, method: str, path: str, *, body: Any, timeout: float) -> dict[str, Any]:
@@ -29,6 +40,8 @@ class Plane:
             return {"status": {"authenticated": is_known, "audiences": [AUDIENCE], "user": user}}
         attributes = body["spec"]["resourceAttributes"]
         self.asked.append(attributes)
+        if "namespace" in attributes:
+            return {"status": {"allowed": attributes["namespace"] in self.namespaces}}
         return {"status": {"allowed": attributes["resource"] != self.forbidden}}
 
 
@@ -39,26 +52,41 @@ def authorization_by(plane: Plane) -> Authorization:
 async def test_who_may_list_all_that_is_shown_is_let_in() -> None:
     plane = Plane()
 
-    assert await authorization_by(plane).refusal({"Authorization": "bearer  good "}) is None
+    viewer = await authorization_by(plane).viewer({"Authorization": "bearer  good "})
+
+    assert isinstance(viewer, Viewer)
+    assert viewer.sees_all
 
     assert len(plane.asked) == len(SHOWN)
     assert all(each["verb"] == "list" and "namespace" not in each for each in plane.asked)
 
 
-@pytest.mark.parametrize("each", [each.resource for each in SHOWN])
-async def test_who_may_not_list_one_of_them_learns_which(each: str) -> None:
-    refused = await authorization_by(Plane(forbidden=each)).refusal({"Authorization": "Bearer good"})
+@pytest.mark.parametrize("each", SHOWN)
+async def test_who_may_not_list_one_of_them_learns_which(each: Permission) -> None:
+    viewer = await authorization_by(Plane(forbidden=each.resource)).viewer({"Authorization": "Bearer good"})
 
-    assert refused is not None
-    assert refused.status == 403
-    assert f"dev may not read all that the page shows. Missing: list {each}" in refused.text
+    assert isinstance(viewer, Viewer)
+    assert viewer.missing == (each,)
+    with pytest.raises(RequestRefusedError, match=f"dev may not read all .* Missing: {each}. "):
+        viewer.check_all()
+
+
+async def test_bindings_of_a_namespace_are_for_who_may_list_them_there() -> None:
+    plane = Plane(forbidden="clusters", namespaces={"shop"})
+    viewer = await authorization_by(plane).viewer({"Authorization": "Bearer good"})
+    assert isinstance(viewer, Viewer)
+
+    await viewer.check("shop")
+    for namespace in ("pay", "", "SHOP"):
+        with pytest.raises(RequestRefusedError):
+            await viewer.check(namespace)
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic Z29vZA==", "good", "Bearer other"])
 async def test_others_learn_how_to_get_a_token(header: str) -> None:
-    refused = await authorization_by(Plane()).refusal({"Authorization": header})
+    refused = await authorization_by(Plane()).viewer({"Authorization": header})
 
-    assert refused is not None
+    assert isinstance(refused, RequestRefusal)
     assert (refused.status, refused.headers) == (401, {"WWW-Authenticate": "Bearer"})
     assert f"kubectl create token NAME -n NAMESPACE --audience={AUDIENCE}" in refused.text
 
@@ -66,9 +94,9 @@ async def test_others_learn_how_to_get_a_token(header: str) -> None:
 async def test_while_the_api_server_is_away_nobody_is_let_in() -> None:
     plane = Plane(failure=ApiError("connection refused"))
 
-    refused = await authorization_by(plane).refusal({"Authorization": "Bearer good"})
+    refused = await authorization_by(plane).viewer({"Authorization": "Bearer good"})
 
-    assert refused is not None
+    assert isinstance(refused, RequestRefusal)
     assert (refused.status, refused.headers) == (503, {"Retry-After": "2"})
     assert "connection refused" in refused.text
     assert "good" not in refused.text

@@ -63,7 +63,7 @@ class PageAccess:
             kept_seconds=self._arguments.auth_cache,
         )
         authorization = Authorization(reviews, audience=audiences[0])
-        return Access(hosts, "--allowed-host", authorization.refusal)
+        return Access(hosts, "--allowed-host", authorization.viewer)
 
 
 class _OwnConnection:

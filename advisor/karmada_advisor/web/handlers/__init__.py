@@ -26,10 +26,11 @@ class Handlers:
             answers: The answers.
             computer: Runs the functions that take decisions.
             pages: Renders the pages.
-            is_open: Whether everybody may know why the page is not ready.
+            is_open: Whether everybody who sends a request may see everything, and why the page is not ready.
         """
         self._is_open = is_open
-        responder = Responder(answers, computer, pages)
+        responder = Responder(answers, computer, pages, is_open=is_open)
+        self._responder = responder
         self._answers = answers
         self._pages = pages
         self._plans = PlanHandlers(responder)
@@ -44,7 +45,11 @@ class Handlers:
 
     def routes(self) -> Routes:
         """Return the handlers by path."""
-        routes: Routes = {"/healthz": _healthy, "/readyz": self._ready, "/metrics": self._metrics}
+        routes: Routes = {
+            "/healthz": _healthy,
+            "/readyz": self._ready,
+            "/metrics": self._responder.allowed(self._metrics),
+        }
         for part in self._parts:
             routes |= part.routes()
         for file, (content, type_) in self._pages.static.items():

@@ -12,7 +12,13 @@ from karmada_advisor.state.model import StateName
 from karmada_advisor.views.fields import fields_of
 from karmada_advisor.web import charts
 from karmada_advisor.web.answers import Question
-from karmada_advisor.web.handlers.responder import COMPLETED_NAMES, Responder, Routes, fields_by, list_fields
+from karmada_advisor.web.handlers.responder import (
+    COMPLETED_NAMES,
+    Responder,
+    Routes,
+    fields_by,
+    list_fields,
+)
 from karmada_advisor.web.index import Filter, IndexedBinding
 from karmada_advisor.web.paging import ROWS, CursorPage, bindings_page
 from karmada_advisor.web.request_query import RequestRefusedError, number_of, page_of
@@ -38,19 +44,22 @@ class BindingHandlers:
         """Return the handlers by path."""
         page, data = self._responder.page, self._responder.data
         routes: Routes = {
-            "/bindings": page(self._bindings_page),
-            "/v1/bindings": data(self._bindings_data),
+            "/bindings": page(self._bindings_page, is_scoped=True),
+            "/v1/bindings": data(self._bindings_data, is_scoped=True),
         }
         for name in ("{name}", "{namespace}/{name}"):
             routes |= {
-                f"/b/{name}": page(self._binding_page),
+                f"/b/{name}": page(self._binding_page, is_scoped=True),
                 f"/why-not/{name}": page(self._why_not_page),
                 f"/v1/explain/{name}": data(fields_by(self._explanation)),
                 f"/v1/why-not/{name}": data(fields_by(self._why_not)),
             }
         return routes
 
-    def _filtered(self, request: HttpRequest, state: PageState) -> tuple[Filter, CursorPage[IndexedBinding]]:
+    async def _filtered(
+        self, request: HttpRequest, state: PageState
+    ) -> tuple[Filter, CursorPage[IndexedBinding]]:
+        await self._responder.viewer(request).check(request.query.get("namespace", ""))
         wanted = Filter(
             text=request.query.get("q", "").strip(),
             namespace=request.query.get("namespace", ""),
@@ -63,14 +72,16 @@ class BindingHandlers:
 
     async def _bindings_page(self, request: HttpRequest) -> Document:
         state = self._answers.state
-        wanted, paging = self._filtered(request, state)
+        wanted, paging = await self._filtered(request, state)
         counts = state.contents.index.counts(wanted.namespace)
         values = {
             "wanted": wanted,
             "rows": [state.contents.row(each) for each in paging.rows],
             "paging": paging,
             "all": counts.total(),
-            "namespaces": state.contents.index.namespaces,
+            "namespaces": state.contents.index.namespaces
+            if self._responder.viewer(request).sees_all
+            else [wanted.namespace],
             "states": [each.value for each in StateName],
             "counts": counts,
         }
@@ -78,12 +89,12 @@ class BindingHandlers:
 
     async def _bindings_data(self, request: HttpRequest) -> Mapping[str, Any]:
         state = self._answers.state
-        _, paging = self._filtered(request, state)
+        _, paging = await self._filtered(request, state)
         return list_fields("BindingList", paging, lambda row: fields_of(state.contents.row(row)))
 
     async def _explanation(self, request: HttpRequest) -> Explanation:
         state = self._answers.state
-        key = _key_of(state, request)
+        key = self._key_of(state, request)
         view = await self._answers.process_view(key)
         return await self._computer.answer(
             (state.number, "explain", key, _fingerprint(view)),
@@ -91,7 +102,18 @@ class BindingHandlers:
             requester=request.requester,
         )
 
+    async def _stored_page(self, request: HttpRequest) -> Document:
+        """Return what is stored in a binding, for those who may not see what it is decided by."""
+        await self._responder.viewer(request).check(request.path.get("namespace", ""))
+        state = self._answers.state
+        found = state.contents.index.get(self._key_of(state, request))
+        if found is None:  # it has gone in the meantime
+            raise RequestRefusedError(404, "the binding does not exist any more")
+        return self._responder.rendered("stored.html", request, {"row": state.contents.row(found)}, data="")
+
     async def _binding_page(self, request: HttpRequest) -> Document:
+        if not self._responder.viewer(request).sees_all:
+            return await self._stored_page(request)
         explanation = await self._explanation(request)
         rows = explanation.clusters
         shown = rows if request.query.get("rows") == "all" else _first_rows(rows)
@@ -107,7 +129,7 @@ class BindingHandlers:
             "filters": plugins,
             "scores": scores,
             "suggested": self._suggested(explanation),
-            "lost_with": self._answers.survival.of_binding(_key_of(self._answers.state, request)),
+            "lost_with": self._answers.survival.of_binding(self._key_of(self._answers.state, request)),
         }
         return self._responder.rendered(
             "binding.html", request, values, data=_data_path(request, "/b", "/v1/explain")
@@ -120,7 +142,7 @@ class BindingHandlers:
 
     async def _why_not(self, request: HttpRequest) -> WhyNot:
         state = self._answers.state
-        key = _key_of(state, request)
+        key = self._key_of(state, request)
         cluster = request.query.get("cluster", "").strip()
         clusters = state.contents.cluster_by_name
         if cluster and cluster not in clusters:
@@ -157,8 +179,21 @@ class BindingHandlers:
 
     def _policy_of(self, request: HttpRequest) -> PolicyRef | None:
         state = self._answers.state
-        found = state.contents.index.get(_key_of(state, request))
+        found = state.contents.index.get(self._key_of(state, request))
         return None if found is None else policy_of(found.binding.annotations)
+
+    def _key_of(self, state: PageState, request: HttpRequest) -> BindingKey:
+        """Return the binding of a path. Raises RequestRefusedError: it does not exist."""
+        namespace, name = request.path.get("namespace", ""), request.path["name"]
+        key = BindingKey(RESOURCE_BINDING if namespace else CLUSTER_RESOURCE_BINDING, namespace, name)
+        index = state.contents.index
+        if index.get(key) is None:
+            rows = index.of_namespace(namespace)
+            if not rows and self._responder.viewer(request).sees_all:
+                rows = index.rows
+            names = (str(each.key) for each in rows) if len(rows) <= _NEAREST_OF else ()
+            raise RequestRefusedError(404, unknown(key.display, str(key), names))
+        return key
 
 
 def _data_path(request: HttpRequest, before: str, after: str) -> str:
@@ -179,15 +214,3 @@ def _first_rows(rows: Any) -> Any:
     others = [row for row in rows if not row.is_target][: ROWS - len(targets)]
     kept = {row.name for row in (*targets, *others)}
     return [row for row in rows if row.name in kept]
-
-
-def _key_of(state: PageState, request: HttpRequest) -> BindingKey:
-    """Return the binding of a path. Raises RequestRefusedError: it does not exist."""
-    namespace, name = request.path.get("namespace", ""), request.path["name"]
-    key = BindingKey(RESOURCE_BINDING if namespace else CLUSTER_RESOURCE_BINDING, namespace, name)
-    index = state.contents.index
-    if index.get(key) is None:
-        rows = index.of_namespace(namespace) or index.rows
-        names = (str(each.key) for each in rows) if len(rows) <= _NEAREST_OF else ()
-        raise RequestRefusedError(404, unknown(key.display, str(key), names))
-    return key

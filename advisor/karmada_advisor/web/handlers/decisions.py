@@ -33,7 +33,7 @@ class DecisionHandlers:
         return {
             "/decisions": page(self._decisions_page),
             "/v1/decisions": data(self._decisions_data),
-            "/v1/events": self._events,
+            "/v1/events": self._responder.allowed(self._events, is_scoped=True),
         }
 
     async def _decisions_page(self, request: HttpRequest) -> Document:
@@ -77,17 +77,19 @@ class DecisionHandlers:
         ``since`` is the stamp of the page that is shown; another one now is a change. With ``namespace``, changes of
         other namespaces cause no event.
         """
-        parts = self._event_parts(request.query.get("since", ""), request.query.get("namespace", ""))
+        namespace, viewer = request.query.get("namespace", ""), self._responder.viewer(request)
+        await viewer.check(namespace)
+        parts = self._event_parts(request.query.get("since", ""), namespace, sees_all=viewer.sees_all)
         return HttpResponse(parts, content_type="text/event-stream", is_stream=True)
 
-    async def _event_parts(self, since: str, namespace: str) -> AsyncIterator[bytes]:
+    async def _event_parts(self, since: str, namespace: str, *, sees_all: bool) -> AsyncIterator[bytes]:
         yield b"retry: 2000\n\n"
-        seen = await self._shown(namespace)
+        seen = await self._shown(namespace, sees_all=sees_all)
         seen = (since or seen[0], *seen[1:])
         quiet = 0
         for _ in range(_STREAM_SECONDS):
             self._answers.seen()
-            now = await self._shown(namespace)
+            now = await self._shown(namespace, sees_all=sees_all)
             if now != seen:
                 yield b"id: %s\nevent: changed\ndata: changed\n\n" % now[0].encode()
                 seen, quiet = now, 0
@@ -97,9 +99,9 @@ class DecisionHandlers:
             quiet += 1
             await asyncio.sleep(1)
 
-    async def _shown(self, namespace: str) -> tuple[str, object, object]:
+    async def _shown(self, namespace: str, *, sees_all: bool) -> tuple[str, object, object]:
         """Return what a stream compares: the stamp, and without a namespace the last decision and the scheduler."""
         if namespace:
-            return self._responder.stamp(namespace), None, None
+            return self._responder.stamp(namespace, sees_all=sees_all), None, None
         decisions = await self._answers.decisions(self._answers.state)
         return self._responder.stamp(), decisions.rows[:1], decisions.process

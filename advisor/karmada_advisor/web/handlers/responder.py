@@ -16,9 +16,11 @@ from karmada_advisor.web.computing import BusyError, Computer, TooLongError
 from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.paging import CursorError, CursorPage
 from karmada_advisor.web.request_query import RequestRefusedError
+from karmada_advisor.web.viewer import EVERYBODY, NOBODY, Viewer
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
-from karmada_scheduler.http_server.messages import AsyncHandler, Document, HttpRequest
+from karmada_scheduler.client.reviews import ReviewUnavailableError
+from karmada_scheduler.http_server.messages import AsyncHandler, Document, HttpRequest, HttpResponse
 
 COMPLETED_NAMES: Final = 300
 """Clusters whose names a box completes; in larger fleets the list would be most of the page."""
@@ -35,19 +37,49 @@ T = TypeVar("T")
 class Responder:
     """What handlers have in common."""
 
-    def __init__(self, answers: Answers, computer: Computer, pages: Pages) -> None:
-        """Answer requests from ``answers``; ``computer`` runs the functions that take decisions."""
+    def __init__(self, answers: Answers, computer: Computer, pages: Pages, *, is_open: bool) -> None:
+        """Answer requests.
+
+        Args:
+            answers: The answers.
+            computer: Runs the functions that take decisions.
+            pages: Renders the pages.
+            is_open: Whether everybody who sends a request may see everything.
+        """
+        self._stranger = EVERYBODY if is_open else NOBODY
         self.answers = answers
         self.computer = computer
         self._pages = pages
 
-    def page(self, handler: Page) -> AsyncHandler:
-        """Return a handler whose problems are pages."""
+    def viewer(self, request: HttpRequest) -> Viewer:
+        """Return who sends a request."""
+        return request.viewer if isinstance(request.viewer, Viewer) else self._stranger
+
+    def allowed(self, handler: AsyncHandler, *, is_scoped: bool = False) -> AsyncHandler:
+        """Return a handler that is called for those who may see what it shows; ``is_scoped`` as of ``page``."""
+
+        async def handle(request: HttpRequest) -> HttpResponse | Document:
+            try:
+                if not is_scoped:
+                    self.viewer(request).check_all()
+                return await handler(request)
+            except _PROBLEMS as problem:
+                return _json({"error": {"message": str(problem)}}, _status_of(problem))
+
+        return handle
+
+    def page(self, handler: Page, *, is_scoped: bool = False) -> AsyncHandler:
+        """Return a handler whose problems are pages.
+
+        Args:
+            handler: Makes the page.
+            is_scoped: Whether it checks itself what the viewer may see; else they have to be allowed to see everything.
+        """
 
         async def handle(request: HttpRequest) -> Document:
             self.answers.seen()
             try:
-                self._check_progress()
+                self._check(request, is_scoped=is_scoped)
                 return await handler(request)
             except _PROBLEMS as problem:
                 status = _status_of(problem)
@@ -56,13 +88,13 @@ class Responder:
 
         return handle
 
-    def data(self, handler: Data) -> AsyncHandler:
-        """Return a handler whose fields and problems are JSON."""
+    def data(self, handler: Data, *, is_scoped: bool = False) -> AsyncHandler:
+        """Return a handler whose fields and problems are JSON; ``is_scoped`` as of ``page``."""
 
         async def handle(request: HttpRequest) -> Document:
             self.answers.seen()
             try:
-                self._check_progress()
+                self._check(request, is_scoped=is_scoped)
                 return _json(await handler(request))
             except _PROBLEMS as problem:
                 found = _json({"error": {"message": str(problem)}}, _status_of(problem))
@@ -79,7 +111,8 @@ class Responder:
             values: The values of the template.
             data: The path of the same as JSON; "" if there is none.
         """
-        return _html(self._pages.render(name, {**self._common(request, data=data), **values}))
+        common = self._common(request, data=data, own=request.path.get("namespace", ""))
+        return _html(self._pages.render(name, {**common, **values}))
 
     def problem_page(self, status: int, text: str) -> bytes:
         """Return the page of a refusal."""
@@ -87,13 +120,16 @@ class Responder:
             "problem.html", self._common(HttpRequest()) | {"status": status, "text": text}
         )
 
-    def stamp(self, namespace: str = "") -> str:
+    def stamp(self, namespace: str = "", *, sees_all: bool = True) -> str:
         """Return what differs after every change of the objects, causes and problems, for those who wait for one.
 
         Args:
             namespace: For those who wait for a change in a namespace only; "" for all changes.
+            sees_all: Whether they see problems; others learn nothing but changes in the namespace.
         """
         state, problems = self.answers.state, self.answers.problems
+        if not sees_all:
+            return f"{state.contents.index.stamp(namespace):x}" if namespace else ""
         if namespace:
             shown: tuple[object, ...] = (state.failure, tuple(state.problems), problems)
             return f"{state.contents.index.stamp(namespace):x}-{hash(shown) & 0xFFFFFFFF:x}"
@@ -105,24 +141,37 @@ class Responder:
         """Return the names of clusters that a box completes."""
         return sorted(self.answers.state.contents.cluster_by_name)[:COMPLETED_NAMES]
 
-    def _check_progress(self) -> None:
-        """Refuse a request until the objects are complete: a part of them would be a wrong answer."""
+    def _check(self, request: HttpRequest, *, is_scoped: bool) -> None:
+        """Refuse a request of somebody who may not see everything, and each until the objects are complete."""
+        if not is_scoped:
+            self.viewer(request).check_all()
         if progress := self.answers.progress:
             raise BusyError(f"The page is starting: {progress}. It appears by itself.")
 
-    def _common(self, request: HttpRequest, *, data: str = "") -> dict[str, Any]:
-        """Return what every page shows; ``data`` as in ``rendered``."""
-        state = self.answers.state
+    def _common(self, request: HttpRequest, *, data: str = "", own: str | None = None) -> dict[str, Any]:
+        """Return what every page shows.
+
+        Args:
+            request: The request.
+            data: As in ``rendered``.
+            own: The namespace of the path, which the viewer may see; None for a refusal, which tells nothing about a namespace.
+        """
+        state, sees_all = self.answers.state, self.viewer(request).sees_all
         scope = request.query.get("namespace", "") if request.target.startswith("/bindings") else ""
+        if not sees_all:
+            scope = "" if own is None else scope or own
+        problems = [*filter(None, (state.failure,)), *state.problems, *self.answers.problems]
         return {
+            "sees_all": sees_all,
+            "home": self.viewer(request).home,
             "path": request.target.partition("?")[0],
             "given": {**request.query, **request.form},
             "data": data,
-            "source": state.source,
+            "source": state.source if sees_all else "the Karmada API server",
             "read_at": state.read_at,
-            "problems": [*filter(None, (state.failure,)), *state.problems, *self.answers.problems],
+            "problems": problems if sees_all else [],
             "state_number": state.number,
-            "stamp": self.stamp(scope),
+            "stamp": self.stamp(scope, sees_all=sees_all),
             "scope": scope,
         }
 
@@ -147,7 +196,8 @@ def list_fields(kind: str, paging: CursorPage[T], fields: Callable[[T], Any]) ->
     }
 
 
-_PROBLEMS: Final = (RequestRefusedError, CursorError, BusyError, NoAnswerError, TooLongError)
+_LATER: Final = (BusyError, ReviewUnavailableError)
+_PROBLEMS: Final = (RequestRefusedError, CursorError, NoAnswerError, TooLongError, *_LATER)
 
 
 def _status_of(problem: Exception) -> int:
@@ -155,7 +205,7 @@ def _status_of(problem: Exception) -> int:
         return problem.status
     if isinstance(problem, CursorError):
         return 400
-    return 503 if isinstance(problem, BusyError) else 422
+    return 503 if isinstance(problem, _LATER) else 422
 
 
 def _problem(document: Document, request: HttpRequest) -> Document:

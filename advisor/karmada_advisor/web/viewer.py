@@ -1,0 +1,93 @@
+"""Who looks at the page, and what of it they may see.
+
+A viewer who may list everything that the page shows sees everything. Others see the bindings of namespaces in which the
+Karmada API server lets them list bindings: what is stored in these, and nothing that is derived from other objects than
+Leases, their clusters and policies. A view that does not say who may see it is for the former only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from karmada_advisor.web.request_query import RequestRefusedError
+from karmada_scheduler.client.permissions import Permission
+
+LIST_BINDINGS: Final = Permission("list", "work.karmada.io", "resourcebindings")
+
+_SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """Somebody who was let in.
+
+    Attributes:
+        name: The name of the user.
+        missing: What they would need to see everything; none if they do.
+        may_list: Returns whether they may list the bindings of a namespace.
+    """
+
+    name: str
+    missing: tuple[Permission, ...]
+    may_list: Callable[[str], Awaitable[bool]]
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether nothing is hidden."""
+        return not self.missing
+
+    @property
+    def home(self) -> str:
+        """The namespace that they probably look for; "" if it is not known."""
+        namespace, _, name = self.name.removeprefix(_SERVICE_ACCOUNT).partition(":")
+        return namespace if self.name.startswith(_SERVICE_ACCOUNT) and name else ""
+
+    def check_all(self) -> None:
+        """Check that the viewer may see everything.
+
+        Raises:
+            RequestRefusedError: They may not.
+        """
+        if self.sees_all:
+            return
+        raise RequestRefusedError(
+            403,
+            f"{self.name} may not read all that this view shows. Missing: {', '.join(map(str, self.missing))}. "
+            "The ClusterRole pyscheduler-reader has these permissions. "
+            f"The bindings of one namespace are on /bindings?namespace={self.home or 'NAMESPACE'}",
+        )
+
+    async def check(self, namespace: str) -> None:
+        """Check that the viewer may see the bindings of a namespace, before anything is looked up.
+
+        Raises:
+            RequestRefusedError: They may not, or no namespace is given. It says the same whether the namespace exists or not.
+        """
+        if self.sees_all:
+            return
+        if not namespace:
+            raise RequestRefusedError(
+                403,
+                f"{self.name} may not list the bindings of all namespaces; "
+                f"choose one: /bindings?namespace={self.home or 'NAMESPACE'}",
+            )
+        if not await self.may_list(namespace):
+            raise RequestRefusedError(
+                403, f"{self.name} may not list resourcebindings.work.karmada.io in the namespace {namespace}"
+            )
+
+
+async def _always(_: str) -> bool:
+    return True
+
+
+async def _never(_: str) -> bool:
+    return False
+
+
+EVERYBODY: Final = Viewer("", (), _always)
+"""The viewer of a page on a loopback address."""
+NOBODY: Final = Viewer("", (LIST_BINDINGS,), _never)
+"""Somebody who was not let in, and gets the page that says so."""

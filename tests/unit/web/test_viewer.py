@@ -1,0 +1,196 @@
+"""Who may list the bindings of one namespace sees what is stored in these, and nothing of others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from karmada_advisor.web.viewer import LIST_BINDINGS, NOBODY, Viewer
+from karmada_scheduler.client.reviews import ReviewUnavailableError
+from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
+from tests.unit.web.site import Site
+
+CANARY: Final = "canary"
+"""In each name, label, taint, region and message that is not of the namespace."""
+OPEN: Final = {"/healthz", "/readyz", "/favicon.ico"}
+SCOPED: Final = {"/bindings", "/v1/bindings", "/v1/events", "/b/{namespace}/{name}"}
+
+
+async def _in_shop(namespace: str) -> bool:
+    return namespace == "shop"
+
+
+async def _away(_: str) -> bool:
+    raise ReviewUnavailableError("the API server is away")
+
+
+DEVELOPER: Final = Viewer("system:serviceaccount:shop:dev", (LIST_BINDINGS,), _in_shop)
+
+
+def clusters(*, others: int = 3) -> list[ClusterBuilder]:
+    mine = cluster("eu-1").capacity(cpu=20, memory="100Gi", pods=100).region(f"{CANARY}-region")
+    mine.labels(tier=f"{CANARY}-label").taint(f"{CANARY}-taint=1:PreferNoSchedule")
+    return [mine, *(cluster(f"{CANARY}-{number}").capacity(cpu=977 + number) for number in range(others))]
+
+
+def bindings(*, others: int = 4) -> list[BindingBuilder]:
+    """Return a placed and a failed binding in the namespace, and others elsewhere."""
+    placed = (
+        binding("web", namespace="shop")
+        .replicas(2, cpu="1")
+        .affinity(clusterNames=["eu-1"])
+        .on(**{"eu-1": 2})
+    )
+    placed.condition(type="Scheduled", status="True", reason="Success", message="all fine")
+    failed = (
+        binding("lost", namespace="shop")
+        .replicas(2, cpu="500")
+        .affinity(clusterNames=["eu-1"])
+        .dynamic_weight()
+    )
+    failed.condition(type="Scheduled", status="False", reason="NoClusterFit", message="0/1 clusters fit")
+    made = [placed, failed]
+    for number in range(others):
+        each = binding(f"{CANARY}-{number}", namespace=f"{CANARY}-ns").replicas(3, cpu="1").dynamic_weight()
+        made.append(each.on(**{f"{CANARY}-0": 3, "eu-1": 1} if number % 2 else {}))
+    return [*made, binding(f"{CANARY}-wide").replicas(1)]
+
+
+def paths(site: Site) -> Iterator[tuple[str, str]]:
+    """Yield each route, and paths of it: of the namespace, of others, and of what does not exist."""
+    for route in site.routes:
+        if "static" in route:
+            continue
+        for namespace, name in (
+            ("shop", "web-deployment"),
+            (f"{CANARY}-ns", f"{CANARY}-0-deployment"),
+            ("shop", "no"),
+            ("no", "no"),
+        ):
+            values = {"namespace": namespace, "name": name, "kind": "cluster", "cluster": "eu-1"}
+            path = re.sub(r"\{(\w+)\}", lambda found: values[found[1]], route)  # noqa: B023 (used at once)
+            yield route, path
+            yield route, f"{path}?namespace={namespace}&q={CANARY[:3]}&cluster=eu-1"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path, clusters=clusters(), bindings=bindings(), viewer=DEVELOPER)
+
+
+async def test_no_route_shows_anything_of_others(site: Site) -> None:
+    asked = 0
+    async with site:
+        for route, path in paths(site):
+            if route == "/v1/events" and "namespace=shop" in path:
+                continue  # it does not end
+            for accept in ("text/html", "application/json"):
+                answer = await site.get(path, Accept=accept)
+                body = answer.text + "".join(map(str, answer.headers.values()))
+                shown = body.replace(path, "").replace(path.replace("&", "&amp;"), "")
+                asked += 1
+                if (
+                    f"{CANARY}" in path
+                ):  # what was asked is repeated, and is the same whether it exists or not
+                    shown = re.sub(rf"{CANARY}-ns|{CANARY}-0-deployment", "", shown)
+                assert CANARY not in shown, (path, accept)
+                assert answer.status in ((200,) if route in OPEN else (200, 403, 404)), path
+                if route not in SCOPED | OPEN:
+                    assert answer.status == 403, path
+    assert asked > 300
+
+
+async def test_a_namespace_of_others_looks_the_same_whether_it_exists_or_not(site: Site) -> None:
+    async with site:
+        for path in (
+            "/bindings?namespace={}",
+            "/v1/bindings?namespace={}",
+            "/b/{}/x",
+            f"/b/{{}}/{CANARY}-0-deployment",
+        ):
+            there = await site.get(path.format(f"{CANARY}-ns"))
+            away = await site.get(path.format("nowhere-ns"))
+            assert there.status == away.status == 403
+            assert there.text.replace(f"{CANARY}-ns", "X") == away.text.replace("nowhere-ns", "X")
+
+
+async def test_fleets_that_differ_elsewhere_only_look_the_same(tmp_path: Path) -> None:
+    found = []
+    for number, more in enumerate((1, 9)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        async with Site(
+            folder, clusters=clusters(others=more), bindings=bindings(others=more), viewer=DEVELOPER
+        ) as site:
+            pages = [
+                await site.get(path)
+                for path in (
+                    "/bindings?namespace=shop",
+                    "/v1/bindings?namespace=shop",
+                    "/b/shop/web-deployment",
+                    "/b/shop/lost-deployment",
+                    "/b/shop/nothing",
+                    "/",
+                )
+            ]
+        found.append([re.sub(r'<time datetime="[^"]*">[^<]*</time>', "", each.text) for each in pages])
+    assert found[0] == found[1]
+
+
+async def test_their_own_bindings_are_listed_and_shown_as_they_are_stored(site: Site) -> None:
+    async with site:
+        listed = (await site.get("/v1/bindings?namespace=shop")).fields
+        page = (await site.get("/b/shop/web-deployment")).page
+        lost = (await site.get("/b/shop/lost-deployment")).page
+
+    assert [each["name"] for each in listed["items"]] == ["lost-deployment", "web-deployment"]
+    assert "What runs" in page.text
+    assert "eu-1 2" in page.text
+    assert "0/1 clusters fit" in lost.text
+    assert not [each for each in page.attributes("a", "href") if each.startswith(("/clusters", "/survive"))]
+
+
+async def test_every_link_of_their_pages_leads_somewhere(site: Site) -> None:
+    async with site:
+        for path in ("/bindings?namespace=shop", "/b/shop/web-deployment", "/b/shop/lost-deployment"):
+            for target in (await site.get(path)).page.attributes("a", "href"):
+                if target.startswith("/"):
+                    assert (await site.get(target)).status == 200, (path, target)
+
+
+async def test_a_missing_binding_of_their_own_is_honestly_not_found(site: Site) -> None:
+    async with site:
+        answer = await site.get("/b/shop/wbe-deployment")
+
+    assert answer.status == 404
+    assert "shop/web-deployment" in answer.page.text
+
+
+async def test_without_a_namespace_theirs_is_suggested(site: Site) -> None:
+    async with site:
+        answer = await site.get("/bindings")
+
+    assert answer.status == 403
+    assert "choose one: /bindings?namespace=shop" in answer.page.text
+    assert "shop" in answer.page.attributes("input", "value")
+
+
+async def test_while_nobody_knows_what_they_may_see_they_see_nothing(tmp_path: Path) -> None:
+    viewer = Viewer("dev", (LIST_BINDINGS,), _away)
+    async with Site(tmp_path, viewer=viewer) as site:
+        for path in ("/bindings?namespace=shop", "/v1/bindings?namespace=shop", "/b/shop/checkout"):
+            answer = await site.get(path)
+            assert (answer.status, answer.headers["Retry-After"]) == (503, "2")
+            assert "checkout" not in answer.text.replace(path, "")
+        assert (await site.get("/v1/events?namespace=shop")).status == 503
+
+
+async def test_a_request_that_nobody_vouches_for_sees_nothing(tmp_path: Path) -> None:
+    async with Site(tmp_path, viewer=NOBODY) as site:
+        for _, path in paths(site):
+            answer = await site.get(path)
+            assert answer.status != 200 or path.partition("?")[0] in OPEN, path
