@@ -46,6 +46,8 @@ def bindings(*, others: int = 4) -> list[BindingBuilder]:
         .on(**{"eu-1": 2})
     )
     placed.condition(type="Scheduled", status="True", reason="Success", message="all fine")
+    status = {"clusterName": "eu-1", "applied": True, "health": "Healthy", "status": {"readyReplicas": 1}}
+    placed.manifest()["status"]["aggregatedStatus"] = [status]
     failed = (
         binding("lost", namespace="shop")
         .replicas(2, cpu="500")
