@@ -28,7 +28,7 @@ NOW = "2026-11-22T14:20:07Z"
 def rules(gates: FeatureGates | None = None) -> DryRun:
     """Return a configuration with the in-tree plugins."""
     gates = gates or FeatureGates()
-    return DryRun(gates, ShownObjects(Workloads(None)), Frameworks.only(framework(gates=gates)))
+    return DryRun(gates, ShownObjects(Workloads(None)), Frameworks.only(framework(gates=gates, timeout=None)))
 
 
 def gate(name: str, value: bool = True) -> FeatureGates:
