@@ -107,7 +107,7 @@ def configured(
     handle_for: Callable[[str], Handle],
     say: Callable[[str], None] = print_warning,
 ) -> Iterator[Frameworks]:
-    """Build the plugins, with the timeout of the scheduler while they are used.
+    """Build the plugins; while they are used, those of the user have the timeout of the scheduler.
 
     Args:
         arguments: As parsed.
@@ -144,10 +144,25 @@ def configured(
         scheduler_name=scheduler_name,
         disabled_by_gates=IN_TREE,
     )
+    every = not configuration.profiles and not arguments.scheduler_name and process is None
+    built = setup.start()
+    with _caller(built, budget) as caller:
+        made = _frameworks(setup, built, configuration, caller, every=every, say=say)
+        yield replace(made, missing=missing)
+
+
+@contextmanager
+def _caller(built: BuiltProfiles, budget: float) -> Iterator[PluginCaller]:
+    """Provide what calls the plugins: with a timeout if one is the user's own, as the timer costs a tenth of a decision."""
+    if not _has_own_plugins(built):
+        yield PluginCaller()
+        return
     with closing(SigalrmTimeout(budget)) as alarm:
-        caller = PluginCaller(timeout=alarm, coroutine_seconds=budget, interrupts=(KeyboardInterrupt,))
-        every = not configuration.profiles and not arguments.scheduler_name and process is None
-        yield replace(_frameworks(setup, configuration, caller, every=every, say=say), missing=missing)
+        yield PluginCaller(timeout=alarm, coroutine_seconds=budget, interrupts=(KeyboardInterrupt,))
+
+
+def _has_own_plugins(built: BuiltProfiles) -> bool:
+    return any(each.registration.origin != ORIGIN for each in built.made.values())
 
 
 def _available(
@@ -168,20 +183,16 @@ def _available(
 
 def _frameworks(
     setup: PluginSetup,
+    built: BuiltProfiles,
     configuration: SchedulerConfiguration,
     caller: PluginCaller,
     *,
     every: bool,
     say: Callable[[str], None],
 ) -> Frameworks:
-    """Return the plugins of each profile; with ``every``, the only ones for all bindings.
-
-    Raises:
-        ConfigError: A profile or a plugin cannot be used.
-    """
+    """Return the plugins of each profile; with ``every``, the only ones for all bindings."""
     if configuration.extenders:
         say("extenders are not called, as if there were none")
-    built = setup.start()
     by_name = {name: Framework(plugins, caller=caller) for name, plugins in built.by_name.items()}
     for warning in (*configuration.warnings, *built.warnings):
         say(warning)
@@ -191,17 +202,16 @@ def _frameworks(
     for text in _not_called(built):
         say(text)
     declaring = {name: any(map(needs_workload, plugins.unique)) for name, plugins in built.by_name.items()}
-    has_own_plugins = any(each.registration.origin != ORIGIN for each in built.made.values())
     has_guards = any(plugins.guard for plugins in built.by_name.values())
     if every:
         [only] = by_name.values()
-        return Frameworks(lambda _: only, None, declaring, only, has_own_plugins, has_guards)
+        return Frameworks(lambda _: only, None, declaring, only, _has_own_plugins(built), has_guards)
     return Frameworks(
         lambda binding: by_name.get(binding.spec.responsible_scheduler),
         frozenset(by_name),
         declaring,
         next(iter(by_name.values())),
-        has_own_plugins,
+        _has_own_plugins(built),
         has_guards,
     )
 

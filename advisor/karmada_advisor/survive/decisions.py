@@ -12,9 +12,16 @@ from karmada_advisor.plan.decide import PlanSide, without_clusters
 from karmada_advisor.plan.deletions import is_evictable
 from karmada_advisor.plan.effects import Hold, same
 from karmada_advisor.plan.model import PlanHeldBy
-from karmada_advisor.survive.classify import Evicted, Targets
+from karmada_advisor.survive.classify import Evicted, FailedBy, Targets
 from karmada_advisor.survive.loss import Loss, admits, masked, on
-from karmada_advisor.survive.loss_decision import LossDecision, SharedDecisions, decided, question
+from karmada_advisor.survive.loss_decision import (
+    LossDecision,
+    SharedDecisions,
+    decided,
+    question,
+    question_of_filters,
+    too_few_fit,
+)
 from karmada_advisor.survive.sweep import Sweeps
 from karmada_advisor.survive.taints import NO_POLICIES, LossTaints
 from karmada_scheduler.api.binding import HEALTHY, Binding
@@ -277,10 +284,17 @@ class LossDecisions:
 
     def _made(self, evicted: Binding, masks: frozenset[str]) -> LossDecision:
         asked = masked(evicted, masks) if masks else evicted
+        filtered = None if self._question is None else question_of_filters(asked)
+        known = self.shared.refused.get(filtered)
+        if known is not None:
+            return known if known.failed_by is FailedBy.FIT else known._replace(after=evicted.spec.clusters)
         found = self.side.rules.decide(asked, self.side.snapshot)
         if not isinstance(found, Decision):  # a PreEnqueue plugin keeps it out of the queue
             return LossDecision(evicted.spec.clusters, is_held=True)
-        return decided(found, evicted.spec.clusters)
+        made = decided(found, evicted.spec.clusters)
+        if filtered is not None and too_few_fit(asked, found):
+            self.shared.refused[filtered] = made
+        return made
 
     @cached_property
     def _question(self) -> Hashable | None:

@@ -71,7 +71,7 @@ def group_by_region(placement: Placement, replicas: int, ordered: Sequence[Candi
     region = last_constraint(placement, SPREAD_BY_REGION)
     cluster = last_constraint(placement, SPREAD_BY_CLUSTER)
 
-    def score_of(members: Sequence[Candidate]) -> int:
+    def score_of(members: CandidateList) -> int:
         if placement.is_duplicated:
             return duplicated_score(replicas, members)
         return divided_score(
@@ -87,9 +87,9 @@ def group_by_region(placement: Placement, replicas: int, ordered: Sequence[Candi
     return [Region(name, scores[name], by_region[name]) for name in sorted(by_region)]
 
 
-def duplicated_score(replicas: int, members: Sequence[Candidate]) -> int:
+def duplicated_score(replicas: int, members: CandidateList) -> int:
     """Return the score of a group in which every cluster gets all replicas: mainly how many clusters can take them."""
-    valid = [member.score for member in members if member.available >= replicas]
+    valid = members.scores_with(replicas)
     return _WEIGHT_UNIT * len(valid) + quotient(sum(valid), len(valid)) if valid else 0
 
 

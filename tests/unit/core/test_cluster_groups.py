@@ -13,6 +13,7 @@ from karmada_scheduler.core.cluster_groups import (
     preferred_first,
     tier_of,
 )
+from karmada_scheduler.core.ordering.candidates import candidate_list
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.testing import binding, cluster
 from tests.unit.core.helpers import candidate, cycle, names
@@ -71,7 +72,7 @@ TWO_HUNDRED = [100, 100, 0, 0, 0]
 def test_a_duplicated_group_scores_by_the_clusters_that_hold_it(
     replicas: int, scores: list[int], available: list[int], expected: int
 ) -> None:
-    assert duplicated_score(replicas, members(scores, available)) == expected
+    assert duplicated_score(replicas, candidate_list(members(scores, available))) == expected
 
 
 @pytest.mark.parametrize(

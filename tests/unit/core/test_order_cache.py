@@ -102,6 +102,7 @@ class ChangingClusters:
 
 
 def shown(candidates: CandidateList) -> tuple[object, ...]:
+    fitting = {name: members.scores_with(7) for name, members in candidates.by_region().items()}
     regions = {region: list(members) for region, members in candidates.by_region().items()}
     targets = [TargetCluster(f"m{number:04}") for number in range(70)]
     votes = candidates.votes()
@@ -113,6 +114,7 @@ def shown(candidates: CandidateList) -> tuple[object, ...]:
     ]
     return (
         list(candidates),
+        fitting,
         regions,
         candidates.region_scores("key", _sum_of_scores),
         [candidates.find(target.name) for target in targets],

@@ -54,16 +54,20 @@ class CandidateList(Sequence[Candidate], ABC):
         available = (TargetCluster(candidate.name, candidate.allocatable) for candidate in self)
         return sort_descending(available, lambda target: target.replicas)
 
-    def by_region(self) -> Mapping[str, Sequence[Candidate]]:
+    def scores_with(self, replicas: int) -> list[int]:
+        """Return the scores of the candidates with at least so many available replicas, in the order of preference."""
+        return [each.score for each in self if each.available >= replicas]
+
+    def by_region(self) -> Mapping[str, CandidateList]:
         """Return the candidates of each region, in the order of preference; those without region are left out."""
         members: dict[str, list[Candidate]] = {}
         for candidate in self:
             if candidate.cluster.region:
                 members.setdefault(candidate.cluster.region, []).append(candidate)
-        return members
+        return {name: EagerCandidateList(each) for name, each in members.items()}
 
     def region_scores(
-        self, key: Hashable, score_of: Callable[[Sequence[Candidate]], int]
+        self, key: Hashable, score_of: Callable[[CandidateList], int]
     ) -> Mapping[str, int]:
         """Return the score of each region.
 

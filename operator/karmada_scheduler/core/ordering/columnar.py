@@ -121,6 +121,20 @@ class LazyCandidateList(CandidateList):
             for row in order.tolist()
         ]
 
+    def scores_with(self, replicas: int) -> list[int]:
+        """Return the scores of the candidates with so many available replicas; see the base class."""
+        if self._created is not None:
+            return super().scores_with(replicas)
+        tier_scores, overrides, count = self.feasible.tier_scores, self.overrides, len(self.available)
+        if not overrides:
+            order = self.order[self.available[self.order] >= replicas]
+            return [tier_scores[row][1] for row in order.tolist()]
+        return [
+            tier_scores[row][1] if row < count else overrides[row - count].score
+            for row in self.order.tolist()
+            if (self.available.item(row) if row < count else overrides[row - count].available) >= replicas
+        ]
+
     def by_region(self) -> Mapping[str, LazyCandidateList]:
         """Return the candidates of each region, in the order of preference; those without region are left out."""
         return self._regions
@@ -156,7 +170,7 @@ class SharedOrder(LazyCandidateList):
         self.scores_of_regions: Final[LRUCache[Mapping[str, int]]] = LRUCache(size_of=len)
 
     def region_scores(
-        self, key: Hashable, score_of: Callable[[Sequence[Candidate]], int]
+        self, key: Hashable, score_of: Callable[[CandidateList], int]
     ) -> Mapping[str, int]:
         """Return the score of each region; see the base class."""
         return self.scores_of_regions.get(
@@ -231,7 +245,7 @@ class OrderWithOverrides(LazyCandidateList):
         return own if own is not None or name in self._replaced else self._shared.find(name)
 
     def region_scores(
-        self, key: Hashable, score_of: Callable[[Sequence[Candidate]], int]
+        self, key: Hashable, score_of: Callable[[CandidateList], int]
     ) -> Mapping[str, int]:
         """Return the score of each region; only those with replaced clusters differ from the shared ones."""
         scores = dict(self._shared.region_scores(key, score_of))
