@@ -30,9 +30,10 @@ from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.plan.fingerprint import SHOWN
 from karmada_advisor.sources.objects import NoAnswerError, Objects
 from karmada_advisor.survive.domains import failure_domains
-from karmada_advisor.survive.engine import Losses, LossInputs
+from karmada_advisor.survive.engine import Losses
 from karmada_advisor.survive.fail_on import failing
 from karmada_advisor.survive.loss import Loss
+from karmada_advisor.survive.loss_inputs import LossInputs
 from karmada_advisor.survive.model import SurvivalReport
 from karmada_advisor.survive.report import survival_report
 from karmada_scheduler.framework.profile.factory import Registration

@@ -6,14 +6,14 @@ from collections.abc import Collection, Container, Hashable, Iterable, Iterator,
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
 from karmada_advisor.plan.decide import PlanSide, without_clusters
 from karmada_advisor.plan.deletions import is_evictable
 from karmada_advisor.plan.effects import Hold, same
 from karmada_advisor.plan.model import PlanHeldBy
 from karmada_advisor.survive.classify import Evicted, FailedBy, Targets
-from karmada_advisor.survive.loss import Loss, admits, masked, on
+from karmada_advisor.survive.loss import LeftBehind, Loss, admits, masked, on
 from karmada_advisor.survive.loss_decision import (
     LossDecision,
     SharedDecisions,
@@ -22,7 +22,7 @@ from karmada_advisor.survive.loss_decision import (
     question_of_filters,
     too_few_fit,
 )
-from karmada_advisor.survive.sweep import Sweeps
+from karmada_advisor.survive.sweep import Sweeps, sweeps_of
 from karmada_advisor.survive.taints import NO_POLICIES, LossTaints
 from karmada_scheduler.api.binding import HEALTHY, Binding
 from karmada_scheduler.api.matching import Taint
@@ -35,22 +35,6 @@ _PURGED: Final = frozenset({"Directly", "Immediately"})
 
 ``Immediately`` is the old name.
 """
-
-
-class LeftBehind(NamedTuple):
-    """A binding after a loss and before a decision.
-
-    Attributes:
-        binding: Without the clusters from which it is evicted.
-        present: The lost clusters on which it was.
-        is_evicted: Whether it leaves them.
-        decides: Whether a decision follows.
-    """
-
-    binding: Binding
-    present: frozenset[str]
-    is_evicted: bool
-    decides: bool
 
 
 @dataclass
@@ -306,14 +290,6 @@ def _time_of(binding: Binding) -> datetime:
     """Return a time of the next decision: it only has to be one after which a requested reschedule is done."""
     asked = binding.spec.reschedule_triggered_at
     return asked if asked is not None else datetime.fromtimestamp(0, UTC)
-
-
-def sweeps_of(binding: Binding, standing: Decision) -> Sweeps | None:
-    """Return which losses may move a binding of which a decision without any loss is known; None if none can."""
-    if standing.error is not None or not Sweeps.concerns(binding):
-        return None  # a decision fails already
-    last = standing.attempts[-1]
-    return Sweeps(binding, last.candidates, last.selected)
 
 
 class _Every:

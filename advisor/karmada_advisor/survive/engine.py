@@ -5,109 +5,26 @@ All decisions are made about one snapshot. Only the bindings on a lost cluster a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
 from karmada_advisor.plan.decide import PlanSide, grouped
-from karmada_advisor.plan.holds import HoldOf, nothing_holds
 from karmada_advisor.plan.load import requests
-from karmada_advisor.plan.model import Demand
 from karmada_advisor.survive.capacity import FreeCapacity, Starting
 from karmada_advisor.survive.classify import Classified, Evicted, LossClass, classified, counts_copies, wanted
 from karmada_advisor.survive.coupled import CoupledLosses
 from karmada_advisor.survive.decisions import LossDecisions
-from karmada_advisor.survive.domains import FailureDomain
 from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.loss_decision import SharedDecisions
-from karmada_advisor.survive.taints import NO_POLICIES, LossTaints
+from karmada_advisor.survive.loss_inputs import LossInputs, never, no_progress
+from karmada_advisor.survive.tallies import LossTally, Pair
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.framework.snapshot import Snapshot
-
-Progress = Callable[[int, int], None]
-
-
-def _no_progress(_done: int, _total: int) -> None:
-    """Show nothing."""
-
-
-def _never() -> bool:
-    return False
-
 
 _FIRST: Final = 64
 """Domains that are decided before all others, those with the most bindings; of an end before its time, they are left."""
-
-
-@dataclass(frozen=True)
-class LossInputs:
-    """Everything that the forecast of losses reads.
-
-    Attributes:
-        clusters: All clusters.
-        bindings: All bindings, in the order in which they were read.
-        rules: The configuration of the scheduler.
-        domains: What is lost, each alone.
-        losses: The worlds after a loss.
-        hold_of: Returns why decisions about a binding do not take effect, None if they do.
-        purge_modes: ``spec.failover.cluster.purgeMode`` of the bindings that have one.
-        purge_mode: Of the others; "" for Karmada's default.
-        taints: Of lost clusters.
-        progress: Called with the number of bindings that are done, and their total.
-        is_over: Whether to end with the domains that are done.
-        snapshot: The same clusters; None to make one. Of a sequence with a log of changes, caches stay hot.
-    """
-
-    clusters: Sequence[Cluster]
-    bindings: Sequence[Binding]
-    rules: DryRun
-    domains: Sequence[FailureDomain]
-    losses: Sequence[Loss] = (Loss.GONE, Loss.ITSELF)
-    hold_of: HoldOf = nothing_holds
-    purge_modes: Mapping[BindingKey, str] = field(default_factory=dict)
-    purge_mode: str = ""
-    taints: LossTaints = NO_POLICIES
-    progress: Progress = _no_progress
-    is_over: Callable[[], bool] = _never
-    snapshot: Snapshot | None = None
-
-
-class Pair(NamedTuple):
-    """A binding in a loss that does something to it.
-
-    Attributes:
-        position: Of the binding, in the order of the queue.
-        found: What becomes of it.
-        classified: Its class, and the numbers with it.
-        alone: The same if no other binding asked for capacity: differs only if it is short because its replicas do not fit
-            where the decision puts them; None if it is the same.
-    """
-
-    position: int
-    found: Evicted
-    classified: Classified
-    alone: Classified | None = None
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether it is short because its replicas do not fit where the decision puts them."""
-        return self.alone is not None
-
-
-@dataclass
-class LossTally:
-    """What one loss does in one world.
-
-    Attributes:
-        pairs: The bindings to which it does something.
-        overcommitted: Clusters of which more is asked than they have free, with these resources.
-    """
-
-    pairs: list[Pair] = field(default_factory=list)
-    overcommitted: dict[str, tuple[Demand, ...]] = field(default_factory=dict)
 
 
 class Losses:
@@ -199,8 +116,8 @@ class Losses:
             self.inputs,
             bindings=[changed.get(place, each) for place, each in enumerate(self.bindings)],
             purge_modes=self.inputs.purge_modes if purge_modes is None else purge_modes,
-            progress=_no_progress,
-            is_over=_never,
+            progress=no_progress,
+            is_over=never,
         )
         made = Losses(inputs, self, changed)
         made.run()

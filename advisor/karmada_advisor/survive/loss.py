@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container
 from dataclasses import replace
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from karmada_advisor.plan.deletions import NO_EXECUTE
 from karmada_scheduler.api.binding import Binding, GracefulEvictionTask
@@ -38,6 +38,22 @@ class Loss(Enum):
     """What Karmada does automatically."""
     DELETED = "deleted"
     """The Cluster objects are deleted."""
+
+
+class LeftBehind(NamedTuple):
+    """A binding after a loss and before a decision.
+
+    Attributes:
+        binding: Without the clusters from which it is evicted.
+        present: The lost clusters on which it was.
+        is_evicted: Whether it leaves them.
+        decides: Whether a decision follows.
+    """
+
+    binding: Binding
+    present: frozenset[str]
+    is_evicted: bool
+    decides: bool
 
 
 def eviction_delay(binding: Binding, taints: Collection[Taint]) -> int:

@@ -10,8 +10,10 @@ from typing import Final
 
 from karmada_advisor.survive.domains import CLUSTER, PAIR, FailureDomain
 from karmada_advisor.survive.edited import PairFigures, figures
-from karmada_advisor.survive.engine import Losses, LossTally
+from karmada_advisor.survive.engine import Losses
 from karmada_advisor.survive.loss import Loss
+from karmada_advisor.survive.loss_inputs import no_progress
+from karmada_advisor.survive.tallies import LossTally
 
 _FIRST: Final = 50
 """Half of the pairs are of the worst domains: there it hurts most if a second one goes."""
@@ -60,7 +62,7 @@ def decide_pairs(losses: Losses, pairs: Sequence[DomainPair]) -> Sequence[Failur
         )
         for one, other in pairs
     ]
-    both = Losses(replace(losses.inputs, domains=made, progress=lambda _done, _total: None))
+    both = Losses(replace(losses.inputs, domains=made, progress=no_progress))
     both.run()
     for loss, tallies in both.tallies.items():
         singles = losses.tallies[loss]

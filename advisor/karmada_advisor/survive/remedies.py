@@ -25,12 +25,13 @@ from karmada_advisor.survive.edited import (
     fails,
     figures,
 )
-from karmada_advisor.survive.engine import Losses, Pair
+from karmada_advisor.survive.engine import Losses
 from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.loss_search import LossSearch
 from karmada_advisor.survive.model import LossSettings
 from karmada_advisor.survive.spreading import rebalancer, spreading_edits
 from karmada_advisor.survive.steps import finished
+from karmada_advisor.survive.tallies import Pair
 from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, Side
 from karmada_advisor.whynot.model import EditShown, edit_shown
 from karmada_scheduler.api.binding import Binding

@@ -16,6 +16,7 @@ from typing import Final
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION, SpreadConstraint
 from karmada_scheduler.core.cluster_groups import group_by_region, last_constraint
+from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.select_clusters import ignores_spread, select_by_region
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.diagnosis import SchedulingError
@@ -118,3 +119,11 @@ class Sweeps:
         except SchedulingError:
             return True
         return {each.name for each in chosen} != self._selected
+
+
+def sweeps_of(binding: Binding, standing: Decision) -> Sweeps | None:
+    """Return which losses may move a binding of which a decision without any loss is known; None if none can."""
+    if standing.error is not None or not Sweeps.concerns(binding):
+        return None  # a decision fails already
+    last = standing.attempts[-1]
+    return Sweeps(binding, last.candidates, last.selected)

@@ -12,8 +12,9 @@ from karmada_advisor.plan.model import Effect
 from karmada_advisor.plan.objects import PlanObjects
 from karmada_advisor.plan.planner import make_plan
 from karmada_advisor.survive.domains import failure_domains
-from karmada_advisor.survive.engine import Losses, LossInputs
+from karmada_advisor.survive.engine import Losses
 from karmada_advisor.survive.loss import Loss
+from karmada_advisor.survive.loss_inputs import LossInputs
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from tests.unit.plan.asking import rules

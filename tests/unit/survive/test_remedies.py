@@ -21,9 +21,10 @@ from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.survive.classify import Classified, LossClass, wanted
 from karmada_advisor.survive.domains import FailureDomain, failure_domains
 from karmada_advisor.survive.edited import FleetEditor
-from karmada_advisor.survive.engine import Losses, LossInputs
+from karmada_advisor.survive.engine import Losses
 from karmada_advisor.survive.least_capacity import LeastCapacity
 from karmada_advisor.survive.loss import Loss
+from karmada_advisor.survive.loss_inputs import LossInputs
 from karmada_advisor.survive.loss_search import LossSearch
 from karmada_advisor.survive.remedies import FoundRemedy, Remedies
 from karmada_scheduler.api.binding import Binding, BindingKey

@@ -1,0 +1,86 @@
+"""The first sentence of a report: how many single points of failure, the worst, and what happens automatically."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from karmada_advisor.explain.amounts import counted
+from karmada_advisor.survive.domains import PAIR, kind_order
+from karmada_advisor.survive.loss import Loss
+from karmada_advisor.survive.model import DomainLoss, LossSettings, SurvivalTotals
+
+
+def summary(settings: LossSettings, totals: SurvivalTotals, domains: Sequence[DomainLoss]) -> str:
+    """Return the sentence; without a domain that is done, it says why nothing is known."""
+    if not domains:
+        return "there is no failure domain of the kinds that were asked for, so nothing is lost."
+    done = [each for each in domains if each.done and each.kind != PAIR]
+    if not done:
+        return f"none of {counted(len(domains), 'domain')} is done (--timeout), so nothing is known."
+    if not totals.bindings:
+        return "no binding is placed, so no loss takes anything down."
+    parts = [_spofs(done), _worst(_smallest(done)), _itself(settings)]
+    if left := sum(not each.done for each in domains):
+        parts.append(f"{counted(left, 'domain is', 'domains are')} not done (--timeout).")
+    return " ".join(each for each in parts if each)
+
+
+def _spofs(domains: Sequence[DomainLoss]) -> str:
+    every = Counter(each.kind for each in sorted(domains, key=lambda each: kind_order(each.kind)))
+    spofs = Counter(each.kind for each in domains if each.is_spof)
+    if not spofs:
+        kinds = [*every]
+        listed = f"{', '.join(kinds[:-1])} or {kinds[-1]}" if len(kinds) > 1 else kinds[0]
+        return f"no single {listed} takes a workload down."
+    texts: list[str] = []
+    for kind in every:
+        if not spofs[kind]:
+            continue
+        of = f"{spofs[kind]:,} of {counted(every[kind], kind)}"
+        is_one = spofs[kind] == 1
+        what = "is a single point of failure" if is_one else "are single points of failure"
+        texts.append(f"{of} {what if not texts else 'is' if is_one else 'are'}")
+    return "; ".join(texts) + "."
+
+
+def _smallest(domains: Sequence[DomainLoss]) -> DomainLoss:
+    """Return the worst domain of the first kind that has a single point of failure: larger domains are worse of course."""
+    firsts = {each.kind: each for each in reversed(domains)}
+    ordered = sorted(firsts.values(), key=lambda each: kind_order(each.kind))
+    return next((each for each in ordered if each.is_spof), ordered[0])
+
+
+def _worst(worst: DomainLoss) -> str:
+    found = worst.chosen
+    if worst.is_spof:
+        return f"Worst: {worst} ({counted(found.dark, 'workload')} dark, {counted(found.missing, 'replica')} missing)."
+    if found.missing:
+        return f"Tightest: {worst} ({counted(found.missing, 'replica')} missing)."
+    if found.interrupted:
+        return f"Worst: {worst} ({counted(found.interrupted, 'workload')} interrupted)."
+    return "Nothing is missing, and nothing is interrupted."
+
+
+def _itself(settings: LossSettings) -> str:
+    assumed = " (defaults assumed)" if settings.defaults_assumed else ""
+    if not settings.failover:
+        why = f"Failover is off{assumed}"
+    elif not settings.eviction:
+        why = "eviction is off"
+    elif settings.tainted_clusters == 0:
+        why = "no ClusterTaintPolicy gives a cluster that is not ready a NoExecute taint"
+    elif settings.tainted_clusters is None:
+        why = "ClusterTaintPolicies are not known"
+    else:
+        why = ""
+    text = (
+        f"Whatever went now, NOTHING would be evicted by itself: {why}."
+        if why
+        else f"Evictions by itself: from {counted(settings.tainted_clusters or 0, 'cluster')}, by ClusterTaintPolicies."
+    )
+    if settings.loss is Loss.ITSELF:
+        return text
+    if settings.loss is Loss.GONE:
+        return f"{text} The figures are those after an eviction ({settings.taint})."
+    return f"{text} The figures are those after the clusters are deleted."
