@@ -66,9 +66,7 @@ class CandidateList(Sequence[Candidate], ABC):
                 members.setdefault(candidate.cluster.region, []).append(candidate)
         return {name: EagerCandidateList(each) for name, each in members.items()}
 
-    def region_scores(
-        self, key: Hashable, score_of: Callable[[CandidateList], int]
-    ) -> Mapping[str, int]:
+    def region_scores(self, key: Hashable, score_of: Callable[[CandidateList], int]) -> Mapping[str, int]:
         """Return the score of each region.
 
         Args:

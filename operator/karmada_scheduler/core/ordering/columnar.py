@@ -169,9 +169,7 @@ class SharedOrder(LazyCandidateList):
         self.selections: Final = selections
         self.scores_of_regions: Final[LRUCache[Mapping[str, int]]] = LRUCache(size_of=len)
 
-    def region_scores(
-        self, key: Hashable, score_of: Callable[[CandidateList], int]
-    ) -> Mapping[str, int]:
+    def region_scores(self, key: Hashable, score_of: Callable[[CandidateList], int]) -> Mapping[str, int]:
         """Return the score of each region; see the base class."""
         return self.scores_of_regions.get(
             key, partial(super().region_scores, key, score_of), max_size=_MAX_REGION_SCORES
@@ -244,9 +242,7 @@ class OrderWithOverrides(LazyCandidateList):
         own = next((each for each in self.overrides if each.name == name), None)
         return own if own is not None or name in self._replaced else self._shared.find(name)
 
-    def region_scores(
-        self, key: Hashable, score_of: Callable[[CandidateList], int]
-    ) -> Mapping[str, int]:
+    def region_scores(self, key: Hashable, score_of: Callable[[CandidateList], int]) -> Mapping[str, int]:
         """Return the score of each region; only those with replaced clusters differ from the shared ones."""
         scores = dict(self._shared.region_scores(key, score_of))
         regions = self.by_region()
