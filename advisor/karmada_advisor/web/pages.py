@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -141,6 +142,64 @@ def commands(remedy: Any, policy: PolicyRef | None) -> str:
     return "\n".join(lines) if all(lines) else ""
 
 
+@lru_cache(maxsize=1)
+def _environment(static_path: str) -> Environment:
+    """Return the environment of the templates; one for all pages of a process, as each compiles what it uses."""
+    environment = Environment(
+        loader=PackageLoader("karmada_advisor.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": number,
+        "counted": counted,
+        "sentence": sentence,
+        "short_time": short_time,
+        "regions": regions_of,
+        "share": share,
+        "placement": placement,
+        "pair": lambda target: (target.name, target.replicas),
+        "fold": fold,
+        "listed": listed,
+        "provenance": provenance_text,
+        "would_be": would_be,
+        "asked": asked_text,
+        "json": lambda value: json.dumps(fields_of(value), indent=2, ensure_ascii=False),
+        "boundary": boundary,
+        "described": described,
+        "none_found": none_found,
+        "extent": extent,
+        "title_of": title_text,
+        "summary": summary,
+        "moves": moves,
+        "claim_texts": claim_texts,
+    }
+    environment.globals |= {
+        "static": static_path,
+        "version": __version__,
+        "path_of": path_of,
+        "key_path": key_path,
+        "cluster_path": cluster_path,
+        "domain_path": domain_path,
+        "LOSSES": LOSSES,
+        "query": query,
+        "LOST_BY": LOST_BY,
+        "cause_label": cause_label,
+        "answer": answer,
+        "shows_rows": shows_rows,
+        "CLUSTER_STATES": tuple(ClusterState),
+        "STATES": tuple(StateName),
+        "KINDS": {"green": "good", "yellow": "wait", "red": "bad"},
+        "commands": commands,
+        "field_texts": field_texts,
+        "CLASSES": _CLASSES,
+        "first_line": lambda found: first_line(found, Style()),
+    }
+    return environment
+
+
 class Pages:
     """The templates."""
 
@@ -149,58 +208,7 @@ class Pages:
         self.static: Final = static_files()
         digest = hashlib.sha256(b"".join(content for content, _ in self.static.values())).hexdigest()[:12]
         self.static_path: Final = f"/static/{digest}"
-        self._environment = Environment(
-            loader=PackageLoader("karmada_advisor.web"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._environment.filters |= {
-            "number": number,
-            "counted": counted,
-            "sentence": sentence,
-            "short_time": short_time,
-            "regions": regions_of,
-            "share": share,
-            "placement": placement,
-            "pair": lambda target: (target.name, target.replicas),
-            "fold": fold,
-            "listed": listed,
-            "provenance": provenance_text,
-            "would_be": would_be,
-            "asked": asked_text,
-            "json": lambda value: json.dumps(fields_of(value), indent=2, ensure_ascii=False),
-            "boundary": boundary,
-            "described": described,
-            "none_found": none_found,
-            "extent": extent,
-            "title_of": title_text,
-            "summary": summary,
-            "moves": moves,
-            "claim_texts": claim_texts,
-        }
-        self._environment.globals |= {
-            "static": self.static_path,
-            "version": __version__,
-            "path_of": path_of,
-            "key_path": key_path,
-            "cluster_path": cluster_path,
-            "domain_path": domain_path,
-            "LOSSES": LOSSES,
-            "query": query,
-            "LOST_BY": LOST_BY,
-            "cause_label": cause_label,
-            "answer": answer,
-            "shows_rows": shows_rows,
-            "CLUSTER_STATES": tuple(ClusterState),
-            "STATES": tuple(StateName),
-            "KINDS": {"green": "good", "yellow": "wait", "red": "bad"},
-            "commands": commands,
-            "field_texts": field_texts,
-            "CLASSES": _CLASSES,
-            "first_line": lambda found: first_line(found, Style()),
-        }
+        self._environment = _environment(self.static_path)
 
     def render(self, name: str, values: Mapping[str, Any]) -> bytes:
         """Return a page."""

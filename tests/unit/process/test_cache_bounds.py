@@ -40,6 +40,7 @@ OTHERS: Final[dict[str, int]] = {
     # code
     "config.structure:_converter": MEBI,
     "views.fields:_names_of": MEBI,
+    "web.pages:_environment": 4 * MEBI,
     "process.memory:_malloc_trim": ENTRY,
     "placement_tests.cel:expressions": MEBI,
     # the objects of a page or of an explanation, of which there are one or two states
