@@ -48,7 +48,9 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
             "bindings": bindings or [placed_checkout(), failed_billing()],
         }
         for kind, builders in files.items():
-            (tmp_path / f"{kind}.yaml").write_text(yaml.safe_dump_all([each.manifest() for each in builders]))
+            (tmp_path / f"{kind}.yaml").write_text(
+                "\n".join(f"---\n{json.dumps(each.manifest())}" for each in builders)
+            )
         named = [f"--{kind}={tmp_path / kind}.yaml" for kind in files]
         status = command.main(["explain", name, *named, *flags])
         captured = capsys.readouterr()

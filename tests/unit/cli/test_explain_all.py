@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-import yaml
 
 from karmada_advisor.cli.explain_watch import PAUSE_SECONDS, watched
 from karmada_advisor.explain.model import BindingHead, Explanation, Provenance, Tense
@@ -30,7 +29,9 @@ def files(tmp_path: Path) -> list[str]:
 
 def put(folder: Path, bindings: Sequence[BindingBuilder]) -> list[str]:
     for kind, builders in (("clusters", fleet()), ("bindings", bindings)):
-        (folder / f"{kind}.yaml").write_text(yaml.safe_dump_all([each.manifest() for each in builders]))
+        (folder / f"{kind}.yaml").write_text(
+            "\n".join(f"---\n{json.dumps(each.manifest())}" for each in builders)
+        )
     return [f"--{kind}={folder}/{kind}.yaml" for kind in ("clusters", "bindings")]
 
 

@@ -63,7 +63,9 @@ def files(tmp_path: Path) -> list[str]:
         "bindings": [placed_checkout(), billing()],
     }
     for kind, builders in objects.items():
-        (tmp_path / f"{kind}.yaml").write_text(yaml.safe_dump_all([each.manifest() for each in builders]))
+        (tmp_path / f"{kind}.yaml").write_text(
+            "\n".join(f"---\n{json.dumps(each.manifest())}" for each in builders)
+        )
     return [f"--{kind}={tmp_path / kind}.yaml" for kind in objects]
 
 
