@@ -36,7 +36,7 @@ def test_probes_are_answered_while_plugins_are_loaded(tmp_path: Path) -> None:
         assert scheduler.text("/readyz") == "plugins are being loaded\n"
         gate.touch()
         wait_for(lambda: server.targets("web"), "a binding to be placed", scheduler)
-        assert scheduler.answers("/readyz") == 200
+        wait_for(lambda: scheduler.answers("/readyz") == 200, "ready", scheduler)
 
 
 def test_all_missing_permissions_are_named_at_once(tmp_path: Path) -> None:
