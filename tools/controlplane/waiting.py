@@ -15,6 +15,8 @@ T = TypeVar("T")
 PATIENCE: Final = 4
 """A wait lasts as many times its timeout: the timeouts are those of an idle machine, and a busy one is several times
 slower. Only what never happens takes longer by it."""
+LOOKS: Final = 20
+"""After as many looks the next ones come less often, in the end a fifth as often: each costs an API server time that others want."""
 
 
 class WaitTimeoutError(AssertionError):
@@ -41,12 +43,13 @@ def wait_for(
         timeout: Seconds on an idle machine.
         until: Whether the answer is the expected one; by default its truth.
         check: Called before each look; what it raises ends the wait (a dead process, say).
-        interval: Seconds between looks.
+        interval: Seconds between the first looks.
 
     Raises:
         WaitTimeoutError: With the last answer or failure.
     """
     deadline = time.monotonic() + PATIENCE * timeout
+    looks = 0
     while True:
         if check is not None:
             check()
@@ -63,7 +66,8 @@ def wait_for(
             raise WaitTimeoutError(
                 f"waited {PATIENCE * timeout:g} s for {what}; last seen:\n{last}"
             ) from failure
-        time.sleep(interval)
+        time.sleep(interval * min(1 + looks // LOOKS, 5))
+        looks += 1
 
 
 def _shown(answer: object) -> str:
