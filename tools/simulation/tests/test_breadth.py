@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -91,8 +90,8 @@ _ONCE_FAILED = (
 """Seeds that have failed; docs/measurements/simulation.md has the reasons."""
 
 
-@pytest.mark.parametrize(("seed", "profile"), [*product(("1", "2", "3"), PROFILES), *_ONCE_FAILED])
-def test_a_seed_breaks_no_invariant(seed: str, profile: str) -> None:
+@pytest.mark.parametrize(("seed", "profile"), _ONCE_FAILED)
+def test_a_seed_that_has_failed_breaks_no_invariant(seed: str, profile: str) -> None:
     report = Run(plan_for(seed, profile)).execute()
     assert not report.violations, "\n".join(report.trace[-40:])
 
@@ -133,8 +132,10 @@ def test_plans_of_a_seed_are_equal() -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_run_repeats_itself(profile: str) -> None:
-    first, second = (Run(plan_for("5", profile)).execute() for _ in range(2))
+def test_a_run_breaks_no_invariant_and_repeats_itself(profile: str) -> None:
+    """One seed of each profile; `make simulate-faults` runs a hundred."""
+    first, second = (Run(plan_for("1", profile)).execute() for _ in range(2))
+    assert not first.violations, "\n".join(first.trace[-40:])
     assert first.trace_hash == second.trace_hash
 
 

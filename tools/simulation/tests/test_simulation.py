@@ -62,8 +62,9 @@ def _broken_invariants(plan: Plan) -> set[str]:
     return {each.invariant for each in Run(plan).execute().violations}
 
 
-@pytest.mark.parametrize(("seed", "profile"), list(product(map(str, range(1, 9)), PROFILES)))
+@pytest.mark.parametrize(("seed", "profile"), list(product(("1", "2", "3"), PROFILES)))
 def test_a_seed_breaks_no_invariant(seed: str, profile: str) -> None:
+    """Three seeds of each profile; `make simulate-faults` runs a hundred."""
     report = Run(plan_for(seed, profile)).execute()
     assert not report.violations, "\n".join(report.trace[-40:])
 
