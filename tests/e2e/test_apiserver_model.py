@@ -38,7 +38,7 @@ from tools.controlplane.api import Client
 from tools.controlplane.installation import Installation
 from tools.controlplane.processes import Supervisor
 
-SEQUENCES = int(os.environ.get("APISERVER_SEQUENCES", "150"))
+SEQUENCES = int(os.environ.get("APISERVER_SEQUENCES", "60"))
 _BINDINGS = "/apis/work.karmada.io/v1alpha2/namespaces/watched/resourcebindings"
 
 

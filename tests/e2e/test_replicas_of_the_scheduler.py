@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 
 import pytest
 
@@ -18,6 +19,8 @@ QUICK = (
     "--leader-elect-renew-deadline=6s",
     "--leader-elect-retry-period=1s",
 )
+COUNT = 150
+"""Bindings of a backlog: a few seconds of writes."""
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases"
 
 
@@ -82,41 +85,34 @@ def test_ours_and_karmada_scheduler_on_one_lease_exclude_each_other(
     assert holder(controlplane, "shared") not in ("", go_holder)
 
 
-def test_an_api_server_that_restarts_in_the_middle_costs_no_binding(
+def test_an_api_server_that_is_away_costs_no_binding_and_who_starts_meanwhile_waits_for_it(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
     # A busy machine may need longer for the restart than the lease is renewed for by default.
-    scheduler = start_scheduler("--leader-elect-lease-duration=90s", "--leader-elect-renew-deadline=60s")
+    running = start_scheduler("--leader-elect-lease-duration=90s", "--leader-elect-renew-deadline=60s")
     web.create(named("sim-a1"), replicas=1)
     web.wait_placed({"sim-a1": 1})
-    controlplane.restart_apiserver()
-    later = Workload(controlplane, web.namespace, "later")
-    controlplane.wait_for(
-        lambda: later.create(named("sim-b1"), replicas=1) and True, "objects to be accepted again", timeout=60
-    )
-    later.wait_placed({"sim-b1": 1}, timeout=40)
-    controlplane.wait_for(
-        lambda: scheduler.answers("/readyz"), "the scheduler to be ready", until=lambda code: code == 200
-    )
-    assert scheduler.process.pid is not None
-
-
-def test_a_scheduler_that_starts_before_the_api_server_waits_for_it(
-    controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
-) -> None:
-    kubeconfig = controlplane.kubeconfig_for_scheduler("my-scheduler", lease="early")
+    kubeconfig = controlplane.kubeconfig_for_scheduler("early-scheduler", lease="early")
     controlplane.kill_apiserver()
     try:
-        scheduler = start_scheduler(lease="early", kubeconfig=kubeconfig, wait_ready=False)
-        controlplane.wait_for(
-            lambda: scheduler.log, "the complaint", until=lambda text: "Waiting for the API server" in text
+        early = start_scheduler(
+            name="early-scheduler", lease="early", kubeconfig=kubeconfig, wait_ready=False
         )
-        assert scheduler.answers("/healthz") == 200
-        assert scheduler.answers("/readyz") == 503
+        controlplane.wait_for(
+            lambda: early.log, "the complaint", until=lambda text: "Waiting for the API server" in text
+        )
+        assert early.answers("/healthz") == 200
+        assert early.answers("/readyz") == 503
     finally:
         controlplane.restart_apiserver()
-    web.create(named("sim-a1"), replicas=1)
-    web.wait_placed({"sim-a1": 1}, timeout=40)
+    for number, name in enumerate(("my-scheduler", "early-scheduler")):
+        later = Workload(controlplane, web.namespace, f"later-{number}")
+        create = partial(later.create, named("sim-b1"), replicas=1, scheduler=name)
+        controlplane.wait_for(create, "objects to be accepted again")
+        later.wait_placed({"sim-b1": 1}, timeout=40)
+    controlplane.wait_for(
+        lambda: running.answers("/readyz"), "the scheduler to be ready", until=lambda code: code == 200
+    )
 
 
 @pytest.mark.parametrize("limits", [(), ("--kube-api-qps=40", "--kube-api-burst=1")], ids=["fast", "slow"])
@@ -126,7 +122,7 @@ def test_a_leader_stopped_during_its_writes_leaves_no_binding_half_written(
     """The slow one is sure to have writes under way; the fast one leaves more Events for the end."""
     name = f"stopped-{len(limits)}"
     backlog = Backlog(controlplane, namespace, name)
-    backlog.create(range(300))
+    backlog.create(range(COUNT))
     scheduler = start_scheduler(*limits, name=name, lease=name, wait_ready=False)
     wait_for(
         backlog.results, "a few placements", until=lambda results: len(results) >= 5, check=controlplane.check
@@ -143,7 +139,7 @@ def test_a_leader_stopped_during_its_writes_leaves_no_binding_half_written(
     assert holder(controlplane, name) == ""
     bindings = backlog.all()
     placed = {name for name, found in bindings.items() if found["spec"].get("clusters")}
-    assert not limits or len(placed) < 300
+    assert not limits or len(placed) < COUNT
     assert {name for name, found in bindings.items() if is_settled(found)} == placed
     assert all(not found.get("status") for name, found in bindings.items() if name not in placed)
     reported = [
@@ -182,8 +178,8 @@ def test_a_leader_that_was_frozen_past_its_lease_writes_nothing_when_it_continue
     first = holder(controlplane, "frozen")
     start_scheduler(*QUICK, name="frozen", lease="frozen", kubeconfig=kubeconfigs["takes-over"])
 
-    backlog.create(range(300))
-    backlog.wait_placed(50, timeout=60)
+    backlog.create(range(COUNT))
+    backlog.wait_placed(COUNT // 6, timeout=60)
     os.kill(leader.process.pid, signal.SIGSTOP)
     controlplane.wait_for(
         lambda: holder(controlplane, "frozen"),
@@ -191,9 +187,9 @@ def test_a_leader_that_was_frozen_past_its_lease_writes_nothing_when_it_continue
         until=lambda found: found not in ("", first),
     )
     taken_over = controlplane.client.get(f"{LEASES}/frozen")["spec"]["acquireTime"]
-    backlog.wait_placed(300, timeout=60)
+    backlog.wait_placed(COUNT, timeout=60)
     results = backlog.results()
-    for number in range(300, 400):
+    for number in range(COUNT, COUNT + 40):
         backlog.create(range(number, number + 1))
 
     controlplane.forget(leader.process)
@@ -205,7 +201,7 @@ def test_a_leader_that_was_frozen_past_its_lease_writes_nothing_when_it_continue
     # The second one if the machine is so slow that it was frozen for longer than a loop may stand still.
     ends = ("leaderelection lost", "A leader ends because the event loop has not turned")
     assert any(text in leader.log for text in ends)
-    backlog.wait_placed(400, timeout=60)
+    backlog.wait_placed(COUNT + 40, timeout=60)
     assert {name: targets for name, targets in backlog.results().items() if name in results} == results
 
     late = [

@@ -11,7 +11,7 @@ from tests.e2e.backlog import Backlog
 from tests.e2e.conftest import StartScheduler
 from tools.controlplane import ControlPlane
 
-COUNT = int(os.environ.get("SWAP_BINDINGS", "400"))
+COUNT = int(os.environ.get("SWAP_BINDINGS", "160"))
 AFTER = COUNT // 4  # created while no scheduler runs, so that some are left for the second
 LEASE = "swap"
 QUICK = (
