@@ -48,7 +48,7 @@ BUILD_FLAGS = (
     # Members report this version as theirs; the default would be v0.0.0-master+$Format:%H$.
     "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=v1.35.3",
 )
-COST = "about 3 minutes to download, 5 to 10 to build on two cores, 630 MB of programs and 4 GB of Go caches"
+COST = "about a minute to download, 10 to 13 to build on two cores, 630 MB of programs and 4 GB of Go caches"
 NEEDED_BYTES = 5 << 30
 WEBHOOK_HOST = "karmada-webhook.karmada-system.svc:443"
 CA_BUNDLE = "CA-BUNDLE"
