@@ -94,7 +94,7 @@ def taint_policies_of(
 
     try:
         return live.read_taint_policies(control_plane(arguments), timeout=arguments.request_timeout), ""
-    except live.LiveError as error:
+    except NoAnswerError as error:
         return None, f"clustertaintpolicies: which taints they would add is not known: {error}"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from karmada_advisor.sources.control_plane import control_plane
+from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.objects import Objects
 from karmada_scheduler.config.decision_rules import DEFAULT_RULES
 
@@ -27,7 +28,7 @@ def notes_about_controllers(arguments: argparse.Namespace, objects: Objects) -> 
 
     try:
         found = live.read_bindings_version(control_plane(arguments), timeout=arguments.request_timeout)
-    except live.LiveError as error:
+    except NoAnswerError as error:
         return (f"which version of Karmada the control plane serves is not known: {error}; {_KNOWN}",)
     if found == DEFAULT_RULES.decisions_of:
         return ()

@@ -397,7 +397,7 @@ def add_other_bindings(arguments: argparse.Namespace, objects: Objects) -> None:
 
     try:
         found = live.read_bindings(control_plane(arguments), timeout=arguments.request_timeout)
-    except live.LiveError as error:
+    except NoAnswerError as error:
         objects.warnings.append(f"bindings: {error}")
         return
     objects.warnings += found.problems
@@ -418,7 +418,7 @@ def workload_reader(arguments: argparse.Namespace, objects: Objects) -> ReadWork
         resources = [each.spec.resource for each in objects.bindings]
         try:
             found, problems = live.read_workloads(plane, resources, timeout=arguments.request_timeout)
-        except live.LiveError as error:
+        except NoAnswerError as error:
             return [], str(error)
         return [each for each, _ in _parsed(found, as_workload, problems)], "; ".join(problems)
 

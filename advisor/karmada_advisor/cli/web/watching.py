@@ -26,6 +26,7 @@ from karmada_advisor.sources.control_plane import control_plane
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.objects import Objects
 from karmada_advisor.sources.process_rules import running
+from karmada_advisor.sources.watchable import KindsFound, count_objects
 from karmada_advisor.web.fleet import clusters_of
 from karmada_advisor.web.state import PageState
 from karmada_scheduler.client.api_error import ApiError
@@ -57,21 +58,19 @@ _AT_ONCE: Final = 200
 """Bindings that are indexed before others on the event loop get a turn."""
 
 
-def kinds_of(arguments: argparse.Namespace) -> live.KindsFound:
+def kinds_of(arguments: argparse.Namespace) -> KindsFound:
     """Find out whether the objects can be listed and watched, and how many they are.
 
     Raises:
         NoAnswerError: They cannot be listed.
     """
-    return live.count_objects(
-        control_plane(arguments), (CLUSTERS, *_BINDINGS), timeout=arguments.request_timeout
-    )
+    return count_objects(control_plane(arguments), (CLUSTERS, *_BINDINGS), timeout=arguments.request_timeout)
 
 
 class Watcher:
     """The objects of a control plane, kept up to date by watches."""
 
-    def __init__(self, arguments: argparse.Namespace, found: live.KindsFound) -> None:
+    def __init__(self, arguments: argparse.Namespace, found: KindsFound) -> None:
         """Take the flags, and what ``kinds_of`` has found; ``keep_reading`` reads."""
         self._arguments = arguments
         self._plane = control_plane(arguments)
