@@ -16,7 +16,6 @@ from typing import TypeVar
 import orjson
 import requests
 
-from tests import fork_server
 from tools.controlplane.processes import free_port
 from tools.controlplane.waiting import PATIENCE
 
@@ -44,7 +43,7 @@ class SchedulerProcess:
         self.health = f"http://127.0.0.1:{ports[0]}"
         self.metrics = f"http://127.0.0.1:{ports[1]}"
         with log_path.open("ab") as output:
-            self._popen = fork_server.popen(
+            self._popen = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

@@ -24,7 +24,7 @@ from .api import Object
 from .installation import Installation
 from .members import Member, RealMember
 from .parallel import in_parallel
-from .processes import Popen, Process, Supervisor, free_port
+from .processes import Process, Supervisor, free_port
 from .simulated import Agents, SimulatedMember
 from .versions import CURRENT, KarmadaVersion
 from .waiting import wait_for
@@ -52,7 +52,6 @@ class ControlPlane:
         extra_flags: Mapping[str, Sequence[str]] | None = None,
         audit_log: bool = False,
         say: Callable[[str], None] = lambda _: None,
-        popen: Popen = subprocess.Popen,
     ) -> None:
         """Prepare a control plane; entering the `with` block starts it.
 
@@ -64,7 +63,6 @@ class ControlPlane:
             extra_flags: Program name (see binaries.NAMES) to flags that come last and so win.
             audit_log: Whether every request goes to logs/audit.log.
             say: Called with one line per step.
-            popen: Starts the programs.
 
         Raises:
             ValueError: The version does not know one of the feature gates.
@@ -79,7 +77,6 @@ class ControlPlane:
         self.audit_log = self.folder / "logs" / "audit.log" if audit_log else None
         self._extra_flags = extra_flags or {}
         self._say = say
-        self._popen = popen
 
     def __enter__(self) -> Self:
         """Start everything up to and including the controller managers; no scheduler yet."""
@@ -87,7 +84,7 @@ class ControlPlane:
             raise FileExistsError(f"{self.folder} is not empty; a control plane needs an empty folder")
         self.binaries = binaries.ensure(self.version, quiet=True)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._supervisor = Supervisor(self.folder / "logs", self._popen)
+        self._supervisor = Supervisor(self.folder / "logs")
         try:
             self._karmada = Installation(
                 self.folder,

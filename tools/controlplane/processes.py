@@ -11,10 +11,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Final, Self
 
 GUARD = Path(__file__).parent / "guard.py"
 # Below the ports the kernel hands to outgoing connections (32768 and up on Linux): one of those
@@ -29,25 +29,6 @@ class ProcessDiedError(RuntimeError):
     """A process ended unexpectedly."""
 
 
-class Child(Protocol):
-    """A running program, with methods of subprocess.Popen."""
-
-    @property
-    def pid(self) -> int: ...
-
-    def poll(self) -> int | None: ...
-
-    def wait(self, timeout: float | None = None) -> int: ...
-
-    def terminate(self) -> None: ...
-
-    def kill(self) -> None: ...
-
-
-Popen = Callable[..., Child]
-"""Starts a program as subprocess.Popen does."""
-
-
 class Process:
     """One running program, with its log.
 
@@ -57,14 +38,7 @@ class Process:
     """
 
     def __init__(
-        self,
-        name: str,
-        argv: Sequence[str],
-        *,
-        log: Path,
-        env: Mapping[str, str],
-        group: int,
-        popen: Popen = subprocess.Popen,
+        self, name: str, argv: Sequence[str], *, log: Path, env: Mapping[str, str], group: int
     ) -> None:
         self.name = name
         self.argv = tuple(argv)
@@ -72,7 +46,7 @@ class Process:
         self.log = log
         self.stop_requested = False
         with log.open("ab") as output:
-            self._popen = popen(
+            self._popen = subprocess.Popen(
                 self.argv,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -125,10 +99,9 @@ class Process:
 class Supervisor:
     """Starts processes, detects that one died, and ends all of them however it ends itself."""
 
-    def __init__(self, logs: Path, popen: Popen = subprocess.Popen) -> None:
+    def __init__(self, logs: Path) -> None:
         logs.mkdir(parents=True, exist_ok=True)
         self._logs = logs
-        self._popen = popen
         self._processes: list[Process] = []
         self._lock = threading.Lock()
         self._guard = subprocess.Popen(
@@ -154,7 +127,6 @@ class Supervisor:
             log=self._logs / f"{name}.log",
             env={**os.environ, **(env or {})},
             group=self._guard.pid,
-            popen=self._popen,
         )
         with self._lock:
             self._processes.append(process)

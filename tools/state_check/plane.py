@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ import yaml
 from tools.controlplane import ControlPlane, Node, Object, RealMember
 from tools.controlplane.fleet import real_members, simulated_members
 from tools.controlplane.ours import Scheduler, start_scheduler, start_web
-from tools.controlplane.processes import Popen, free_port
+from tools.controlplane.processes import free_port
 
 MINE: Final = "my-scheduler"
 GUARDED: Final = "west-scheduler"
@@ -177,8 +176,8 @@ def _runs(deployment: Object) -> bool:
 
 
 @contextmanager
-def running(folder: Path, *, page: bool = False, popen: Popen = subprocess.Popen) -> Iterator[Plane]:
-    """Run the control plane of the check in a folder; ``popen`` starts its programs."""
+def running(folder: Path, *, page: bool = False) -> Iterator[Plane]:
+    """Run the control plane of the check in a folder."""
     quick = ["--cluster-failure-threshold=3s", "--cluster-status-update-frequency=2s"]
     gates = {
         "FederatedQuotaEnforcement": True,
@@ -187,9 +186,7 @@ def running(folder: Path, *, page: bool = False, popen: Popen = subprocess.Popen
     }
     files = folder.with_name(folder.name + "-files")
     files.mkdir(parents=True, exist_ok=True)
-    with ControlPlane(
-        folder, feature_gates=gates, extra_flags={"controller-manager": quick}, popen=popen
-    ) as karmada:
+    with ControlPlane(folder, feature_gates=gates, extra_flags={"controller-manager": quick}) as karmada:
         plane = Plane(karmada, files)
         plane.start(page=page)
         yield plane
