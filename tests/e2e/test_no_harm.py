@@ -364,10 +364,14 @@ def test_6774_a_rebalance_moves_a_workload_to_a_larger_cluster_that_is_slow(
 ) -> None:
     """karmada-io/karmada#6774: a WorkloadRebalancer deletes the old copy before the new one is ready."""
     start_any(**GRACEFUL)
-    large.taint("late-large", {"key": "test/later", "effect": "NoSchedule"})
-    on_a(web, members, named("late-a", "late-large", replicaScheduling=DYNAMIC), replicas=1)
+    on_a(web, members, named("late-a", replicaScheduling=DYNAMIC), replicas=1)
     uid = members.uid_of("late-a", workload_of(web))
-    large.taint("late-large")
+    web.apply_policy(named("late-a", "late-large", replicaScheduling=DYNAMIC))
+    web.wait(
+        lambda found: is_settled(found) and "late-large" in found["metadata"]["annotations"][APPLIED],
+        "decided again with the larger cluster",
+    )
+    assert web.placed() == {"late-a": 1}
     since = time.monotonic()
     rebalance(web)
     found = web.wait(lambda found: placed(found) == {"late-large": 1}, "rebalanced")
