@@ -13,10 +13,7 @@ from karmada_advisor.sources.live_reading import TIMEOUT_SECONDS, LiveContents, 
 from karmada_scheduler.api.binding import Binding, ObjectReference
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.bindings_schema import DOCUMENTS, BindingsSchema
-from karmada_scheduler.client.karmada import (
-    FEDERATED_RESOURCE_QUOTAS,
-    Resource,
-)
+from karmada_scheduler.client.karmada import FEDERATED_RESOURCE_QUOTAS, Resource
 from karmada_scheduler.client.metadata import KindName, NotServedError
 
 _TAINT_POLICIES: Final = Resource(

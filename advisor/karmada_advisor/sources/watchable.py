@@ -11,9 +11,7 @@ from karmada_advisor.sources.control_plane import ControlPlane
 from karmada_advisor.sources.live_reading import FORBIDDEN, TIMEOUT_SECONDS, LiveReading, read
 from karmada_advisor.state.stored import mapping, mappings
 from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.karmada import (
-    Resource,
-)
+from karmada_scheduler.client.karmada import Resource
 
 _WATCH_SECONDS: Final = 5.0
 """How long the API server may take to accept or refuse a watch."""

@@ -7,24 +7,19 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
+from karmada_advisor.web.request_query import RETRY_SECONDS
 from karmada_advisor.web.viewer import LIST_BINDINGS, Viewer
+from karmada_scheduler.client.karmada import FEDERATED_RESOURCE_QUOTAS, WATCHED
 from karmada_scheduler.client.permissions import Permission
 from karmada_scheduler.client.reviews import Reviews, ReviewUnavailableError, TokenRefusedError, User
 from karmada_scheduler.http_server.request_guard import RequestRefusal
 
 SHOWN: Final = (
-    LIST_BINDINGS,
-    Permission("list", "work.karmada.io", "clusterresourcebindings"),
-    Permission("list", "cluster.karmada.io", "clusters"),
-    Permission("list", "policy.karmada.io", "propagationpolicies"),
-    Permission("list", "policy.karmada.io", "clusterpropagationpolicies"),
-    Permission("list", "policy.karmada.io", "federatedresourcequotas"),
+    *(Permission("list", each.group, each.plural) for each in (*WATCHED, FEDERATED_RESOURCE_QUOTAS)),
     Permission("list", "policy.karmada.io", "clustertaintpolicies"),
     Permission("list", "", "events"),
 )
 """What the page shows, as permissions."""
-
-_RETRY_SECONDS: Final = 2
 
 
 class Authorization:
@@ -39,21 +34,21 @@ class Authorization:
         """Return who sends a request, or why it is not answered."""
         scheme, _, token = headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
-            return self._not_known("The page needs a bearer token of the Karmada API server.")
+            return self._unauthenticated("The page needs a bearer token of the Karmada API server.")
         try:
             user = await self._reviews.user_of(token.strip())
             missing = await self._missing(user)
         except TokenRefusedError as error:
-            return self._not_known(str(error))
+            return self._unauthenticated(str(error))
         except ReviewUnavailableError as error:
             text = f"Nobody knows at the moment whether you may read this: {error}."
-            return RequestRefusal(503, text, {"Retry-After": str(_RETRY_SECONDS)})
+            return RequestRefusal(503, text, {"Retry-After": str(RETRY_SECONDS)})
         return Viewer(user.name, tuple(missing), partial(self._may_list, user))
 
     async def _may_list(self, user: User, namespace: str) -> bool:
         return await self._reviews.is_allowed(user, LIST_BINDINGS, namespace=namespace)
 
-    def _not_known(self, problem: str) -> RequestRefusal:
+    def _unauthenticated(self, problem: str) -> RequestRefusal:
         text = (
             f"{problem} A proxy sends one in the header Authorization; by hand, with the kubeconfig of Karmada: "
             f"kubectl create token NAME -n NAMESPACE --audience={self._audience}"

@@ -10,6 +10,9 @@ from karmada_advisor.web.decisions import DecisionRow
 from karmada_advisor.web.paging import MAX_LIMIT, ROWS, AskedPage
 from karmada_scheduler.http_server.messages import HttpRequest
 
+RETRY_SECONDS: Final = 2
+"""When a request that was refused for a moment is sent again."""
+
 _CHANGES: Final = ("without", "cordon", "uncordon", "scale")
 
 

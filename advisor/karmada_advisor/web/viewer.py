@@ -59,7 +59,7 @@ class Viewer:
             f"The bindings of one namespace are on /bindings?namespace={self.home or 'NAMESPACE'}",
         )
 
-    async def check(self, namespace: str) -> None:
+    async def check_namespace(self, namespace: str) -> None:
         """Check that the viewer may see the bindings of a namespace, before anything is looked up.
 
         Raises:

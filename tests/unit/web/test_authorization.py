@@ -76,10 +76,10 @@ async def test_bindings_of_a_namespace_are_for_who_may_list_them_there() -> None
     viewer = await authorization_by(plane).viewer({"Authorization": "Bearer good"})
     assert isinstance(viewer, Viewer)
 
-    await viewer.check("shop")
+    await viewer.check_namespace("shop")
     for namespace in ("pay", "", "SHOP"):
         with pytest.raises(RequestRefusedError):
-            await viewer.check(namespace)
+            await viewer.check_namespace(namespace)
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic Z29vZA==", "good", "Bearer other"])

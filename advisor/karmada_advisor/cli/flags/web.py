@@ -33,7 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--auth",
         choices=("none", "token"),
         default="none",
-        help="token: each request needs a bearer token of somebody who may read all that the page shows, as the Karmada API server says; none (default): anyone who reaches the address may read",
+        help="token: each request needs a bearer token, and shows what the Karmada API server lets its holder list: everything, or the bindings of a namespace; none (default): anyone who reaches the address sees everything",
     )
     shared.add_texts(
         parser,

@@ -14,6 +14,7 @@ from karmada_scheduler.http_server.certificate import CertificateError, ServerCe
 from karmada_scheduler.http_server.request_guard import Access
 
 if TYPE_CHECKING:  # files do not need the client
+    from karmada_advisor.web.authorization import Authorization
     from karmada_scheduler.client.connection import Connection
 
 
@@ -35,12 +36,10 @@ class PageAccess:
             except CertificateError as error:
                 raise NoAnswerError(str(error)) from error
         self.tls = None if self._certificate is None else self._certificate.context
-        hosts = frozenset(name.lower() for name in arguments.allowed_host)
-        self.access = Access(hosts=hosts, flag="--allowed-host")
         self._stack = AsyncExitStack()
         self.is_open = arguments.auth == "none"
-        if not self.is_open:
-            self.access = self._by_tokens(hosts)
+        hosts = frozenset(name.lower() for name in arguments.allowed_host)
+        self.access = Access(hosts, "--allowed-host", None if self.is_open else self._authorization().viewer)
 
     async def __aenter__(self) -> None:
         """Follow changes of the certificate."""
@@ -52,21 +51,20 @@ class PageAccess:
         """Close the connection."""
         await self._stack.aclose()
 
-    def _by_tokens(self, hosts: frozenset[str]) -> Access:
+    def _authorization(self) -> Authorization:
         from karmada_advisor.web.authorization import Authorization
         from karmada_scheduler.client.reviews import Reviews
 
         audiences = self._arguments.audience or [DEFAULT_AUDIENCE]
         reviews = Reviews(
-            _OwnConnection(self._arguments, self._stack),
+            _ReviewConnection(self._arguments, self._stack),
             audiences=audiences,
             kept_seconds=self._arguments.auth_cache,
         )
-        authorization = Authorization(reviews, audience=audiences[0])
-        return Access(hosts, "--allowed-host", authorization.viewer)
+        return Authorization(reviews, audience=audiences[0])
 
 
-class _OwnConnection:
+class _ReviewConnection:
     """A connection for reviews alone: a reading of the objects does not delay them. It is made for the first review."""
 
     def __init__(self, arguments: argparse.Namespace, stack: AsyncExitStack) -> None:

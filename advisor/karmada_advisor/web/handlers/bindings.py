@@ -14,7 +14,7 @@ from karmada_advisor.web import charts
 from karmada_advisor.web.answers import Question
 from karmada_advisor.web.handlers.responder import (
     COMPLETED_NAMES,
-    Responder,
+    HandlerGroup,
     Routes,
     fields_by,
     list_fields,
@@ -31,14 +31,8 @@ _NEAREST_OF: Final = 2_000
 """Names among which the nearest one is looked for; among more it would take seconds."""
 
 
-class BindingHandlers:
+class BindingHandlers(HandlerGroup):
     """The bindings, and questions about one."""
-
-    def __init__(self, responder: Responder) -> None:
-        """Answer by ``responder``."""
-        self._responder = responder
-        self._answers = responder.answers
-        self._computer = responder.computer
 
     def routes(self) -> Routes:
         """Return the handlers by path."""
@@ -59,7 +53,7 @@ class BindingHandlers:
     async def _filtered(
         self, request: HttpRequest, state: PageState
     ) -> tuple[Filter, CursorPage[IndexedBinding]]:
-        await self._responder.viewer(request).check(request.query.get("namespace", ""))
+        await self._responder.viewer(request).check_namespace(request.query.get("namespace", ""))
         wanted = Filter(
             text=request.query.get("q", "").strip(),
             namespace=request.query.get("namespace", ""),
@@ -104,7 +98,7 @@ class BindingHandlers:
 
     async def _stored_page(self, request: HttpRequest) -> Document:
         """Return what is stored in a binding, for those who may not see what it is decided by."""
-        await self._responder.viewer(request).check(request.path.get("namespace", ""))
+        await self._responder.viewer(request).check_namespace(request.path.get("namespace", ""))
         state = self._answers.state
         found = state.contents.index.get(self._key_of(state, request))
         if found is None:  # it has gone in the meantime

@@ -9,7 +9,7 @@ from typing import Any, Final
 from karmada_advisor.explain.model import API_VERSION
 from karmada_advisor.views.fields import fields_of
 from karmada_advisor.web.decisions import SHOWN, DecisionRow
-from karmada_advisor.web.handlers.responder import Responder, Routes
+from karmada_advisor.web.handlers.responder import HandlerGroup, Routes
 from karmada_advisor.web.index import Filter
 from karmada_advisor.web.request_query import is_wanted
 from karmada_scheduler.api.binding import BindingKey
@@ -19,13 +19,8 @@ _STREAM_SECONDS: Final = 300
 _KEEPALIVE: Final = 15
 
 
-class DecisionHandlers:
+class DecisionHandlers(HandlerGroup):
     """Decisions, and the stream of changes."""
-
-    def __init__(self, responder: Responder) -> None:
-        """Answer by ``responder``."""
-        self._responder = responder
-        self._answers = responder.answers
 
     def routes(self) -> Routes:
         """Return the handlers by path."""
@@ -78,7 +73,7 @@ class DecisionHandlers:
         other namespaces cause no event.
         """
         namespace, viewer = request.query.get("namespace", ""), self._responder.viewer(request)
-        await viewer.check(namespace)
+        await viewer.check_namespace(namespace)
         parts = self._event_parts(request.query.get("since", ""), namespace, sees_all=viewer.sees_all)
         return HttpResponse(parts, content_type="text/event-stream", is_stream=True)
 

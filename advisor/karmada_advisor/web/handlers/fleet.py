@@ -21,7 +21,7 @@ from karmada_advisor.web.fleet import (
     fleet_of,
     sorted_clusters,
 )
-from karmada_advisor.web.handlers.responder import Responder, Routes, fields_by, list_fields
+from karmada_advisor.web.handlers.responder import HandlerGroup, Routes, fields_by, list_fields
 from karmada_advisor.web.paging import ROWS, bindings_page, clusters_page
 from karmada_advisor.web.request_query import RequestRefusedError, page_of
 from karmada_advisor.web.state import PageState
@@ -32,14 +32,8 @@ _OVERVIEW_NAMES: Final = 10
 """Bindings of a group that the overview names; the list of bindings has all."""
 
 
-class FleetHandlers:
+class FleetHandlers(HandlerGroup):
     """The overview of the fleet, and the clusters."""
-
-    def __init__(self, responder: Responder) -> None:
-        """Answer by ``responder``."""
-        self._responder = responder
-        self._answers = responder.answers
-        self._computer = responder.computer
 
     def routes(self) -> Routes:
         """Return the handlers by path."""

@@ -14,7 +14,7 @@ from karmada_advisor.views.fields import document_fields
 from karmada_advisor.views.survive_document import heat_map
 from karmada_advisor.views.survive_words import capacity_of, fleet_remedies, groups, remedies_of, remedy_words
 from karmada_advisor.web.computing import BusyError
-from karmada_advisor.web.handlers.responder import Responder, Routes
+from karmada_advisor.web.handlers.responder import HandlerGroup, Routes
 from karmada_advisor.web.pages import domain_path
 from karmada_advisor.web.paging import ROWS
 from karmada_advisor.web.request_query import RequestRefusedError, loss_of
@@ -22,13 +22,8 @@ from karmada_advisor.web.survival import LossView
 from karmada_scheduler.http_server.messages import Document, HttpRequest
 
 
-class LossHandlers:
+class LossHandlers(HandlerGroup):
     """The losses of the fleet."""
-
-    def __init__(self, responder: Responder) -> None:
-        """Answer by ``responder``."""
-        self._responder = responder
-        self._answers = responder.answers
 
     def routes(self) -> Routes:
         """Return the handlers by path."""

@@ -11,7 +11,7 @@ from karmada_advisor.views.fields import document_fields
 from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.web.answers import AskedChange
 from karmada_advisor.web.computing import TooLongError
-from karmada_advisor.web.handlers.responder import Responder, Routes
+from karmada_advisor.web.handlers.responder import HandlerGroup, Routes
 from karmada_advisor.web.paging import ROWS
 from karmada_advisor.web.request_query import RequestRefusedError, change_of
 from karmada_scheduler.http_server.messages import Document, HttpRequest
@@ -29,14 +29,8 @@ _SHOWN_FIRST: Final = (
 )
 
 
-class PlanHandlers:
+class PlanHandlers(HandlerGroup):
     """Plans of changes."""
-
-    def __init__(self, responder: Responder) -> None:
-        """Answer by ``responder``."""
-        self._responder = responder
-        self._answers = responder.answers
-        self._computer = responder.computer
 
     def routes(self) -> Routes:
         """Return the handlers by path."""

@@ -15,7 +15,7 @@ from karmada_advisor.web.answers import Answers
 from karmada_advisor.web.computing import BusyError, Computer, TooLongError
 from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.paging import CursorError, CursorPage
-from karmada_advisor.web.request_query import RequestRefusedError
+from karmada_advisor.web.request_query import RETRY_SECONDS, RequestRefusedError
 from karmada_advisor.web.viewer import EVERYBODY, NOBODY, Viewer
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
@@ -24,9 +24,6 @@ from karmada_scheduler.http_server.messages import AsyncHandler, Document, HttpR
 
 COMPLETED_NAMES: Final = 300
 """Clusters whose names a box completes; in larger fleets the list would be most of the page."""
-
-_RETRY_SECONDS: Final = 2
-"""When a request that was refused because of others is sent again."""
 
 Routes = dict[str, AsyncHandler]
 Page = Callable[[HttpRequest], Awaitable[Document]]
@@ -46,14 +43,14 @@ class Responder:
             pages: Renders the pages.
             is_open: Whether everybody who sends a request may see everything.
         """
-        self._stranger = EVERYBODY if is_open else NOBODY
+        self._anonymous = EVERYBODY if is_open else NOBODY
         self.answers = answers
         self.computer = computer
         self._pages = pages
 
     def viewer(self, request: HttpRequest) -> Viewer:
         """Return who sends a request."""
-        return request.viewer if isinstance(request.viewer, Viewer) else self._stranger
+        return request.viewer if isinstance(request.viewer, Viewer) else self._anonymous
 
     def allowed(self, handler: AsyncHandler, *, is_scoped: bool = False) -> AsyncHandler:
         """Return a handler that is called for those who may see what it shows; ``is_scoped`` as of ``page``."""
@@ -64,7 +61,7 @@ class Responder:
                     self.viewer(request).check_all()
                 return await handler(request)
             except _PROBLEMS as problem:
-                return _json({"error": {"message": str(problem)}}, _status_of(problem))
+                return _refused(problem, request)
 
         return handle
 
@@ -97,8 +94,7 @@ class Responder:
                 self._check(request, is_scoped=is_scoped)
                 return _json(await handler(request))
             except _PROBLEMS as problem:
-                found = _json({"error": {"message": str(problem)}}, _status_of(problem))
-                return _problem(found, request)
+                return _refused(problem, request)
 
         return handle
 
@@ -176,6 +172,16 @@ class Responder:
         }
 
 
+class HandlerGroup:
+    """The handlers of one topic."""
+
+    def __init__(self, responder: Responder) -> None:
+        """Answer by ``responder``."""
+        self._responder = responder
+        self._answers = responder.answers
+        self._computer = responder.computer
+
+
 def fields_by(answer: Callable[[HttpRequest], Awaitable[Explanation | WhyNot | WhyNotCluster]]) -> Data:
     """Return a handler of the answer as data."""
 
@@ -212,9 +218,14 @@ def _problem(document: Document, request: HttpRequest) -> Document:
     """Return the document of a problem: the browser asks again by itself where the answer comes later."""
     if document.status != 503:
         return document
-    again = {"Retry-After": str(_RETRY_SECONDS)}
-    refresh = {"Refresh": str(_RETRY_SECONDS)} if request.method == "GET" else {}
+    again = {"Retry-After": str(RETRY_SECONDS)}
+    refresh = {"Refresh": str(RETRY_SECONDS)} if request.method == "GET" else {}
     return replace(document, headers=again | refresh)
+
+
+def _refused(problem: Exception, request: HttpRequest) -> Document:
+    """Return a problem as JSON."""
+    return _problem(_json({"error": {"message": str(problem)}}, _status_of(problem)), request)
 
 
 def _html(body: bytes, status: int = 200) -> Document:
