@@ -255,9 +255,9 @@ PROCESSES ?= 3
 # The control planes collect garbage less often: it is a seventh of the CPU time of their start, and memory is not short.
 test: export GOGC := 400
 .PHONY: test
-test: binaries chromium promtool docker-registry ## every test, those on the real control plane included (REPEAT=1: also those of content that passed before; PROCESSES=0: one after the other)
+test: binaries chromium promtool docker-registry ## every test, those on the real control plane included (PROCESSES=0 runs them one after the other)
 	@$(BIN)/python -m tests.deploy programs --all
-	$(BIN)/pytest -q -n $(PROCESSES) $(if $(REPEAT),,--keep-results)
+	$(BIN)/pytest -q -n $(PROCESSES)
 
 .PHONY: test-versions
 test-versions: install ## the tests on an older Karmada: oracle, demo, and the marked end-to-end tests (KARMADA=1.17.1)

@@ -11,10 +11,8 @@ from xdist.remote import Producer
 
 from karmada_scheduler import logs
 from karmada_scheduler.process import process_exit
-from tests.earlier_results import EarlierResults
 from tests.karmada_versions import skip_what_is_newer
 from tests.sharing import Durations, ModuleScheduling, encodable, longest_first
-from tools.controlplane.binaries import cache_folder
 from tools.controlplane.versions import CURRENT, VERSIONS, named
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES") or 0)
@@ -46,20 +44,9 @@ def _restored_logging() -> Iterator[None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the version of Karmada of control planes, and what `make test` does with results of before."""
+    """Add the version of Karmada of control planes."""
     known = ", ".join(VERSIONS)
     parser.addoption("--karmada", type=named, default=CURRENT, help=f"version of Karmada: {known}")
-    parser.addoption(
-        "--keep-results",
-        action="store_true",
-        help="do not repeat tests that depend on content only, and passed with equal content on this machine",
-    )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Use results of before, if that is wanted."""
-    if config.getoption("--keep-results"):
-        config.pluginmanager.register(EarlierResults(cache_folder().with_name("results")), "earlier-results")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
