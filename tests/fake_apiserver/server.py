@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import socket
 import threading
 import time
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from typing import Any, Final, NamedTuple, Self
 import orjson
 from aiohttp import web
 
+from tests.connections import accept_no_more, turns
 from tools import apiserver_model
 from tools.apiserver_model import ApiServerModel, FrontEnd, Response, Watch, target_of
 
@@ -114,13 +116,14 @@ class FakeApiServer(Storage):
         application.router.add_route("*", "/{path:.*}", self._handle)
         runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=0.1)
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=self._tls).start()
-        self.port = runner.addresses[0][1]
+        listener = socket.create_server(("127.0.0.1", 0))
+        await web.SockSite(runner, listener, ssl_context=self._tls).start()
+        self.port = listener.getsockname()[1]
         self._began.set()
         await self._ended.wait()
+        await accept_no_more(listener)
         await runner.cleanup()
-        for _ in range(2):
-            await asyncio.sleep(0)  # closed transports close their sockets in the next turn of the loop
+        await turns()  # closed transports close their sockets in the next turn of the loop
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         received = apiserver_model.Request(

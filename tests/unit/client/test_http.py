@@ -21,6 +21,7 @@ from karmada_scheduler.client.http import HttpConnections
 from karmada_scheduler.client.http_connection import ConnectionLostError, Response
 from karmada_scheduler.client.sessions import is_tls_refusal
 from karmada_scheduler.client.tls import verify_as_go_does
+from tests.connections import listening
 from tools.controlplane.pki import Authority
 
 Behaviour = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
@@ -35,13 +36,11 @@ class FakeServer:
         self.connections = 0
         self.behaviours: list[Behaviour | bytes] = []
         self.ended = asyncio.Event()
-        self.tasks: set[asyncio.Task[object] | None] = set()
         self.url = ""
         self.now = 0.0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        self.tasks.add(asyncio.current_task())  # the event loop has weak references only
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -55,28 +54,21 @@ class FakeServer:
                     await behaviour(request, writer)
         except (asyncio.IncompleteReadError, ConnectionError):
             self.ended.set()
-        finally:
-            writer.close()
 
 
 @asynccontextmanager
 async def served(path: str = "") -> AsyncIterator[tuple[FakeServer, HttpConnections]]:
     """A server, and connections to it."""
     server = FakeServer()
-    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
-    port = listening.sockets[0].getsockname()[1]
-    server.url = f"http://127.0.0.1:{port}{path}"
-    connections = HttpConnections(
-        server.url, tls=None, tls_name=None, agent="tests", clock=lambda: server.now
-    )
-    try:
-        yield server, connections
-    finally:
-        await connections.close()
-        listening.close()
-        for task in filter(None, server.tasks):
-            task.cancel()  # from Python 3.12 on, the server waits for them
-        await listening.wait_closed()
+    async with listening(server.serve) as port:
+        server.url = f"http://127.0.0.1:{port}{path}"
+        connections = HttpConnections(
+            server.url, tls=None, tls_name=None, agent="tests", clock=lambda: server.now
+        )
+        try:
+            yield server, connections
+        finally:
+            await connections.close()
 
 
 async def request(
@@ -373,10 +365,10 @@ def test_a_refused_certificate_is_distinguished_from_a_lost_connection(
     tls.load_cert_chain(credentials.certificate, credentials.key)
     tls.load_verify_locations(authority.certificate)
     tls.verify_mode = ssl.CERT_REQUIRED
-    listening = socket.create_server(("127.0.0.1", 0))
+    listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
-        sock, _ = listening.accept()
+        sock, _ = listener.accept()
         secure = tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
         with contextlib.suppress(ssl.SSLError):
             secure.do_handshake()
@@ -390,7 +382,7 @@ def test_a_refused_certificate_is_distinguished_from_a_lost_connection(
     thread.start()
     trusting = ssl.create_default_context(cafile=str(authority.certificate))
     verify_as_go_does(trusting)
-    url = f"https://127.0.0.1:{listening.getsockname()[1]}"
+    url = f"https://127.0.0.1:{listener.getsockname()[1]}"
 
     async def refused() -> None:
         connections = HttpConnections(url, tls=trusting, tls_name=None, agent="tests")
@@ -402,4 +394,4 @@ def test_a_refused_certificate_is_distinguished_from_a_lost_connection(
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(refused())
     thread.join(10)
-    listening.close()
+    listener.close()

@@ -15,6 +15,7 @@ import grpc.aio
 
 from karmada_scheduler.estimator.pb import estimator_pb2 as pb
 from karmada_scheduler.estimator.wire import MAX_AVAILABLE_REPLICAS
+from tests.connections import listening
 from tools.controlplane.pki import Credentials
 
 T = TypeVar("T")
@@ -144,18 +145,11 @@ async def speaking_garbage() -> AsyncIterator[int]:
     """Listen on a port and send bytes that are not HTTP/2."""
 
     async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            writer.write(b"220 mail.example.com ESMTP\r\n" * 100)
-            await reader.read(1024)
-        finally:
-            writer.close()
+        writer.write(b"220 mail.example.com ESMTP\r\n" * 100)
+        await reader.read(1024)
 
-    server = await asyncio.start_server(babble, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-        await server.wait_closed()
+    async with listening(babble) as port:
+        yield port
 
 
 @asynccontextmanager

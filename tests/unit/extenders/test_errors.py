@@ -16,6 +16,7 @@ from karmada_scheduler.api.binding import BindingKey, TargetCluster
 from karmada_scheduler.cache.manifests import ManifestCache
 from karmada_scheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.framework.extender import ExtenderError
+from tests.connections import listening
 from tests.unit.extenders.conftest import ExtenderFactory
 from tests.unit.extenders.fake import FakeExtender, Scene
 
@@ -108,24 +109,15 @@ async def test_a_status_other_than_200_is_an_error(
 @asynccontextmanager
 async def speaking(words: bytes, *, hang_up: bool = True) -> AsyncIterator[str]:
     """Listen, and send the same bytes to each client, which need not be HTTP."""
-    done = asyncio.Event()
 
     async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(words)
-            if not hang_up:
-                await done.wait()
-        finally:
-            writer.close()
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(words)
+        if not hang_up:
+            await asyncio.Event().wait()
 
-    server = await asyncio.start_server(reply, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        done.set()
-        server.close()
-        await server.wait_closed()
+    async with listening(reply) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.mark.parametrize(
