@@ -105,6 +105,10 @@ check-plan: binaries ## seven kinds of change on a real control plane: planned, 
 check-survive: binaries ## losses of clusters on a real control plane: asked about, made real, and compared (ARGS="--bindings 1000 --only gone")
 	@exec $(BIN)/python -m tools.survive_check $(ARGS)
 
+.PHONY: check-leaks
+check-leaks: install ## random fleets of which the page shows one namespace: nothing of the rest (CASES=2000 TWINS=500 SEED=1)
+	@CASES=$${CASES:-2000} TWINS=$${TWINS:-500} $(BIN)/python -m pytest -p no:xdist -q tests/unit/web/test_leaks.py
+
 .PHONY: check-survive-remedies
 check-survive-remedies: install ## remedies of survive, each applied and judged by an implementation of its own (SURVIVE_REMEDIES=10000 SURVIVE_SEED=0)
 	@SURVIVE_REMEDIES=$${SURVIVE_REMEDIES:-10000} $(BIN)/python -m pytest -p no:xdist -q -s tests/unit/survive/test_remedies.py

@@ -92,7 +92,7 @@ def test_a_conflict_is_recorded_and_the_next_decision_names_it(running: Running)
 
 
 def test_another_host_and_another_method_are_refused(running: Running) -> None:
-    assert running.get("/v1/state", Host="evil.example").status_code == 403
+    assert running.get("/v1/state", Host="evil.example").status_code == 421
     for headers in (
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},

@@ -209,6 +209,7 @@ def test_a_page_for_tokens_has_a_service_and_asks_who_they_are() -> None:
 
     assert (given.bind_address, given.auth, given.auth_cache) == (":10401", "token", 5.0)
     assert (given.audience, given.allowed_host) == (["web", "api"], ["placements.example.org"])
+    assert given.audit_log == "-"
     assert given.tls_cert_file
     assert not given.behind_proxy
     for probe in ("readinessProbe", "livenessProbe"):
@@ -219,6 +220,26 @@ def test_a_page_for_tokens_has_a_service_and_asks_who_they_are() -> None:
         for each in found
         if each["metadata"]["name"] == "my-scheduler-web" and each["kind"] == "Service"
     ] == [443]
+
+
+def test_only_named_peers_reach_a_page_for_tokens_and_none_reach_one_without() -> None:
+    def ingress(values: Values) -> object:
+        peers = [{"namespaceSelector": {"matchLabels": {"name": "ingress"}}}]
+        found = objects({**values, "networkPolicy": {"enabled": True, "webFrom": peers}})
+        [own] = [
+            each
+            for each in found
+            if each["kind"] == "NetworkPolicy" and each["metadata"]["name"].endswith("-web")
+        ]
+        return own["spec"]["ingress"]
+
+    assert ingress(PAGE) == []
+    assert ingress(TEAM_PAGE) == [
+        {
+            "ports": [{"port": "web", "protocol": "TCP"}],
+            "from": [{"namespaceSelector": {"matchLabels": {"name": "ingress"}}}],
+        }
+    ]
 
 
 def test_the_identity_of_the_page_may_create_reviews_only_if_it_needs_them() -> None:

@@ -387,7 +387,7 @@ def test_nothing_but_this_machine_s_names_are_answered(site: Site) -> None:
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=SECONDS)
     with refused.value:
-        assert refused.value.code == 403
+        assert refused.value.code == 421
 
 
 def test_no_explanation_of_the_tests_before_differs_from_its_decision(site: Site) -> None:

@@ -140,6 +140,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if eq .Values.web.auth.mode "token" }}
 - --bind-address=:{{ .Values.web.port }}
 - --auth=token
+- --audit-log=-
 {{- range .Values.web.auth.audiences }}
 - --audience={{ . }}
 {{- end }}

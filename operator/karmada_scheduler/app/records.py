@@ -127,7 +127,7 @@ class Explain:
                     cluster_times=self.clusters.times,
                 ).routes(),
                 access=Access(hosts=frozenset(chosen.allowed_hosts)),
-                on_response=lambda status: metrics.requests.labels(str(status)).inc(),
+                on_response=lambda answered: metrics.requests.labels(str(answered.status)).inc(),
                 on_error=metrics.errors.labels("serve").inc,
             )
 

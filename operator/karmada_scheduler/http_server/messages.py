@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,26 @@ class Document:
     status: int = 200
     content_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class AnsweredRequest(NamedTuple):
+    """What is known of a request once it is answered. Neither headers nor parameters nor the body are in it.
+
+    Attributes:
+        method: For example ``GET``.
+        route: The pattern of its path, such as ``/b/{namespace}/{name}``; "" if there is none.
+        path: The values of the variable parts of the path.
+        user: Who asked; "" if nobody was let in by name.
+        status: The HTTP status.
+        seconds: How long the answer took; of a stream, until its end.
+    """
+
+    method: str
+    route: str
+    path: Mapping[str, str]
+    user: str
+    status: int
+    seconds: float
 
 
 Handler = Callable[[HttpRequest], HttpResponse]

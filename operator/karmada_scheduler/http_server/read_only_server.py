@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 from karmada_scheduler.http_server.messages import (
+    AnsweredRequest,
     AsyncHandler,
     Document,
     Handler,
@@ -31,6 +32,7 @@ from karmada_scheduler.http_server.messages import (
 from karmada_scheduler.http_server.request_guard import (
     MAX_BODY,
     Access,
+    Requester,
     RequestGuard,
     RequestLimits,
     RequestRefusal,
@@ -67,7 +69,7 @@ _COMPRESSED_BYTES: Final = 1024
 """Bodies of at least this size are compressed if the reader accepts it."""
 
 
-_VIEWER: Final = web.RequestKey("viewer", object)
+_VIEWER: Final = web.RequestKey("viewer", Requester)
 _LOOPBACK_ONLY: Final = Access()
 _FEW: Final = RequestLimits()
 
@@ -87,7 +89,7 @@ class ReadOnlyServer:
         limits: RequestLimits = _FEW,
         name: str = "explain",
         problem_page: ProblemPage | None = None,
-        on_response: Callable[[int], None] = lambda _: None,
+        on_response: Callable[[AnsweredRequest], None] = lambda _: None,
         on_error: Callable[[], None] = lambda: None,
     ) -> None:
         """Prepare; ``start`` listens.
@@ -102,7 +104,7 @@ class ReadOnlyServer:
             limits: How many requests are answered.
             name: Of the server, for its log line.
             problem_page: Makes the pages of refusals for browsers; None for JSON only.
-            on_response: Gets the status of each response.
+            on_response: Gets each request when it is answered.
             on_error: Called when a handler fails.
         """
         self._address = address
@@ -169,6 +171,7 @@ class ReadOnlyServer:
     ) -> web.StreamResponse:
         """Refuse requests that must not be answered, and count responses."""
         self._busy.add(request.protocol)
+        began = asyncio.get_running_loop().time()
         try:
             response = self._refusal(request) or await self._unauthorized(request) or await handler(request)
         except web.HTTPException as refusal:
@@ -183,7 +186,7 @@ class ReadOnlyServer:
             response = self._problem(request, 500, "internal error")
         finally:
             self._busy.discard(request.protocol)
-        self._on_response(response.status)
+        self._on_response(_answered(request, response.status, asyncio.get_running_loop().time() - began))
         return response
 
     def _refusal(self, request: web.Request) -> web.Response | None:
@@ -215,9 +218,15 @@ class ReadOnlyServer:
     async def _unauthorized(self, request: web.Request) -> web.Response | None:
         if self._access.authorize is None or request.path in self._always:
             return None
-        refused = await self._access.authorize(request.headers)
-        if not isinstance(refused, RequestRefusal):
-            request[_VIEWER] = refused
+        assert self._guard is not None  # made at the start
+        found = await self._access.authorize(request.headers)
+        refused: RequestRefusal | None
+        if isinstance(found, RequestRefusal):
+            refused = found
+        else:
+            request[_VIEWER] = found
+            refused = self._guard.refusal_of_user(found)
+        if refused is None:
             return None
         response = self._problem(request, refused.status, refused.text)
         response.headers.update(refused.headers)
@@ -305,6 +314,19 @@ async def _form(request: web.Request) -> Mapping[str, str]:
         raise web.HTTPRequestTimeout(reason="the body has not arrived") from None
     except ValueError as error:  # no UTF-8, or too many fields
         raise web.HTTPBadRequest(reason="the body is no form") from error
+
+
+def _answered(request: web.Request, status: int, seconds: float) -> AnsweredRequest:
+    found, viewer = request.match_info, request.get(_VIEWER)
+    resource = found.route.resource
+    return AnsweredRequest(
+        request.method,
+        "" if resource is None else resource.canonical,
+        found,
+        "" if viewer is None else viewer.name,
+        status,
+        seconds,
+    )
 
 
 def _requester(request: web.Request) -> str:

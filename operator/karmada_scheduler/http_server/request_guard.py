@@ -2,32 +2,67 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 MAX_BODY: Final = 2**20
 """Bytes of the body of a POST."""
 
 _LOCAL: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_MAX_RATES: Final = 10_000
+"""Users whose rate is known; of more, those who asked least recently start with a whole burst."""
+_MAX_NAME: Final = 253
+
+
+class Requester(Protocol):
+    """Somebody who was let in."""
+
+    @property
+    def name(self) -> str:
+        """The name of the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """How many requests are answered, of all readers together.
+    """How many requests are answered.
 
     Attributes:
-        rate: Requests per second.
+        rate: Requests per second, of all readers together.
         burst: Requests above that at once.
         connections: Open at the same time.
         streams: Those of them whose response does not end by itself.
+        user_rate: Requests per second of one user.
+        user_burst: Requests above that at once.
     """
 
     rate: float = 20.0
     burst: float = 40.0
     connections: int = 32
     streams: int = 16
+    user_rate: float = 10.0
+    user_burst: float = 60.0
+
+
+class RequestRate:
+    """Counts requests against a rate: a token bucket."""
+
+    __slots__ = ("_at", "_burst", "_rate", "_tokens")
+
+    def __init__(self, rate: float, burst: float, now: float) -> None:
+        """Allow ``burst`` requests at once, and ``rate`` per second from ``now`` on, in seconds."""
+        self._rate, self._burst, self._tokens, self._at = rate, burst, burst, now
+
+    def take(self, now: float) -> bool:
+        """Count a request; return whether it is within the rate."""
+        self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate)
+        self._at = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +78,7 @@ class Access:
 
     hosts: frozenset[str] = frozenset()
     flag: str = "--explain-allowed-host"
-    authorize: Callable[[Mapping[str, str]], Awaitable[object]] | None = None
+    authorize: Callable[[Mapping[str, str]], Awaitable[Requester | RequestRefusal]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +107,8 @@ class RequestGuard:
         self._hosts = _LOCAL | access.hosts
         self._limits = limits
         self._clock = clock
-        self._tokens = limits.burst
-        self._at = clock()
+        self._rate = RequestRate(limits.rate, limits.burst, clock())
+        self._rates: OrderedDict[str, RequestRate] = OrderedDict()
 
     def refusal(
         self,
@@ -95,7 +130,7 @@ class RequestGuard:
         """
         if _without_port(headers.get("Host", "")) not in self._hosts:
             return RequestRefusal(
-                403, f"the Host header is not a name of this machine; see {self._flag}", close=has_body
+                421, f"the Host header is not a name of this machine; see {self._flag}", close=has_body
             )
         if is_cross_site(method, headers):
             return RequestRefusal(403, "the request comes from a page of another site", close=has_body)
@@ -103,18 +138,21 @@ class RequestGuard:
             return RequestRefusal(413, "requests have no body", close=True)
         if content_length > MAX_BODY:
             return RequestRefusal(413, f"the body has more than {MAX_BODY // 2**10:,} KiB", close=True)
-        if is_limited and not self._take():
+        if is_limited and not self._rate.take(self._clock()):
             return RequestRefusal(429, "too many requests", {"Retry-After": "1"}, close=has_body)
         return None
 
-    def _take(self) -> bool:
-        now = self._clock()
-        self._tokens = min(self._limits.burst, self._tokens + (now - self._at) * self._limits.rate)
-        self._at = now
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True
+    def refusal_of_user(self, requester: Requester) -> RequestRefusal | None:
+        """Return why a request of somebody is refused whom the rate of all together lets in, None if it is answered."""
+        now, limits = self._clock(), self._limits
+        key = requester.name[:_MAX_NAME]
+        rate = self._rates.pop(key, None) or RequestRate(limits.user_rate, limits.user_burst, now)
+        self._rates[key] = rate
+        if len(self._rates) > _MAX_RATES:
+            self._rates.popitem(last=False)
+        if rate.take(now):
+            return None
+        return RequestRefusal(429, f"too many requests of {requester.name}", {"Retry-After": "1"})
 
 
 def is_cross_site(method: str, headers: Mapping[str, str]) -> bool:

@@ -7,10 +7,16 @@ from contextlib import suppress
 import aiohttp
 import pytest
 
+from karmada_scheduler.client.reviews import User
 from karmada_scheduler.http_server import read_only_server as module
 from karmada_scheduler.http_server.messages import Document, HttpRequest, HttpResponse
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
-from karmada_scheduler.http_server.request_guard import Access, RequestLimits, RequestRefusal
+from karmada_scheduler.http_server.request_guard import (
+    Access,
+    RequestLimits,
+    RequestRate,
+    RequestRefusal,
+)
 from karmada_scheduler.http_server.server import ListenError
 from tools.controlplane.processes import free_port
 
@@ -38,7 +44,7 @@ class Served:
             posts={"/v1/form": self._form},
             always=frozenset({"/healthz"}),
             access=access,
-            on_response=self.statuses.append,
+            on_response=lambda answered: self.statuses.append(answered.status),
             on_error=self._error,
         )
 
@@ -123,9 +129,11 @@ async def test_names_of_this_machine_and_allowed_names_are_answered(served: Serv
 
 
 async def test_an_address_with_rules_answers_whom_they_let_in_and_probes() -> None:
-    async def viewer(headers: Mapping[str, str]) -> object:
+    async def viewer(headers: Mapping[str, str]) -> User | RequestRefusal:
         is_known = headers.get("Authorization") == "Bearer good"
-        return "dev" if is_known else RequestRefusal(401, "who are you?", {"WWW-Authenticate": "Bearer"})
+        return (
+            User("dev") if is_known else RequestRefusal(401, "who are you?", {"WWW-Authenticate": "Bearer"})
+        )
 
     served = Served(Access(authorize=viewer))
     await served.server.start()
@@ -145,9 +153,9 @@ async def test_an_address_with_rules_answers_whom_they_let_in_and_probes() -> No
 )
 async def test_another_host_is_refused(served: Served, host: str) -> None:
     status, text, _ = await served.get("/v1/echo/web", headers={"Host": host})
-    assert status == 403
+    assert status == 421
     assert "--explain-allowed-host" in text
-    assert (await served.raw("GET /v1/echo/web HTTP/1.0\r\n\r\n")).startswith("HTTP/1.0 403")
+    assert (await served.raw("GET /v1/echo/web HTTP/1.0\r\n\r\n")).startswith("HTTP/1.0 421")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"])
@@ -236,7 +244,7 @@ async def test_an_error_of_a_handler_is_counted_and_not_shown(served: Served) ->
 
 async def test_requests_above_the_rate_are_refused(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     assert served.server._guard is not None
-    monkeypatch.setattr(served.server._guard, "_limits", RequestLimits(rate=0.0))
+    monkeypatch.setattr(served.server._guard, "_rate", RequestRate(0.0, RequestLimits().burst, 0.0))
     burst = int(RequestLimits().burst)
     statuses = [(await served.get("/v1/echo/web"))[0] for _ in range(burst + 2)]
     assert statuses == [200] * burst + [429, 429]
@@ -326,12 +334,11 @@ async def test_probes_are_answered_whatever_others_do(
     monkeypatch.setattr(served.server, "_limits", RequestLimits(connections=1))
     monkeypatch.setattr(module, "_IDLE_SECONDS", 60.0)
     assert served.server._guard is not None
-    monkeypatch.setattr(served.server._guard, "_tokens", 0.0)
-    monkeypatch.setattr(served.server._guard, "_limits", RequestLimits(rate=0.0))
+    monkeypatch.setattr(served.server._guard, "_rate", RequestRate(0.0, 0.0, 0.0))
     _, writer = await asyncio.open_connection("127.0.0.1", served.port)
     assert (await served.get("/v1/echo/web"))[0] == 429
     assert (await served.get("/healthz"))[0] == 200
-    assert (await served.get("/healthz", headers={"Host": "evil.example"}))[0] == 403
+    assert (await served.get("/healthz", headers={"Host": "evil.example"}))[0] == 421
     writer.close()
 
 

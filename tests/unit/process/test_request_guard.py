@@ -1,5 +1,7 @@
 """Requests of pages of other sites are refused; those of people, programs and the page itself are not."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from karmada_scheduler.http_server.request_guard import (
@@ -9,6 +11,12 @@ from karmada_scheduler.http_server.request_guard import (
     RequestLimits,
     is_cross_site,
 )
+
+
+@dataclass
+class Somebody:
+    name: str
+
 
 OPENED = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 
@@ -51,10 +59,32 @@ def test_the_head_of_a_request_decides_in_the_order_of_name_site_size_and_rate()
         )
         return 200 if found is None else found.status
 
-    assert status(Host="evil.example", has_body=True, length=2**40) == 403
+    assert status(Host="evil.example", has_body=True, length=2**40) == 421
     assert status(Origin="http://evil.example", has_body=True, length=2**40) == 403
     assert status(has_body=True, length=1) == 413
     assert status("POST", has_body=True, length=MAX_BODY + 1) == 413
     assert [status("POST", has_body=True, length=MAX_BODY), status(), status()] == [200, 200, 429]
     time[0] = 1.0
     assert [status(), status()] == [200, 429]
+
+
+def test_one_user_s_requests_do_not_use_up_those_of_others() -> None:
+    time = [0.0]
+    guard = RequestGuard(Access(), RequestLimits(user_rate=1, user_burst=2), lambda: time[0])
+
+    def status(name: str) -> int:
+        found = guard.refusal_of_user(Somebody(name))
+        return 200 if found is None else found.status
+
+    assert [status("hog") for _ in range(4)] == [200, 200, 429, 429]
+    assert [status("other") for _ in range(3)] == [200, 200, 429]
+    time[0] = 1.0
+    assert [status("hog"), status("hog")] == [200, 429]
+
+
+def test_the_rates_of_no_more_than_ten_thousand_users_are_kept() -> None:
+    guard = RequestGuard(Access(), RequestLimits(user_rate=0, user_burst=1), lambda: 0.0)
+    for number in range(10_001):
+        assert guard.refusal_of_user(Somebody(str(number))) is None
+    assert guard.refusal_of_user(Somebody("10000")) is not None  # known
+    assert guard.refusal_of_user(Somebody("0")) is None  # forgotten

@@ -20,8 +20,9 @@ from karmada_advisor.web.computing import Computer
 from karmada_advisor.web.handlers import Handlers
 from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.viewer import Viewer
+from karmada_scheduler.http_server.messages import AnsweredRequest
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
-from karmada_scheduler.http_server.request_guard import Access, RequestLimits
+from karmada_scheduler.http_server.request_guard import Access, RequestLimits, RequestRefusal
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder
 from tests.unit.estimator.fault_server import free_port
 from tests.unit.explain.fleet import billing, checkout, fleet
@@ -98,6 +99,8 @@ class Site:
         flags: Sequence[str] = (),
         hosts: frozenset[str] = frozenset(),
         viewer: Viewer | None = None,
+        refusal: RequestRefusal | None = None,
+        on_response: Callable[[AnsweredRequest], None] = lambda _: None,
     ) -> None:
         paths = files or (folder / "clusters.json", folder / "bindings.json")
         if files is None:
@@ -110,19 +113,22 @@ class Site:
         self.reader = Reader(self.arguments)
         self.reader.read()
         self.answers = CommandAnswers(self.arguments, self.reader, ())
-        handlers = Handlers(self.answers, Inline(), Pages(), is_open=viewer is None)
+        found = refusal or viewer
+        handlers = Handlers(self.answers, Inline(), Pages(), is_open=found is None)
         self.routes = handlers.routes()
 
-        async def who(_: Mapping[str, str]) -> object:
-            return viewer
+        async def who(_: Mapping[str, str]) -> Viewer | RequestRefusal:
+            assert found is not None
+            return found
 
         self.server = ReadOnlyServer(
             f"127.0.0.1:{self.port}",
             self.routes,
             posts=handlers.posts(),
-            access=Access(hosts, "--allowed-host", None if viewer is None else who),
-            limits=RequestLimits(1000, 1000),
+            access=Access(hosts, "--allowed-host", None if found is None else who),
+            limits=RequestLimits(1000, 1000, user_rate=1000, user_burst=1000),
             problem_page=handlers.problem_page,
+            on_response=on_response,
         )
         self._stack = ExitStack()
 

@@ -301,7 +301,7 @@ async def test_a_parameter_that_cannot_be_used_is_refused(site: Site, path: str)
 
 async def test_a_foreign_host_is_refused(tmp_path: Path) -> None:
     async with Site(tmp_path, hosts=frozenset({"page.example"})) as site:
-        assert (await site.get("/", Host="evil.example")).status == 403
+        assert (await site.get("/", Host="evil.example")).status == 421
         assert (await site.get("/", Host="page.example")).status == 200
         assert (await site.get("/", Host=f"localhost:{site.port}")).status == 200
 

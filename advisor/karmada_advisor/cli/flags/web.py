@@ -55,6 +55,11 @@ def make_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="TLS ends before the page, so an address that is no loopback address needs no certificate",
     )
+    parser.add_argument(
+        "--audit-log",
+        metavar="FILE",
+        help="one line of JSON for each request: who has read what, and the status; - for standard output",
+    )
     shared.add_texts(
         parser,
         "--allowed-host",

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Final
 import uvloop
 
 from karmada_advisor.cli.output import print_error, print_failure
-from karmada_advisor.cli.web.access import PageAccess
+from karmada_advisor.cli.web.access import PageAccess, audited
 from karmada_advisor.cli.web.answers import CommandAnswers
 from karmada_advisor.cli.web.reading import Reader
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.sources.objects import NoAnswerError
 from karmada_advisor.web.computing import Computer
-from karmada_advisor.web.handlers import Handlers
+from karmada_advisor.web.handlers import PROBES, Handlers
 from karmada_advisor.web.pages import Pages
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
@@ -74,25 +74,27 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     freeze_objects()
     computer, pages = Computer(), Pages()
     handlers = Handlers(answers, computer, pages, is_open=access.is_open)
-    server = ReadOnlyServer(
-        arguments.bind_address,
-        handlers.routes(),
-        posts=handlers.posts(),
-        always=frozenset({"/healthz", "/readyz"}),
-        tls=access.tls,
-        access=access.access,
-        limits=_LIMITS,
-        name="web",
-        problem_page=handlers.problem_page,
-    )
-    with _stopped_by_signals(computer), _running(server, access, reader, computer.stop), answers:
-        if not reader.progress:
-            contents = reader.state.contents
-            text = f"{counted(len(contents.clusters), 'cluster')} and "
-            print_error(f"{text}{counted(len(contents.bindings), 'binding')} from {reader.state.source}")
-        scheme = "https" if access.tls else "http"
-        print_error(f"The page is on {scheme}://{arguments.bind_address}/ until Ctrl-C.")
-        computer.serve(answers.work_ahead, ended=answers.start_again)
+    with audited(arguments.audit_log, handlers.is_silent) as note:
+        server = ReadOnlyServer(
+            arguments.bind_address,
+            handlers.routes(),
+            posts=handlers.posts(),
+            always=PROBES,
+            tls=access.tls,
+            access=access.access,
+            limits=_LIMITS,
+            name="web",
+            problem_page=handlers.problem_page,
+            on_response=note,
+        )
+        with _stopped_by_signals(computer), _running(server, access, reader, computer.stop), answers:
+            if not reader.progress:
+                contents = reader.state.contents
+                text = f"{counted(len(contents.clusters), 'cluster')} and "
+                print_error(f"{text}{counted(len(contents.bindings), 'binding')} from {reader.state.source}")
+            scheme = "https" if access.tls else "http"
+            print_error(f"The page is on {scheme}://{arguments.bind_address}/ until Ctrl-C.")
+            computer.serve(answers.work_ahead, ended=answers.start_again)
 
 
 def _reader(arguments: argparse.Namespace) -> Reader | Watcher:

@@ -1,21 +1,56 @@
-"""Who may read the page, from the flags: anyone who reaches a loopback address, or the holders of tokens."""
+"""Who may read the page, from the flags: anyone who reaches a loopback address, or the holders of tokens.
+
+And who has read: the audit log.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-from contextlib import AsyncExitStack
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from karmada_advisor.cli.flags.web import DEFAULT_AUDIENCE
 from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.web.audit import AuditLog
 from karmada_scheduler.config import validation
 from karmada_scheduler.http_server.certificate import CertificateError, ServerCertificate
+from karmada_scheduler.http_server.messages import AnsweredRequest
 from karmada_scheduler.http_server.request_guard import Access
 
 if TYPE_CHECKING:  # files do not need the client
     from karmada_advisor.web.authorization import Authorization
     from karmada_scheduler.client.connection import Connection
+
+
+@contextmanager
+def audited(
+    target: str | None, ignored: Callable[[str], bool]
+) -> Iterator[Callable[[AnsweredRequest], None]]:
+    """Yield what notes each request in the file of ``--audit-log``; only its owner may read it.
+
+    Raises:
+        NoAnswerError: The file cannot be opened.
+    """
+    if target is None:
+        yield lambda _: None
+        return
+    descriptor = 1
+    if target != "-":
+        try:
+            descriptor = os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise NoAnswerError(f"--audit-log: {target}: {error.strerror}") from error
+    try:
+        # Without a buffer: one that a thread holds, which hangs in a write, could not be closed.
+        with AuditLog(partial(os.write, descriptor), ignored=ignored) as log:
+            yield log.add
+    finally:
+        if descriptor != 1:
+            os.close(descriptor)
 
 
 class PageAccess:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 from karmada_advisor.web.answers import Answers
 from karmada_advisor.web.computing import Computer
@@ -14,6 +15,9 @@ from karmada_advisor.web.handlers.plans import PlanHandlers
 from karmada_advisor.web.handlers.responder import Responder, Routes
 from karmada_advisor.web.pages import Pages
 from karmada_scheduler.http_server.messages import Document, HttpRequest
+
+PROBES: Final = frozenset({"/healthz", "/readyz"})
+_ICON: Final = "/favicon.ico"
 
 
 class Handlers:
@@ -55,8 +59,12 @@ class Handlers:
         for file, (content, type_) in self._pages.static.items():
             routes[f"{self._pages.static_path}/{file}"] = partial(_static, content, type_)
         icon, type_ = self._pages.static["icon.svg"]
-        routes["/favicon.ico"] = partial(_static, icon, type_)
+        routes[_ICON] = partial(_static, icon, type_)
         return routes
+
+    def is_silent(self, route: str) -> bool:
+        """Return whether a path tells nothing about a control plane, so that the audit log leaves it out."""
+        return route in PROBES or route == _ICON or route.startswith(f"{self._pages.static_path}/")
 
     def posts(self) -> Routes:
         """Return the handlers of questions that are too long for an address, by path."""
