@@ -306,7 +306,7 @@ SUPPLY := $(VENV)/supply-chain/bin
 
 $(SUPPLY)/.installed: requirements/supply-chain.txt
 	$(PYTHON) -m venv $(VENV)/supply-chain
-	$(SUPPLY)/pip install --quiet --require-hashes -r requirements/supply-chain.txt
+	$(SUPPLY)/pip install --quiet --no-compile --require-hashes -r requirements/supply-chain.txt
 	@touch $@
 
 .PHONY: chart
@@ -333,8 +333,8 @@ image: ## build the image (PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:... IMA
 .PHONY: sbom
 sbom: $(SUPPLY)/.installed $(if $(WHEEL),,wheel) ## write sbom.cdx.json (CycloneDX) next to a wheel, the list of installed packages (WHEEL=dist/...whl)
 	$(PYTHON) -m venv --clear --without-pip $(VENV)/installed
-	$(SUPPLY)/pip --python $(VENV)/installed install --quiet --require-hashes -r requirements/runtime.txt
-	$(SUPPLY)/pip --python $(VENV)/installed install --quiet --no-deps --force-reinstall $(or $(WHEEL),dist/karmada_pyscheduler-*.whl)
+	$(SUPPLY)/pip --python $(VENV)/installed install --quiet --no-compile --require-hashes -r requirements/runtime.txt
+	$(SUPPLY)/pip --python $(VENV)/installed install --quiet --no-compile --no-deps --force-reinstall $(or $(WHEEL),dist/karmada_pyscheduler-*.whl)
 	$(SUPPLY)/cyclonedx-py environment --pyproject pyproject.toml --mc-type application --output-reproducible \
 	  --output-format JSON --output-file $(dir $(or $(WHEEL),dist/))sbom.cdx.json $(VENV)/installed
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import requests
 
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder
+from tests import fork_server
 from tests.fake_apiserver import wait_for
 from tests.unit.explain.fleet import billing, checkout, fleet
 from tools.controlplane.processes import free_port
@@ -31,18 +32,25 @@ class PageProcess:
     """
 
     def __init__(self, folder: Path, *flags: str, first: str = "") -> None:
-        """Start it; ``first`` is Python that runs before it."""
+        """Start it; ``first`` is Python that runs in a new interpreter before anything is imported."""
         self.clusters, self.bindings = folder / "clusters.json", folder / "bindings.json"
         self.write()
         self.port = free_port()
         self.log_path = folder / "page.log"
         command = [
-            sys.executable, "-c", f"{first}\n{_MAIN}", "web", f"--bind-address=127.0.0.1:{self.port}", "--refresh=1s",
+            "web", f"--bind-address=127.0.0.1:{self.port}", "--refresh=1s",
             f"--clusters={self.clusters}", f"--bindings={self.bindings}", *flags,
         ]  # fmt: skip
         with self.log_path.open("wb") as output:
-            self.popen = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            self.popen = (
+                subprocess.Popen(
+                    [sys.executable, "-c", f"{first}\n{_MAIN}", *command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                )
+                if first
+                else fork_server.fork(command, output=output, modules=fork_server.PAGE)
             )
 
     def write(self) -> None:

@@ -39,7 +39,7 @@ def test_it_ends_within_its_grace_period_when_the_api_server_does_not_answer(tmp
 
 
 def test_it_ends_at_once_while_it_starts(tmp_path: Path) -> None:
-    with FakeApiServer() as server, start_scheduler(server, tmp_path, wait_ready=False) as scheduler:
+    with FakeApiServer() as server, start_scheduler(server, tmp_path, wait_ready=False, env={}) as scheduler:
         wait_for(lambda: _handles(scheduler.pid, signal.SIGTERM), "the handler", every=0.001)
         scheduler.signal(signal.SIGTERM)
         assert scheduler.wait(3) == 128 + signal.SIGTERM

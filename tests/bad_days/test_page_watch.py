@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import pytest
 import requests
 
+from tests import fork_server
 from tests.fake_apiserver import FakeApiServer, objects, wait_for
 from tests.fake_apiserver.faults import Gate, status
 from tests.fake_apiserver.process import write_kubeconfig
@@ -27,11 +26,11 @@ class WatchingPage:
         self.port = free_port()
         self.log = folder / "page.log"
         command = [
-            sys.executable, "-m", "karmada_scheduler", "web", f"--bind-address=127.0.0.1:{self.port}", "--refresh=1s",
+            "web", f"--bind-address=127.0.0.1:{self.port}", "--refresh=1s",
             f"--kubeconfig={write_kubeconfig(server, folder / 'kubeconfig')}", "--request-timeout=10s",
         ]  # fmt: skip
         with self.log.open("wb") as output:
-            self.popen = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+            self.popen = fork_server.fork(command, output=output, modules=fork_server.PAGE)
 
     def get(self, path: str) -> requests.Response:
         with requests.Session() as session:

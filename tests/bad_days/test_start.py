@@ -28,7 +28,7 @@ def test_probes_are_answered_while_plugins_are_loaded(tmp_path: Path) -> None:
     (plugins / "slow.py").write_text(SLOW.format(gate=str(gate)))
     with (
         FakeApiServer() as server,
-        start_scheduler(server, tmp_path, f"--plugin-dir={plugins}", wait_ready=False) as scheduler,
+        start_scheduler(server, tmp_path, f"--plugin-dir={plugins}", wait_ready=False, env={}) as scheduler,
     ):
         server.put(cluster("m1"))
         server.put(binding("web"))
@@ -42,7 +42,7 @@ def test_probes_are_answered_while_plugins_are_loaded(tmp_path: Path) -> None:
 def test_all_missing_permissions_are_named_at_once(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         server.rules = [{"verbs": ["list", "watch"], "apiGroups": ["policy.karmada.io"], "resources": ["*"]}]
-        with start_scheduler(server, tmp_path) as scheduler:
+        with start_scheduler(server, tmp_path, env={}) as scheduler:
             [line] = [each for each in scheduler.log.splitlines() if "may not" in each]
             assert "list clusters.cluster.karmada.io, watch clusters.cluster.karmada.io" in line
             assert "patch resourcebindings.work.karmada.io/status" in line

@@ -16,6 +16,7 @@ from typing import TypeVar
 import orjson
 import requests
 
+from tests import fork_server
 from tools.controlplane.processes import free_port
 from tools.controlplane.waiting import PATIENCE
 
@@ -36,19 +37,23 @@ class SchedulerProcess:
     """
 
     def __init__(
-        self, argv: list[str], *, log_path: Path, env: Mapping[str, str], ports: tuple[int, int]
+        self, flags: list[str], *, log_path: Path, env: Mapping[str, str] | None, ports: tuple[int, int]
     ) -> None:
-        """Start it."""
+        """Start it; a new interpreter if ``env`` has variables, or none, in addition to those of the tests."""
         self.log_path = log_path
         self.health = f"http://127.0.0.1:{ports[0]}"
         self.metrics = f"http://127.0.0.1:{ports[1]}"
         with log_path.open("ab") as output:
-            self._popen = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **env},
+            self._popen = (
+                fork_server.fork(flags, output=output, modules=fork_server.SCHEDULER)
+                if env is None
+                else subprocess.Popen(
+                    [sys.executable, "-m", "karmada_scheduler", *flags],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, **env},
+                )
             )
 
     @property
@@ -137,12 +142,12 @@ def start_scheduler(
         name: Its ``--scheduler-name`` and the name of its Lease, which is in karmada-system.
         wait_ready: Whether to wait for ``/readyz``.
         kubeconfig: Another one than that without credentials.
-        env: Environment variables in addition to those of the tests.
+        env: Environment variables in addition to those of the tests, for which a new interpreter is started. Without
+            them, the process is forked from one that has imported the scheduler.
     """
     ports = free_port(), free_port()
     config = kubeconfig or write_kubeconfig(server, folder / "kubeconfig")
-    argv = [
-        sys.executable, "-m", "karmada_scheduler",
+    all_flags = [
         f"--kubeconfig={config}",
         f"--metrics-bind-address=127.0.0.1:{ports[1]}",
         f"--health-probe-bind-address=127.0.0.1:{ports[0]}",
@@ -151,7 +156,7 @@ def start_scheduler(
         *flags,
     ]  # fmt: skip
     log_path = folder / f"scheduler-{next(_numbers)}.log"
-    process = SchedulerProcess(argv, log_path=log_path, env=env or {}, ports=ports)
+    process = SchedulerProcess(all_flags, log_path=log_path, env=env, ports=ports)
     try:
         if wait_ready:
             wait_for(
