@@ -105,6 +105,9 @@ def test_changes_deletions_and_clusters_arrive_by_the_watch(
     server: FakeApiServer, page: WatchingPage
 ) -> None:
     assert page.listed() == {"web": "placed"}
+    page.wait(
+        lambda: server.count("WATCH", "/resourcebindings") > 0, "the watch, before which the version is read"
+    )
     lists = server.count("LIST", "/resourcebindings")
     server.put(_placed("new", "m2"))
     page.wait(lambda: page.listed() == {"web": "placed", "new": "placed"}, "the new binding")

@@ -33,7 +33,7 @@ _FOUND_BY = {
     "an empty list is believed": ("11", "storm"),
     "an error loses a slot": ("7", "storm"),
     "conflicts repeat without a pause": ("1", "calm"),
-    "a change is taken for known": ("1", "storm"),
+    "a change is taken for known": ("12", "storm"),
     "a key is dropped while it is in process": ("2", "calm"),
     "a silent watch is kept": ("7", "storm"),
 }
