@@ -16,7 +16,6 @@ import logging
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
-from urllib.parse import parse_qsl
 
 from aiohttp import web
 
@@ -32,44 +31,31 @@ from karmada_scheduler.http_server.messages import (
 from karmada_scheduler.http_server.request_guard import (
     MAX_BODY,
     Access,
-    Requester,
     RequestGuard,
     RequestLimits,
     RequestRefusal,
+)
+from karmada_scheduler.http_server.responses import (
+    VIEWER,
+    add_headers,
+    answered,
+    form_of,
+    problem,
+    requester_of,
+    send,
+    whole,
 )
 from karmada_scheduler.http_server.server import ListenError
 
 log = logging.getLogger(__name__)
 
-_WRITE_SECONDS: Final = 10.0
-"""How long a reader may take for a part of a response."""
 _IDLE_SECONDS: Final = 10.0
 """How long a connection may be open without a complete request."""
 _LEAST_BYTES: Final = 2**16
 """What a reader takes of a response in that time at least."""
-_BODY_SECONDS: Final = 10.0
-"""How long a reader may take for the body of a POST."""
-_MAX_FIELDS: Final = 100
-_FORM: Final = "application/x-www-form-urlencoded"
 _LINGER_SECONDS: Final = 1.0
 """How long the body of a refused request is read and dropped, so that the reader gets the response."""
 
-_HEADERS: Final = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "same-origin",
-    "X-Content-Type-Options": "nosniff",
-    "Server": "karmada-pyscheduler",
-}
-_COMPRESSED_BYTES: Final = 1024
-"""Bodies of at least this size are compressed if the reader accepts it."""
-
-
-_VIEWER: Final = web.RequestKey("viewer", Requester)
 _LOOPBACK_ONLY: Final = Access()
 _FEW: Final = RequestLimits()
 
@@ -132,7 +118,7 @@ class ReadOnlyServer:
             app.router.add_get(path, self._handle(handler), allow_head=False)
         for path, handler in self._posts.items():
             app.router.add_post(path, self._handle(handler))
-        app.on_response_prepare.append(_add_headers)
+        app.on_response_prepare.append(add_headers)
         self._runner = web.AppRunner(
             app,
             access_log=None,
@@ -186,7 +172,7 @@ class ReadOnlyServer:
             response = self._problem(request, 500, "internal error")
         finally:
             self._busy.discard(request.protocol)
-        self._on_response(_answered(request, response.status, asyncio.get_running_loop().time() - began))
+        self._on_response(answered(request, response.status, asyncio.get_running_loop().time() - began))
         return response
 
     def _refusal(self, request: web.Request) -> web.Response | None:
@@ -203,7 +189,7 @@ class ReadOnlyServer:
             is_limited=request.path not in self._always,
         )
         if refused is not None:
-            response = _problem(refused.status, refused.text, close=refused.close)
+            response = problem(refused.status, refused.text, close=refused.close)
             response.headers.update(refused.headers)
             return response
         server = self._runner.server if self._runner is not None else None
@@ -212,7 +198,7 @@ class ReadOnlyServer:
             and len(server.connections) > self._limits.connections
             and request.path not in self._always
         ):
-            return _problem(503, "too many connections", close=True)
+            return problem(503, "too many connections", close=True)
         return None
 
     async def _unauthorized(self, request: web.Request) -> web.Response | None:
@@ -224,7 +210,7 @@ class ReadOnlyServer:
         if isinstance(found, RequestRefusal):
             refused = found
         else:
-            request[_VIEWER] = found
+            request[VIEWER] = found
             refused = self._guard.refusal_of_user(found)
         if refused is None:
             return None
@@ -236,7 +222,7 @@ class ReadOnlyServer:
 
     def _problem(self, request: web.Request, status: int, text: str) -> web.Response:
         if self._problem_page is None or "text/html" not in request.headers.get("Accept", ""):
-            return _problem(status, text)
+            return problem(status, text)
         return web.Response(
             body=self._problem_page(status, text), status=status, content_type="text/html", charset="utf-8"
         )
@@ -250,24 +236,24 @@ class ReadOnlyServer:
                     request.match_info,
                     dict(request.query),
                     request.path_qs,
-                    await _form(request) if request.method == "POST" else {},
+                    await form_of(request) if request.method == "POST" else {},
                     request.method,
-                    _requester(request),
-                    request.get(_VIEWER),
+                    requester_of(request),
+                    request.get(VIEWER),
                 )
             )
             answer = found if isinstance(found, HttpResponse) else await found
             if isinstance(answer, Document):
-                return _whole(answer)
+                return whole(answer)
             if not answer.is_stream:
-                return await _send(request, answer)
+                return await send(request, answer)
             if len(self._streams) >= self._limits.streams:
-                return _problem(503, "too many event streams", close=True)
+                return problem(503, "too many event streams", close=True)
             task = asyncio.current_task()
             assert task is not None  # a handler runs in a task
             self._streams.add(task)
             try:
-                return await _send(request, answer)
+                return await send(request, answer)
             finally:
                 self._streams.discard(task)
 
@@ -296,83 +282,3 @@ class ReadOnlyServer:
                 elif before - size < _LEAST_BYTES:
                     transport.abort()
             untaken_before = untaken
-
-
-async def _form(request: web.Request) -> Mapping[str, str]:
-    """Return the fields of a form; of one that is repeated, the last.
-
-    Raises:
-        HTTPException: The body is no form, it is too large, or it does not arrive.
-    """
-    if request.content_type != _FORM:
-        raise web.HTTPUnsupportedMediaType(reason=f"expected a form ({_FORM})")
-    try:
-        async with asyncio.timeout(_BODY_SECONDS):
-            body = await request.read()
-        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MAX_FIELDS))
-    except TimeoutError:
-        raise web.HTTPRequestTimeout(reason="the body has not arrived") from None
-    except ValueError as error:  # no UTF-8, or too many fields
-        raise web.HTTPBadRequest(reason="the body is no form") from error
-
-
-def _answered(request: web.Request, status: int, seconds: float) -> AnsweredRequest:
-    found, viewer = request.match_info, request.get(_VIEWER)
-    resource = found.route.resource
-    return AnsweredRequest(
-        request.method,
-        "" if resource is None else resource.canonical,
-        found,
-        "" if viewer is None else viewer.name,
-        status,
-        seconds,
-    )
-
-
-def _requester(request: web.Request) -> str:
-    headers = request.headers
-    return f"{request.remote} {headers.get('X-Forwarded-For', '')} {hash(headers.get('Authorization', ''))}"
-
-
-async def _send(request: web.Request, answer: HttpResponse) -> web.StreamResponse:
-    response = web.StreamResponse(status=answer.status)
-    response.content_type = answer.content_type
-    response.charset = "utf-8"
-    await response.prepare(request)
-    try:
-        async for part in answer.body:
-            async with asyncio.timeout(_WRITE_SECONDS):
-                await response.write(part)
-        async with asyncio.timeout(_WRITE_SECONDS):
-            await response.write_eof()
-    except (TimeoutError, ConnectionError):
-        # The reader has gone, or takes nothing: drop the connection with the data that it has not taken.
-        if request.transport is not None:
-            request.transport.abort()
-    return response
-
-
-def _whole(answer: Document) -> web.Response:
-    response = web.Response(
-        body=answer.body,
-        status=answer.status,
-        content_type=answer.content_type,
-        charset="utf-8",
-        headers=answer.headers,
-    )
-    if len(answer.body) >= _COMPRESSED_BYTES:
-        response.enable_compression()
-    return response
-
-
-async def _add_headers(_: web.BaseRequest, response: web.StreamResponse) -> None:
-    for name, value in _HEADERS.items():
-        response.headers.setdefault(name, value)
-    response.headers["Server"] = _HEADERS["Server"]
-
-
-def _problem(status: int, text: str, *, close: bool = False) -> web.Response:
-    response = web.json_response({"error": {"message": text}}, status=status)
-    if close:
-        response.force_close()
-    return response

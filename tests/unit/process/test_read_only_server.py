@@ -9,6 +9,7 @@ import pytest
 
 from karmada_scheduler.client.reviews import User
 from karmada_scheduler.http_server import read_only_server as module
+from karmada_scheduler.http_server import responses
 from karmada_scheduler.http_server.messages import Document, HttpRequest, HttpResponse
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
 from karmada_scheduler.http_server.request_guard import (
@@ -102,7 +103,7 @@ async def _text(text: str) -> AsyncIterator[bytes]:
 
 @pytest.fixture
 async def served(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
-    monkeypatch.setattr(module, "_WRITE_SECONDS", 0.2)
+    monkeypatch.setattr(responses, "_WRITE_SECONDS", 0.2)
     monkeypatch.setattr(module, "_IDLE_SECONDS", 0.1)
     served = Served()
     await served.server.start()
@@ -201,7 +202,7 @@ async def test_the_fields_of_a_form_are_read(served: Served) -> None:
 async def test_a_form_that_cannot_be_read_is_refused_and_its_connection_closed(
     served: Served, monkeypatch: pytest.MonkeyPatch, rest: str, status: int
 ) -> None:
-    monkeypatch.setattr(module, "_BODY_SECONDS", 0.1)
+    monkeypatch.setattr(responses, "_BODY_SECONDS", 0.1)
     assert (await served.raw(FORM + rest)).startswith(f"HTTP/1.1 {status}")
     assert (await served.get("/v1/echo/web"))[0] == 200
 
