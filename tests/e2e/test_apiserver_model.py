@@ -149,7 +149,13 @@ def real(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def _started(folder: Path, programs: binaries.Binaries, supervisor: Supervisor) -> Client:
     installation = Installation(
-        folder, programs=programs, supervisor=supervisor, feature_gates={}, extra_flags={}, audit_log=None
+        folder,
+        programs=programs,
+        supervisor=supervisor,
+        feature_gates={},
+        extra_flags={},
+        garbage_collection=False,
+        audit_log=None,
     )
     installation.start_api_servers(lambda _: None)
     installation.wait_aggregated()

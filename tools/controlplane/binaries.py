@@ -16,11 +16,9 @@ import os
 import platform
 import shutil
 import subprocess
-import sys
-import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,22 +27,28 @@ from typing import IO, Any
 import yaml
 
 from . import golang
+from .progress import Progress
 from .versions import CURRENT, KarmadaVersion
 
 TOOLS = Path(__file__).parent / "tools"
 KARMADA = "github.com/karmada-io/karmada"
 KARMADA_NAMES = ("aggregated-apiserver", "webhook", "controller-manager", "scheduler", "scheduler-estimator")
-NAMES = (
-    "server",  # etcd
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kubectl",
-    *KARMADA_NAMES,
-)
+PACKAGES = {
+    "server": "go.etcd.io/etcd/server/v3",  # etcd
+    **{
+        name: f"k8s.io/kubernetes/cmd/{name}"
+        for name in ("kube-apiserver", "kube-controller-manager", "kubectl")
+    },
+    **{name: f"{KARMADA}/cmd/{name}" for name in KARMADA_NAMES},
+}
+NAMES = tuple(PACKAGES)
+_BESIDE_PROPAGATION = ("kube-controller-manager", "kubectl", "scheduler-estimator")
 BUILD_FLAGS = (
     "-trimpath",
     # Upstream's own build has this tag; without it karmada-scheduler panics at its first estimator call.
     "-tags=kubernetes_protomessage_one_more_release",
+    # For a debugger, and a sixteenth of the compiler's CPU time. Stack traces need none of it.
+    "-gcflags=all=-dwarf=false",
     # Members report this version as theirs; the default would be v0.0.0-master+$Format:%H$.
     "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=v1.35.3",
 )
@@ -53,6 +57,9 @@ NEEDED_BYTES = 5 << 30
 WEBHOOK_HOST = "karmada-webhook.karmada-system.svc:443"
 CA_BUNDLE = "CA-BUNDLE"
 FORMAT = "1"  # raise it when the layout of the folder changes
+MANIFESTS = "manifests.json"
+# libyaml reads the CRDs ten times faster.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Manifest = dict[str, Any]
 
@@ -63,7 +70,7 @@ class BuildError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """A folder with every program of NAMES, and Karmada's manifests.
+    """The programs that were asked for, and Karmada's manifests.
 
     Attributes:
         folder: The programs of the current version.
@@ -81,7 +88,7 @@ class Binaries:
 
     def manifests(self, kind: str) -> list[Manifest]:
         """Return Karmada's manifests of one kind; the caller may change them."""
-        everything: list[Manifest] = json.loads((self.karmada / "manifests.json").read_text())
+        everything: list[Manifest] = json.loads((self.karmada / MANIFESTS).read_text())
         return [manifest for manifest in everything if manifest["kind"] == kind]
 
 
@@ -91,38 +98,54 @@ def cache_folder() -> Path:
     return Path(base) / "karmada-pyscheduler" / "controlplane"
 
 
-def ensure(version: KarmadaVersion = CURRENT, *, quiet: bool = False) -> Binaries:
-    """Return the programs, building them first if this machine does not have them yet.
+def ensure(
+    version: KarmadaVersion = CURRENT, *, names: Collection[str] = NAMES, quiet: bool = False
+) -> Binaries:
+    """Return the programs, building those that this machine does not have yet.
 
     etcd, Kubernetes and kubectl are those of the current version.
 
     Args:
         version: Of Karmada.
+        names: The programs that are needed.
         quiet: Print nothing unless programs have to be built.
 
     Raises:
         BuildError: With the end of Go's output and what to do about it.
     """
+    of_version = {name: version if name in KARMADA_NAMES else CURRENT for name in names}
     folders = {each: cache_folder() / _key(each) for each in (CURRENT, version)}
     for each, folder in folders.items():
-        if not folder.is_dir():
+        wanted = [name for name, of in of_version.items() if of is each]
+        if _missing(folder, wanted):
             with _lock(cache_folder()):
-                if not folder.is_dir():  # another checkout may have built it meanwhile
-                    _build(each, folder)
+                if missing := _missing(folder, wanted):  # another checkout may have built them meanwhile
+                    _build(each, folder, missing)
         if not quiet:
             print(f"Control plane programs of Karmada {each.name}: {folder}")
     return Binaries(folders[CURRENT], folders[version])
 
 
+def _missing(folder: Path, names: Iterable[str]) -> list[str]:
+    return [name for name in names if not (folder / name).is_file()]
+
+
+def needed(*, garbage_collection: bool) -> tuple[str, ...]:
+    """Return the programs of a control plane: all, or those without which nothing is propagated.
+
+    The others have a seventh of all packages to themselves, and the demo can do without.
+    """
+    return NAMES if garbage_collection else tuple(name for name in NAMES if name not in _BESIDE_PROPAGATION)
+
+
 def build_flags(version: KarmadaVersion) -> tuple[str, ...]:
-    """Return the flags of `go build`; programs of an older Karmada know their version."""
-    if version.is_current:  # it does not, because the key of what is built already would change
-        return BUILD_FLAGS
-    tags, linker = BUILD_FLAGS[1], BUILD_FLAGS[2]
+    """Return the flags of `go build`."""
+    trimpath, tags, compiler, linker = BUILD_FLAGS
     return (
         *version.modfile,
-        BUILD_FLAGS[0],
-        f"{tags},{version.tag}",
+        trimpath,
+        f"{tags},{version.tag}" if version.tag else tags,
+        compiler,
         f"{linker} -X {KARMADA}/pkg/version.gitVersion=v{version.name}",
     )
 
@@ -151,13 +174,9 @@ def _lock(folder: Path) -> Iterator[None]:
         yield
 
 
-def _build(version: KarmadaVersion, folder: Path) -> None:
-    names = NAMES if version.is_current else KARMADA_NAMES
-    say = _Progress(len(names))
-    if version.is_current:
-        say(f"Building etcd, Kubernetes and Karmada, once for this machine: {COST}.")
-    else:
-        say(f"Building Karmada {version.name}, once for this machine: 300 MB of programs.")
+def _build(version: KarmadaVersion, folder: Path, names: Sequence[str]) -> None:
+    say = Progress(len(names))
+    say(f"Building {', '.join(names)} (Karmada {version.name}), once for this machine: {COST}.")
     free = shutil.disk_usage(folder.parent).free
     if free < NEEDED_BYTES:
         say(f"Only {free >> 30} GB are free in {folder.parent}; this may not be enough.")
@@ -169,23 +188,26 @@ def _build(version: KarmadaVersion, folder: Path) -> None:
     unfinished = folder.with_name(folder.name + ".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
-    _compile(go, unfinished, say, build_flags(version))
-    if missing := [name for name in names if not (unfinished / name).is_file()]:
+    _compile(go, unfinished, say, [PACKAGES[name] for name in names], build_flags(version))
+    if missing := _missing(unfinished, names):
         raise BuildError(f"go build ended well but made no {', '.join(missing)} in {unfinished}")
-    (unfinished / "manifests.json").write_text(json.dumps(_karmada_manifests(go, version)))
-    unfinished.rename(folder)
+    folder.mkdir(exist_ok=True)
+    (unfinished / MANIFESTS).write_text(json.dumps(_karmada_manifests(go, version)))
+    for name in (MANIFESTS, *names):  # a program is there only when its manifests are
+        (unfinished / name).rename(folder / name)
+    unfinished.rmdir()
     say(f"Done: {folder}")
 
 
-def _compile(go: golang.Go, into: Path, say: _Progress, flags: Sequence[str] = BUILD_FLAGS) -> None:
+def _compile(go: golang.Go, into: Path, say: Progress, packages: Sequence[str], flags: Sequence[str]) -> None:
     """Download the modules, count the packages that Go's cache does not have, and build."""
     stale = "{{if .Stale}}{{.ImportPath}}{{end}}"
-    say.total = _go(go, ["list", "-deps", "-f", stale, *flags, "tool"], into, say)
+    say.total = _go(go, ["list", "-deps", "-f", stale, *flags, *packages], into, say)
     say.built, say.build_start = 0, time.monotonic()
-    _go(go, ["build", "-v", *flags, "-o", str(into), "tool"], into, say)
+    _go(go, ["build", "-v", *flags, "-o", f"{into}/", *packages], into, say)
 
 
-def _go(go: golang.Go, arguments: list[str], into: Path, say: _Progress) -> int:
+def _go(go: golang.Go, arguments: list[str], into: Path, say: Progress) -> int:
     """Run a command of Go; return the number of packages that it prints.
 
     Raises:
@@ -221,7 +243,7 @@ def _go(go: golang.Go, arguments: list[str], into: Path, say: _Progress) -> int:
     return say.built
 
 
-def _follow(output: IO[str], last_lines: deque[str], say: _Progress) -> None:
+def _follow(output: IO[str], last_lines: deque[str], say: Progress) -> None:
     for line in output:
         last_lines.append(line.rstrip())
         if line.startswith("go: downloading"):
@@ -264,63 +286,7 @@ def _documents(path: Path) -> list[Manifest]:
         "caBundle": CA_BUNDLE,
     }.items():
         text = text.replace(f"{{{{{word}}}}}", value)
-    return [document for document in yaml.safe_load_all(text) if document]
+    return [document for document in yaml.load_all(text, Loader=_LOADER) if document]
 
 
-class _Progress:
-    """Lines with the time since the start; while Go works, one line every ten seconds.
-
-    Attributes:
-        downloaded: Modules.
-        built: Packages.
-        total: Packages to build, 0 until they are counted.
-        build_start: When the build of the first one began.
-    """
-
-    def __init__(self, programs: int = len(NAMES)) -> None:
-        self._start = time.monotonic()
-        self._programs = programs
-        self.downloaded = 0
-        self.built = 0
-        self.total = 0
-        self.build_start = 0.0
-
-    def __call__(self, line: str) -> None:
-        minutes, seconds = divmod(int(time.monotonic() - self._start), 60)
-        print(f"  {minutes}:{seconds:02} {line}", file=sys.stderr, flush=True)
-
-    @contextmanager
-    def watching(self, folder: Path) -> Iterator[None]:
-        done = threading.Event()
-        reporter = threading.Thread(target=self._report, args=(folder, done), daemon=True)
-        reporter.start()
-        try:
-            yield
-        finally:
-            done.set()
-            reporter.join()
-
-    def _report(self, folder: Path, done: threading.Event) -> None:
-        last = ""
-        while not done.wait(10):
-            line = self.line(sorted(path.name for path in folder.iterdir()), now=time.monotonic())
-            if line != last:
-                self(line)
-            last = line
-
-    def line(self, finished: Sequence[str], *, now: float) -> str:
-        """Return what Go does, how far it is, and about how long it still takes."""
-        if not self.total:
-            return f"downloading: {self.downloaded} modules so far"
-        line = (
-            f"building: {self.built} of {self.total} packages, {len(finished)} of {self._programs} programs"
-        )
-        if finished:
-            line += f" ({', '.join(finished)})"
-        if self.built < self.total / 20:  # too few to tell
-            return line
-        left = (now - self.build_start) / self.built * (self.total - self.built)
-        return f"{line}; " + (f"about {left / 60:.0f} min left" if left >= 60 else "less than a minute left")
-
-
-__all__ = ["Binaries", "BuildError", "Manifest", "build_flags", "cache_folder", "ensure"]
+__all__ = ["NAMES", "Binaries", "BuildError", "Manifest", "build_flags", "cache_folder", "ensure", "needed"]

@@ -50,6 +50,7 @@ class ControlPlane:
         version: KarmadaVersion = CURRENT,
         feature_gates: Mapping[str, bool] | None = None,
         extra_flags: Mapping[str, Sequence[str]] | None = None,
+        garbage_collection: bool = True,
         audit_log: bool = False,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -61,6 +62,8 @@ class ControlPlane:
             feature_gates: In addition to (or instead of) karmada.DEFAULT_FEATURE_GATES; for controller-manager,
                 webhook and karmada-scheduler.
             extra_flags: Program name (see binaries.NAMES) to flags that come last and so win.
+            garbage_collection: Whether kube-controller-manager runs. Without it, there is no kubectl and no
+                estimator either (see binaries.needed), and what belongs to a deleted object stays.
             audit_log: Whether every request goes to logs/audit.log.
             say: Called with one line per step.
 
@@ -76,13 +79,15 @@ class ControlPlane:
         self.simulated: dict[str, SimulatedMember] = {}
         self.audit_log = self.folder / "logs" / "audit.log" if audit_log else None
         self._extra_flags = extra_flags or {}
+        self._garbage_collection = garbage_collection
         self._say = say
 
     def __enter__(self) -> Self:
         """Start everything up to and including the controller managers; no scheduler yet."""
         if self.folder.exists() and any(self.folder.iterdir()):
             raise FileExistsError(f"{self.folder} is not empty; a control plane needs an empty folder")
-        self.binaries = binaries.ensure(self.version, quiet=True)
+        names = binaries.needed(garbage_collection=self._garbage_collection)
+        self.binaries = binaries.ensure(self.version, names=names, quiet=True)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._supervisor = Supervisor(self.folder / "logs")
         try:
@@ -92,6 +97,7 @@ class ControlPlane:
                 supervisor=self._supervisor,
                 feature_gates=self.feature_gates,
                 extra_flags=self._extra_flags,
+                garbage_collection=self._garbage_collection,
                 audit_log=self.audit_log,
             )
             self.client, self.kubeconfig = self._karmada.client, self._karmada.front.kubeconfig

@@ -96,14 +96,17 @@ def report(karmada: ControlPlane) -> str:
 
 
 def run(folder: Path, version: KarmadaVersion, *, keep: bool) -> int:
-    """Run the demo in a folder; returns the exit status."""
+    """Run the demo in a folder; returns the exit status.
+
+    One that is kept has garbage collection, because people delete what they look at.
+    """
     started = time.monotonic()
 
     def say(line: str) -> None:
         print(f"{time.monotonic() - started:5.1f} s  {line}", flush=True)
 
     print("Two schedulers on one Karmada control plane\n")
-    with ControlPlane(folder, version=version, audit_log=True, say=say) as karmada:
+    with ControlPlane(folder, version=version, garbage_collection=keep, audit_log=True, say=say) as karmada:
         karmada.add(*real_members(2), *simulated_members(6))
         say("2 real members (with API servers of their own) and 6 simulated ones have joined")
         karmada.start_karmada_scheduler(DEFAULT, leader_elect=True)
@@ -215,7 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with `&`
     try:
-        binaries.ensure(options.karmada, quiet=True)
+        binaries.ensure(options.karmada, names=binaries.needed(garbage_collection=options.keep), quiet=True)
         with workspace(options.folder.resolve()) as folder:
             return run(folder, options.karmada, keep=options.keep)
     except KeyboardInterrupt:

@@ -39,6 +39,7 @@ class Installation:
         supervisor: Supervisor,
         feature_gates: Mapping[str, bool],
         extra_flags: Mapping[str, Sequence[str]],
+        garbage_collection: bool,
         audit_log: Path | None,
     ) -> None:
         """Make certificates and choose ports; nothing runs yet. For the arguments see ControlPlane."""
@@ -46,6 +47,7 @@ class Installation:
         self._supervisor = supervisor
         self._gates = karmada.gates_flag(feature_gates)
         self._extra_flags = extra_flags
+        self._garbage_collection = garbage_collection
         self._etcd_port, self._webhook_port, self._aggregated_port = free_port(), free_port(), free_port()
         self._peer_port = free_port()
         self.authority = Authority(folder / "pki")
@@ -68,7 +70,8 @@ class Installation:
         """Start everything, in the order that works, and wait until it serves."""
         self.start_api_servers(say)
         self._start_webhook()
-        self._start_kube_controller_manager()
+        if self._garbage_collection:
+            self._start_kube_controller_manager()
         self.wait_aggregated()
         health = self._start_controller_manager()
         self._configure_webhooks()
