@@ -9,6 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+LINKING = 15
+"""The packages that take as long to compile as a program to link: with it the estimate was within a sixth throughout."""
+
 
 class Progress:
     """Lines with the time since the start; while Go works, one line every ten seconds.
@@ -54,7 +57,7 @@ class Progress:
     def line(self, finished: Sequence[str], *, now: float) -> str:
         """Return what Go does, how far it is, and about how long it still takes."""
         if not self.total:
-            return f"downloading: {self.downloaded} modules so far"
+            return f"downloading: {self.downloaded} modules so far; building Go's standard library meanwhile"
         line = (
             f"building: {self.built} of {self.total} packages, {len(finished)} of {self._programs} programs"
         )
@@ -62,5 +65,6 @@ class Progress:
             line += f" ({', '.join(finished)})"
         if self.built < self.total / 20:  # too few to tell
             return line
-        left = (now - self.build_start) / self.built * (self.total - self.built)
+        done = self.built + LINKING * len(finished)
+        left = (now - self.build_start) / done * (self.total + LINKING * self._programs - done)
         return f"{line}; " + (f"about {left / 60:.0f} min left" if left >= 60 else "less than a minute left")

@@ -143,7 +143,7 @@ def test_a_build_counts_its_packages_before_it_begins(tmp_path: Path) -> None:
     executable.write_text(
         "#!/bin/sh\n"
         "case $1 in\n"
-        "list) echo 'go: downloading a v1' >&2; printf 'a/x\\na/y\\n\\na/z\\n';;\n"
+        "list) [ $3 = -f ] || echo 'go: downloading a v1' >&2; printf 'a/x\\na/y\\n\\na/z\\n';;\n"
         "build) printf 'a/x\\na/y\\n' >&2;;\n"
         "esac\n"
     )
@@ -156,7 +156,7 @@ def test_a_build_counts_its_packages_before_it_begins(tmp_path: Path) -> None:
 def test_the_progress_of_a_build_has_the_total_and_the_time_that_is_left() -> None:
     say = Progress(9)
     say.downloaded = 184
-    assert say.line([], now=10) == "downloading: 184 modules so far"
+    assert say.line([], now=10) == "downloading: 184 modules so far; building Go's standard library meanwhile"
     say.total, say.build_start, say.built = 3000, 20.0, 100
     assert say.line([], now=30) == "building: 100 of 3000 packages, 0 of 9 programs"
     say.built = 1000
@@ -165,6 +165,14 @@ def test_the_progress_of_a_build_has_the_total_and_the_time_that_is_left() -> No
     )
     say.built = 3000
     assert say.line(["webhook"], now=400).endswith("; less than a minute left")
+
+
+def test_the_time_left_counts_the_programs_that_are_still_to_be_linked() -> None:
+    say = Progress(2)
+    say.total = say.built = 30
+    say.build_start = 0.0
+    assert say.line([], now=120).endswith("0 of 2 programs; about 2 min left")
+    assert say.line(["webhook"], now=180).endswith("(webhook); about 1 min left")
 
 
 def test_simulated_members_come_in_pairs_per_region() -> None:
@@ -216,7 +224,7 @@ def test_only_the_programs_that_are_missing_are_built(
         "#!/bin/sh\n"
         "case $1 in\n"
         "version) echo go version go1.26.6 linux/amd64;;\n"
-        'build) while [ "$1" != -o ]; do shift; done; into=$2; shift 2\n'
+        'build) while [ $# -gt 0 ] && [ "$1" != -o ]; do shift; done; [ $# -gt 0 ] || exit 0; into=$2; shift 2\n'
         "  for package; do package=${package%/v3}; touch $into/${package##*/}; done;;\n"
         "esac\n"
     )
