@@ -43,7 +43,7 @@ PACKAGES = {
     **{name: f"{KARMADA}/cmd/{name}" for name in KARMADA_NAMES},
 }
 NAMES = tuple(PACKAGES)
-_BESIDE_PROPAGATION = ("kube-controller-manager", "kubectl", "scheduler-estimator")
+_DISPENSABLE = ("kube-controller-manager", "kubectl", "scheduler-estimator")
 BUILD_FLAGS = (
     "-trimpath",
     # Upstream's own build has this tag; without it karmada-scheduler panics at its first estimator call.
@@ -136,7 +136,7 @@ def needed(*, garbage_collection: bool) -> tuple[str, ...]:
 
     The others have a seventh of all packages to themselves, and the demo can do without.
     """
-    return NAMES if garbage_collection else tuple(name for name in NAMES if name not in _BESIDE_PROPAGATION)
+    return NAMES if garbage_collection else tuple(name for name in NAMES if name not in _DISPENSABLE)
 
 
 def build_flags(version: KarmadaVersion) -> tuple[str, ...]:
