@@ -53,7 +53,7 @@ BUILD_FLAGS = (
     # Members report this version as theirs; the default would be v0.0.0-master+$Format:%H$.
     "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=v1.35.3",
 )
-COST = "7 to 10 minutes on two cores, 630 MB of programs and 4 GB of Go caches for all of them"
+COST = "up to 16 minutes of CPU time, 570 MB of programs and 3 GB of Go caches"
 NEEDED_BYTES = 5 << 30
 WEBHOOK_HOST = "karmada-webhook.karmada-system.svc:443"
 CA_BUNDLE = "CA-BUNDLE"

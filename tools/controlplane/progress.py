@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 LINKING = 15
-"""The packages that take as long to compile as a program to link: with it the estimate was within a sixth throughout."""
+"""The packages that take as long to compile as a program to link: with it the estimate was within a sixth from a tenth of the CPU time on."""
 
 
 class Progress:
