@@ -172,7 +172,7 @@ def test_a_name_that_was_rebound_to_this_machine_reads_nothing(page: PageProcess
     for head in _REBOUND:
         for path in ("/", "/v1/fleet", "/healthz", "/metrics"):
             found = page.raw(f"GET {path} HTTP/1.1\r\n{head.format(port=page.port)}\r\n\r\n")
-            assert found.split()[1] in {b"403", b"400"}, (path, head, found[:100])
+            assert found.split()[1] in {b"421", b"400"}, (path, head, found[:100])
             assert b"checkout" not in found
 
 

@@ -7,11 +7,12 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.client.api_error import ApiError
+from tests.conftest import EXAMPLES
 from tests.unit.fakes import CONFLICT, FakeApiServer
 from tests.unit.plugins.fail_back_fleet import CHECK, FAIL_BACK, WAIT, Fleet, terms
 
@@ -193,6 +194,7 @@ OUTAGE: list[tuple[Any, ...]] = [
 ]
 
 
+@settings(max_examples=EXAMPLES or 40)
 @given(events=EVENTS, duplicated=st.booleans())
 @example(4 * OUTAGE, False)
 @example(4 * OUTAGE, True)

@@ -6,13 +6,14 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.testing import cluster, make
 from karmada_scheduler_plugins.fail_back import FailBack
 from karmada_scheduler_plugins.placement_guard import PlacementGuard
+from tests.conftest import EXAMPLES
 from tests.unit.framework.scheduler_harness import SchedulerHarness
 from tests.unit.plugins.fail_back_fleet import TAINT, terms
 from tests.unit.properties.test_no_harm import ARGS, CLUSTERS, NAMES, REPLICAS, SimulatedPlane
@@ -123,6 +124,7 @@ RETURN: list[tuple[Any, ...]] = [
 ]
 
 
+@settings(max_examples=EXAMPLES or 40)
 @given(events=EVENTS, duplicated=st.booleans())
 @example([*RETURN, ("become_ready", "m1", 1), ("sleep", STEP), ("become_ready", "m1")], False)
 @example([*RETURN, ("change_leader",), ("become_ready", "m1")], True)

@@ -22,6 +22,7 @@ from karmada_scheduler.testing import make
 from karmada_scheduler_plugins._moves_under_way import LOST_SECONDS
 from karmada_scheduler_plugins.placement_guard import PlacementGuard
 from tests import manifests
+from tests.conftest import EXAMPLES
 from tests.unit.framework.scheduler_harness import SchedulerHarness
 from tests.unit.lossy_api_server import LossyApiServer, Request
 
@@ -312,7 +313,7 @@ GIVEN_UP = [("lose", 0), ("edit", "w0", "m1"), ("drop", 0)]
 """A move is not wanted any more after its answer was lost."""
 
 
-@settings(max_examples=40)
+@settings(max_examples=EXAMPLES or 40)
 @example(LATE, {"bindings": LIMIT}, False)
 @example(LATE, {"atOnce": LIMIT}, True)
 @example(SLOW, {"bindings": LIMIT}, False)

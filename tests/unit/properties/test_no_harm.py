@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from karmada_scheduler.api.binding import Binding
@@ -20,6 +20,7 @@ from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.testing import cluster, make
 from karmada_scheduler_plugins.placement_guard import PlacementGuard
 from tests import manifests
+from tests.conftest import EXAMPLES
 from tests.unit.fakes import CONFLICT, FakeApiServer
 from tests.unit.framework.scheduler_harness import SchedulerHarness
 
@@ -268,6 +269,7 @@ EVENTS = st.lists(
 )
 
 
+@settings(max_examples=EXAMPLES or 40)
 @given(events=EVENTS, duplicated=st.booleans())
 @example([("edit", "w2", frozenset(CLUSTERS)), *3 * [("evict", "w2")]], False)
 @example([("edit", "w0", frozenset({"m1", "m2"})), ("evict", "w0"), ("become_ready", "m2", 1)], False)
