@@ -451,11 +451,12 @@ def _rated(rated: list[str], clusters: Sequence[Cluster]) -> list[tuple[int, int
     return [(0, 0)] * len(clusters)
 
 
-def test_a_change_log_that_is_too_short_causes_a_full_update() -> None:
+def test_a_change_log_that_is_too_short_causes_a_full_update(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("karmada_scheduler.framework.snapshot._KEPT_CHANGES", 500)
     harness, results = ChangingClustersHarness(), FilterResults("key")
     results.refresh(harness.cache.snapshot(), lambda _: {})
     before = results.version
-    for number in range(50_000):
+    for number in range(1_250):
         harness.report(harness.names[number % 200], 50)
     filtered: list[str] = []
 
