@@ -37,9 +37,19 @@ class SchedulerProcess:
     """
 
     def __init__(
-        self, flags: list[str], *, log_path: Path, env: Mapping[str, str] | None, ports: tuple[int, int]
+        self,
+        flags: list[str],
+        *,
+        log_path: Path,
+        env: Mapping[str, str] | None,
+        ports: tuple[int, int],
+        module: str = fork_server.MODULE,
     ) -> None:
-        """Start it; a new interpreter if ``env`` has variables, or none, in addition to those of the tests."""
+        """Start it; a new interpreter if ``env`` has variables, or none, in addition to those of the tests.
+
+        Another ``module`` needs a new interpreter.
+        """
+        assert env is not None or module == fork_server.MODULE
         self.log_path = log_path
         self.health = f"http://127.0.0.1:{ports[0]}"
         self.metrics = f"http://127.0.0.1:{ports[1]}"
@@ -48,7 +58,7 @@ class SchedulerProcess:
                 fork_server.fork(flags, output=output, modules=fork_server.SCHEDULER)
                 if env is None
                 else subprocess.Popen(
-                    [sys.executable, "-m", "karmada_scheduler", *flags],
+                    [sys.executable, "-m", module, *flags],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -144,8 +142,7 @@ class Soak:
         self._started += 1
         number, ports = self._started, (free_port(), free_port())
         inside = self._folder / f"inside-{number}"
-        argv = [
-            sys.executable, "-m", "tools.soak.program",
+        flags = [
             f"--kubeconfig={self._folder / 'kubeconfig'}",
             f"--metrics-bind-address=127.0.0.1:{ports[1]}",
             f"--health-probe-bind-address=127.0.0.1:{ports[0]}",
@@ -155,10 +152,14 @@ class Soak:
             "--leader-elect-lease-duration=60s",
             "--leader-elect-renew-deadline=40s",
             *self.plan.flags,
-        ]  # fmt: skip
+        ]
         env = {"SOAK_SOCKET": str(inside), "SOAK_LEAKS": ",".join(self.plan.leaks)}
         process = SchedulerProcess(
-            argv, log_path=self._folder / f"scheduler-{number}.log", env={**os.environ, **env}, ports=ports
+            flags,
+            log_path=self._folder / f"scheduler-{number}.log",
+            env=env,
+            ports=ports,
+            module="tools.soak.program",
         )
         self._replicas.append(Replica(process, inside, number))
         wait_for(lambda: process.answers("/readyz") == 200, "a replica to be ready", process, timeout=600)
