@@ -75,10 +75,14 @@ def test_the_page_has_its_own_kubeconfig_and_no_token() -> None:
 
 def test_the_scheduler_s_selectors_do_not_select_the_page() -> None:
     labels = _deployment()["spec"]["template"]["metadata"]["labels"]
-    for kind in ("PodDisruptionBudget", "NetworkPolicy"):
-        spec = one(_rendered(), kind)["spec"]
-        wanted = (spec.get("selector") or spec.get("podSelector"))["matchLabels"]
-        assert not wanted.items() <= labels.items(), kind
+    found = [each for each in _rendered() if each["kind"] in {"PodDisruptionBudget", "NetworkPolicy"}]
+    selecting = set()
+    for each in found:
+        selector = (each["spec"].get("selector") or each["spec"]["podSelector"])["matchLabels"]
+        if selector.items() <= labels.items():
+            selecting.add(each["metadata"]["name"])
+    assert selecting == {"my-scheduler-web"}
+    assert len(found) == 3
 
 
 def test_its_role_can_only_read() -> None:
