@@ -67,4 +67,7 @@ class Progress:
             return line
         done = self.built + LINKING * len(finished)
         left = (now - self.build_start) / done * (self.total + LINKING * self._programs - done)
-        return f"{line}; " + (f"about {left / 60:.0f} min left" if left >= 60 else "less than a minute left")
+        minutes, seconds = divmod(round(left, -1), 60)  # whole minutes would be wrong by a third at the end
+        return f"{line}; " + (
+            f"about {minutes:.0f}:{seconds:02.0f} left" if left >= 60 else "less than a minute left"
+        )

@@ -161,7 +161,7 @@ def test_the_progress_of_a_build_has_the_total_and_the_time_that_is_left() -> No
     assert say.line([], now=30) == "building: 100 of 3000 packages, 0 of 9 programs"
     say.built = 1000
     assert say.line(["webhook"], now=140) == (
-        "building: 1000 of 3000 packages, 1 of 9 programs (webhook); about 4 min left"
+        "building: 1000 of 3000 packages, 1 of 9 programs (webhook); about 4:10 left"
     )
     say.built = 3000
     assert say.line(["webhook"], now=400).endswith("; less than a minute left")
@@ -171,8 +171,8 @@ def test_the_time_left_counts_the_programs_that_are_still_to_be_linked() -> None
     say = Progress(2)
     say.total = say.built = 30
     say.build_start = 0.0
-    assert say.line([], now=120).endswith("0 of 2 programs; about 2 min left")
-    assert say.line(["webhook"], now=180).endswith("(webhook); about 1 min left")
+    assert say.line([], now=120).endswith("0 of 2 programs; about 2:00 left")
+    assert say.line(["webhook"], now=180).endswith("(webhook); about 1:30 left")
 
 
 def test_simulated_members_come_in_pairs_per_region() -> None:
