@@ -172,7 +172,7 @@ def test_the_time_left_counts_the_programs_that_are_still_to_be_linked() -> None
     say.total = say.built = 30
     say.build_start = 0.0
     assert say.line([], now=120).endswith("0 of 2 programs; about 2:00 left")
-    assert say.line(["webhook"], now=180).endswith("(webhook); about 1:30 left")
+    assert say.line(["webhook"], now=180).endswith("(webhook); about 1:00 left")
 
 
 def test_simulated_members_come_in_pairs_per_region() -> None:
