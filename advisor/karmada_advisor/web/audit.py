@@ -1,27 +1,23 @@
 """Who has read what of the page: one line of JSON for each request, in a file or on standard output.
 
-A thread writes. A file system or a reader of the log that hangs costs lines and no answers; the next line says how many.
+A file system, or a reader of the log, that hangs or fails costs lines and no answers; later lines say how many so far.
 """
 
 from __future__ import annotations
 
 import json
-import logging
-import queue
 import threading
+import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final, Self
 
 from karmada_scheduler.http_server.messages import AnsweredRequest
+from karmada_scheduler.records.log_file import LogFile
+from karmada_scheduler.records.record import timestamp
 
-log = logging.getLogger(__name__)
-
-_MAX_LINES: Final = 10_000
-"""Lines that wait to be written: some 2 MB."""
 _MAX_VALUE: Final = 253
 """Characters of a value of a path; names of Kubernetes are not longer."""
-_END_SECONDS: Final = 2.0
 
 
 class AuditLog:
@@ -29,37 +25,41 @@ class AuditLog:
 
     def __init__(
         self,
-        write: Callable[[bytes], object],
+        path: Path,
         *,
+        descriptor: int | None = None,
         ignored: Callable[[str], bool] = lambda _: False,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], float] = time.time,
     ) -> None:
-        """Call ``write`` with each line; routes that are ``ignored`` have none."""
-        self._write = write
+        """Append to a file.
+
+        Args:
+            path: See ``LogFile``.
+            descriptor: See ``LogFile``.
+            ignored: Returns whether requests of a route have no line.
+            now: Returns seconds since 1970.
+        """
         self._ignored = ignored
         self._now = now
-        self._lines: queue.Queue[dict[str, Any] | None] = queue.Queue(_MAX_LINES)
         self._dropped = 0
-        self._thread = threading.Thread(target=self._write_lines, name="audit log", daemon=True)
+        self._lock = threading.Lock()
+        self._file = LogFile(
+            path, name="audit log", descriptor=descriptor, on_lost=self._lost, on_error=lambda: None
+        )
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._file.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Write what waits, for at most ``_END_SECONDS``."""
-        try:
-            self._lines.put(None, timeout=_END_SECONDS)
-        except queue.Full:
-            return
-        self._thread.join(_END_SECONDS)
+        self._file.close()
 
     def add(self, answered: AnsweredRequest) -> None:
-        """Note a request. It never waits."""
+        """Note a request. It never waits for the file."""
         if self._ignored(answered.route):
             return
-        line = {
-            "time": self._now().isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        line: dict[str, Any] = {
+            "time": timestamp(self._now()),
             "user": answered.user,
             "method": answered.method,
             "route": answered.route,
@@ -69,23 +69,8 @@ class AuditLog:
         }
         if self._dropped:
             line["dropped"] = self._dropped
-        try:
-            self._lines.put_nowait(line)
-        except queue.Full:
-            self._dropped += 1
-        else:
-            self._dropped = 0
+        self._file.write(json.dumps(line).encode() + b"\n")
 
-    def _write_lines(self) -> None:
-        is_failing = False
-        while (line := self._lines.get()) is not None:
-            try:
-                self._write(json.dumps(line).encode() + b"\n")
-            except OSError as error:
-                if not is_failing:
-                    log.warning("The audit log cannot be written: %s", error)
-                is_failing = True
-            else:
-                is_failing = False
-            finally:
-                self._lines.task_done()
+    def _lost(self, lines: int) -> None:
+        with self._lock:
+            self._dropped += lines

@@ -188,3 +188,13 @@ httpHeaders: [{name: Host, value: localhost}]
   {{- end }}
 {{- end }}
 {{- end -}}
+
+{{- define "pyscheduler.commonEgress" -}}
+# Names
+- ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]
+# The Karmada API server
+- ports:
+    {{- range .Values.networkPolicy.apiServerPorts }}
+    - {port: {{ . }}, protocol: TCP}
+    {{- end }}
+{{- end -}}

@@ -24,7 +24,7 @@ from karmada_scheduler.metrics.explain import UNLOGGED
 from karmada_scheduler.records.cluster_changes import ClusterChangeTimes
 from karmada_scheduler.records.endpoints import Endpoints
 from karmada_scheduler.records.full_decisions import FullDecisions
-from karmada_scheduler.records.log_file import DecisionLog
+from karmada_scheduler.records.log_file import LogFile
 from karmada_scheduler.records.record import Process, encode, timestamp
 from karmada_scheduler.records.record_store import RecordStore
 from karmada_scheduler.records.recorder import Recorder
@@ -91,8 +91,9 @@ class Explain:
         self.clusters: Final = ClusterChangeTimes(now)
         self._log = None
         if chosen.decision_log is not None:
-            self._log = DecisionLog(
+            self._log = LogFile(
                 chosen.decision_log,
+                name="decision log",
                 on_lost=metrics.lost.labels(UNLOGGED).inc,
                 on_error=metrics.errors.labels("log").inc,
             )

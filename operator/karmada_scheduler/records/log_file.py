@@ -1,6 +1,6 @@
-"""The decision log: records as lines of a file, written by a thread of its own.
+"""Lines of a file, written by a thread of its own: the decision log, and the audit log of the page.
 
-The main thread appends a line to a bounded queue and never waits. A disk that is full or slow, a folder that is missing,
+The caller appends a line to a bounded queue and never waits. A disk that is full or slow, a folder that is missing,
 or a pipe without a reader costs lines, which are counted; it does not concern scheduling. The file is opened again when
 its path leads to another file, as after a rotation by renaming; a rotation by copying and truncating works as well.
 """
@@ -29,13 +29,15 @@ _RETRY_SECONDS: Final = 5.0
 _STOP_SECONDS: Final = 2.0
 
 
-class DecisionLog:
+class LogFile:
     """Appends lines to a file."""
 
     def __init__(
         self,
         path: Path,
         *,
+        name: str,
+        descriptor: int | None = None,
         on_lost: Callable[[int], None],
         on_error: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
@@ -46,6 +48,8 @@ class DecisionLog:
 
         Args:
             path: The file; it is made with permissions for its owner only.
+            name: What it is, for the log of the process.
+            descriptor: An open file to write to, which is not closed; ``path`` only names it. None to open ``path``.
             on_lost: Gets the number of lines that were not written; called in any thread.
             on_error: Called for each error, in the thread of the log.
             clock: In seconds, never running backwards.
@@ -53,6 +57,8 @@ class DecisionLog:
             retry_seconds: The pause after an error.
         """
         self._path = path
+        self._name = name
+        self._descriptor = descriptor
         self._on_lost = on_lost
         self._on_error = on_error
         self._clock = clock
@@ -68,7 +74,7 @@ class DecisionLog:
         self._next_check = 0.0
         self._is_line_unfinished = False
         self._is_failing = False
-        self._thread = threading.Thread(target=self._run, name="decision log", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
@@ -136,7 +142,7 @@ class DecisionLog:
             return text.count(b"\n") - text.startswith(b"\n")
         if self._is_failing:
             self._is_failing = False
-            log.info("The decision log %s is written again", self._path)
+            log.info("The %s %s is written again", self._name, self._path)
         return 0
 
     def _failed(self, error: OSError) -> None:
@@ -144,10 +150,12 @@ class DecisionLog:
         self._close_file()
         if not self._is_failing:
             self._is_failing = True
-            log.error("Cannot write the decision log %s: %s", self._path, error.strerror or error)
+            log.error("Cannot write the %s %s: %s", self._name, self._path, error.strerror or error)
 
     def _open(self) -> int:
         """Return the open file; another one if the path leads to another file."""
+        if self._descriptor is not None:
+            return self._descriptor
         if self._file is not None and self._clock() >= self._next_check and not self._is_at_path():
             self._close_file()
         if self._file is None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from karmada_scheduler.records import log_file as module
-from karmada_scheduler.records.log_file import DecisionLog
+from karmada_scheduler.records.log_file import LogFile
 
 
 class Harness:
@@ -21,8 +21,13 @@ class Harness:
         self.lost = 0
         self.errors = 0
         self.changed = threading.Condition()
-        self.log = DecisionLog(
-            path, on_lost=self._count, on_error=self._count_error, check_seconds=0.0, retry_seconds=0.01
+        self.log = LogFile(
+            path,
+            name="decision log",
+            on_lost=self._count,
+            on_error=self._count_error,
+            check_seconds=0.0,
+            retry_seconds=0.01,
         )
 
     def _count(self, lines: int) -> None:

@@ -152,5 +152,10 @@ class Site:
             return Answer(found.status, await found.text(), dict(found.headers))
 
 
+def without_times(text: str) -> str:
+    """Return the text of a page without what depends on when it is read."""
+    return re.sub(r'<time datetime="[^"]*">[^<]*</time>', "", text)
+
+
 def write(path: Path, builders: Sequence[BindingBuilder | ClusterBuilder]) -> None:
     path.write_text("\n".join(f"---\n{json.dumps(each.manifest())}" for each in builders))

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
-import threading
+import os
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from karmada_advisor.cli.web.access import audited
 from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.web import audit as module
 from karmada_advisor.web.audit import AuditLog
 from karmada_scheduler.http_server.messages import AnsweredRequest
 from karmada_scheduler.http_server.request_guard import RequestRefusal
+from karmada_scheduler.records import log_file
 from tests.unit.web.site import Site
 from tests.unit.web.test_viewer import DEVELOPER, bindings, clusters
 
@@ -25,12 +29,23 @@ def answered(user: str = "dev", *, route: str = "/b/{namespace}/{name}") -> Answ
     return AnsweredRequest("GET", route, {"namespace": "shop", "name": "web"}, user, 200, 0.0123)
 
 
-def test_a_line_says_who_has_read_what() -> None:
-    lines: list[bytes] = []
-    with AuditLog(lines.append, now=lambda: NOON) as log:
+def until(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def lines_of(path: Path) -> list[Any]:
+    return [json.loads(each) for each in path.read_text().splitlines()]
+
+
+def test_a_line_says_who_has_read_what(tmp_path: Path) -> None:
+    file = tmp_path / "audit.log"
+    with AuditLog(file, now=NOON.timestamp) as log:
         log.add(answered())
 
-    assert [json.loads(each) for each in lines] == [
+    assert lines_of(file) == [
         {
             "time": "2026-11-27T12:00:00.000Z",
             "user": "dev",
@@ -45,50 +60,34 @@ def test_a_line_says_who_has_read_what() -> None:
 
 
 def test_while_a_reader_hangs_lines_are_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MAX_LINES", 2)
-    lines: list[bytes] = []
-    entered, goes_on = threading.Event(), threading.Event()
-
-    def write(line: bytes) -> None:
-        entered.set()
-        assert goes_on.wait(10)
-        lines.append(line)
-
-    with AuditLog(write) as log:
+    reader, writer = os.pipe()
+    filled = b"\n" * fcntl.fcntl(writer, fcntl.F_GETPIPE_SZ)
+    os.write(writer, filled)
+    with os.fdopen(reader, "rb") as lines, AuditLog(Path("stdout"), descriptor=writer) as log:
         log.add(answered("first"))
-        assert entered.wait(10)
-        for number in range(5):  # two wait, three are dropped
+        until(lambda: not log._file._lines)  # its writer hangs
+        monkeypatch.setattr(log_file, "MAX_BYTES", 0)
+        for number in range(3):
             log.add(answered(str(number)))
-        goes_on.set()
-        log._lines.join()
+        monkeypatch.undo()
         log.add(answered("last"))
+        assert lines.read(len(filled)) == filled
+        found = [json.loads(lines.readline()) for _ in range(2)]
+    os.close(writer)
 
-    found = [json.loads(each) for each in lines]
-    assert [(each["user"], each.get("dropped")) for each in found] == [
-        ("first", None),
-        ("0", None),
-        ("1", None),
-        ("last", 3),
-    ]
+    assert [(each["user"], each.get("dropped")) for each in found] == [("first", None), ("last", 3)]
 
 
-def test_a_full_disk_loses_lines_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
-    lines: list[bytes] = []
-    is_full = [True]
-
-    def write(line: bytes) -> None:
-        if is_full[0]:
-            raise OSError(28, "No space left on device")
-        lines.append(line)
-
-    with AuditLog(write) as log:
-        for _ in range(3):
-            log.add(answered("lost"))
-        log._lines.join()
-        is_full[0] = False
+def test_a_full_disk_loses_lines_and_nothing_else(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    file = tmp_path / "audit.log"
+    file.symlink_to("/dev/full")
+    with AuditLog(file) as log:
+        log.add(answered("lost"))
+        until(lambda: log._dropped == 1)
+        file.unlink()
         log.add(answered("kept"))
 
-    assert [json.loads(each)["user"] for each in lines] == ["kept"]
+    assert [(each["user"], each["dropped"]) for each in lines_of(file)] == [("kept", 1)]
     assert caplog.text.count("No space left on device") == 1
 
 
@@ -98,7 +97,7 @@ def test_its_file_is_continued_and_can_be_read_by_its_owner_only(tmp_path: Path)
         with audited(str(file), lambda _: False) as note:
             note(answered(user))
 
-    assert [json.loads(each)["user"] for each in file.read_text().splitlines()] == ["first", "second"]
+    assert [each["user"] for each in lines_of(file)] == ["first", "second"]
     assert file.stat().st_mode & 0o777 == 0o600
 
 
@@ -111,21 +110,21 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
 
 
 async def test_requests_of_the_page_have_lines_without_tokens_and_parameters(tmp_path: Path) -> None:
-    lines: list[bytes] = []
-    with AuditLog(lines.append) as log:
+    file = tmp_path / "audit.log"
+    with AuditLog(file) as log:
         site = Site(tmp_path, clusters=clusters(), bindings=bindings(), viewer=DEVELOPER, on_response=log.add)
         async with site:
             for path in ("/bindings?namespace=shop&q=secret", "/b/shop/web-deployment", "/v1/fleet", "/no"):
                 await site.get(path, Authorization="Bearer secret", Cookie="a=secret")
 
-    found = [json.loads(each) for each in lines]
+    found = lines_of(file)
     assert [(each["user"].rpartition(":")[2], each["route"], each["status"]) for each in found] == [
         ("dev", "/bindings", 200),
         ("dev", "/b/{namespace}/{name}", 200),
         ("dev", "/v1/fleet", 403),
         ("dev", "", 404),
     ]
-    assert b"secret" not in b"".join(lines)
+    assert "secret" not in file.read_text()
 
 
 async def test_somebody_who_is_not_let_in_has_a_line_without_a_name(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
-from tests.unit.web.site import Answer, Site
+from tests.unit.web.site import Answer, Site, without_times
 from tests.unit.web.test_viewer import CANARY, DEVELOPER, OPEN, SCOPED
 
 _CASES: Final = int(os.environ.get("CASES", "12"))
@@ -141,7 +141,7 @@ def _whole(answer: Answer) -> str:
     headers = {
         name: value for name, value in answer.headers.items() if name not in {"Date", "Content-Length"}
     }
-    return f"{headers} " + re.sub(r'<time datetime="[^"]*">[^<]*</time>', "", answer.text)
+    return f"{headers} " + without_times(answer.text)
 
 
 async def test_no_word_of_others_is_in_an_answer(tmp_path: Path) -> None:

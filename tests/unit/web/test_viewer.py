@@ -12,7 +12,7 @@ import pytest
 from karmada_advisor.web.viewer import LIST_BINDINGS, NOBODY, Viewer
 from karmada_scheduler.client.reviews import ReviewUnavailableError
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
-from tests.unit.web.site import Site
+from tests.unit.web.site import Site, without_times
 
 CANARY: Final = "canary"
 """In each name, label, taint, region and message that is not of the namespace."""
@@ -139,7 +139,7 @@ async def test_fleets_that_differ_elsewhere_only_look_the_same(tmp_path: Path) -
                     "/",
                 )
             ]
-        found.append([re.sub(r'<time datetime="[^"]*">[^<]*</time>', "", each.text) for each in pages])
+        found.append([without_times(each.text) for each in pages])
     assert found[0] == found[1]
 
 

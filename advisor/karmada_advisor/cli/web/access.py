@@ -10,7 +10,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
-from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karmada_advisor.cli.flags.web import DEFAULT_AUDIENCE
@@ -38,19 +38,17 @@ def audited(
     if target is None:
         yield lambda _: None
         return
-    descriptor = 1
-    if target != "-":
+    if target == "-":
+        log = AuditLog(Path("/dev/stdout"), descriptor=1, ignored=ignored)
+    else:
+        path = Path(target)
         try:
-            descriptor = os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
         except OSError as error:
             raise NoAnswerError(f"--audit-log: {target}: {error.strerror}") from error
-    try:
-        # Without a buffer: one that a thread holds, which hangs in a write, could not be closed.
-        with AuditLog(partial(os.write, descriptor), ignored=ignored) as log:
-            yield log.add
-    finally:
-        if descriptor != 1:
-            os.close(descriptor)
+        log = AuditLog(path, ignored=ignored)
+    with log:
+        yield log.add
 
 
 class PageAccess:
