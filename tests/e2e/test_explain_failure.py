@@ -209,10 +209,10 @@ def test_a_work_that_cannot_be_applied_is_not_a_matter_of_scheduling(
     web.wait(
         lambda found: (
             {
-                each["clusterName"]: each.get("applied", False)
+                each["clusterName"]: (each.get("applied", False), bool(each.get("appliedMessage")))
                 for each in found["status"].get("aggregatedStatus") or ()
             }
-            == {"real1": True, "real2": False}
+            == {"real1": (True, False), "real2": (False, True)}  # without a message nothing is reported yet
         ),
         "reported by both members",
         timeout=60,
