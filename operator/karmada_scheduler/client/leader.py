@@ -166,7 +166,17 @@ class Elector:
             "leaseTransitions": count_of(spec_of(held).get("leaseTransitions")),
         }
         try:
-            self._observe(await self._lock.update(held, spec, timeout=5.0))
+            try:
+                released = await self._lock.update(held, spec, timeout=5.0)
+            except ApiError as error:
+                if not error.is_conflict:
+                    raise
+                # The last renewal may have been written although the stop did not wait for its response.
+                held = await self._lock.get(timeout=5.0)
+                if spec_of(held).get("holderIdentity") != self._identity:
+                    raise
+                released = await self._lock.update(held, spec, timeout=5.0)
+            self._observe(released)
         except ApiError as error:
             log.warning("Cannot release the lease", extra={"object": self.lease, "error": error})
 

@@ -210,6 +210,18 @@ async def test_a_released_lease_has_no_holder_and_is_free_at_once(harness: Elect
     assert harness.spec["leaseTransitions"] == 1
 
 
+async def test_a_lease_is_released_although_the_response_to_its_last_renewal_is_unknown(
+    harness: ElectionHarness,
+) -> None:
+    elector = harness.candidate()
+    await elector.acquire()
+    harness.hold("us")
+
+    await elector.release()
+
+    assert harness.spec["holderIdentity"] == ""
+
+
 async def test_a_lease_that_is_not_ours_any_more_is_not_released(harness: ElectionHarness) -> None:
     elector = harness.candidate()
     await elector.acquire()
