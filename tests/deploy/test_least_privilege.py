@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -78,9 +77,7 @@ class Audit:
 
 
 def audit(plane: ControlPlane, user: str) -> Audit:
-    assert plane.audit_log is not None
-    lines = [line for line in plane.audit_log.read_text().splitlines() if f'"{user}"' in line]
-    return Audit([event for line in lines if (event := json.loads(line))["user"]["username"] == user])
+    return Audit(plane.requests(user))
 
 
 def granted(values: Values) -> set[Permission]:

@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from tests.commands import run
-from tests.e2e.audit_log import requests_of
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import DYNAMIC, WORK, Workload, condition, is_settled, labelled, named
 from tools.controlplane import ControlPlane, Object
@@ -147,7 +146,7 @@ def test_the_role_of_the_reader_suffices_and_nothing_is_written(
         if words == ("explain", "-n", namespace):
             assert f"{MANY + 4} bindings" in found.out
 
-    asked = requests_of(controlplane, USER)
+    asked = controlplane.requests(USER)
     assert {each["verb"] for each in asked} == {"get", "list"}
     refused = [each["requestURI"] for each in asked if (each.get("responseStatus") or {}).get("code") == 403]
     assert refused == []

@@ -8,7 +8,6 @@ from functools import partial
 
 import pytest
 
-from tests.e2e.audit_log import requests_of
 from tests.e2e.backlog import Backlog
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import Workload, is_settled, named
@@ -206,7 +205,7 @@ def test_a_leader_that_was_frozen_past_its_lease_writes_nothing_when_it_continue
 
     late = [
         (entry["verb"], entry["requestURI"], entry["responseStatus"]["code"])
-        for entry in requests_of(controlplane, "freezes")
+        for entry in controlplane.requests("freezes")
         if entry.get("stage") == "ResponseComplete"
         and entry["verb"] not in ("get", "list", "watch")
         and entry["stageTimestamp"] > taken_over

@@ -16,7 +16,6 @@ import pytest
 import yaml
 from playwright.sync_api import Browser, Locator, Page
 
-from tests.e2e.audit_log import requests_of
 from tests.e2e.browser import Visitor, started
 from tests.e2e.conftest import new_controlplane, running
 from tests.e2e.workload import DYNAMIC, WORK, Workload, is_settled, labelled, named
@@ -404,7 +403,7 @@ def test_no_explanation_of_the_tests_before_differs_from_its_decision(site: Site
 
 def test_the_page_has_only_read(site: Site, controlplane: ControlPlane) -> None:
     """By the audit log of the API server, of all tests before this one."""
-    requests = requests_of(controlplane, "system:karmada:web")
+    requests = controlplane.requests("system:karmada:web")
     verbs = {entry["verb"] for entry in requests}
     assert "list" in verbs
     assert verbs <= {"get", "list", "watch"}

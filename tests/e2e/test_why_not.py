@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.e2e.asking import BINDINGS, CLUSTERS, POLICIES, WORKLOADS, Asking, reader
-from tests.e2e.audit_log import requests_of
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import DYNAMIC, Workload, condition, named, placed
 from tools.controlplane import ControlPlane
@@ -124,7 +123,7 @@ def test_no_command_sends_a_write(
     answer = Asking(config, web.namespace).run(command, *arguments)
 
     assert answer.status in (0, 1), answer.err
-    verbs = {entry["verb"] for entry in requests_of(controlplane, user)}
+    verbs = {entry["verb"] for entry in controlplane.requests(user)}
     assert "list" in verbs
     assert verbs <= {"get", "list"}
 

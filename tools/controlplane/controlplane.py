@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from . import binaries, estimators, karmada, simulated
+from . import audit, binaries, estimators, karmada, simulated
 from .api import Object
 from .installation import Installation
 from .members import Member, RealMember
@@ -296,6 +296,11 @@ class ControlPlane:
         return estimators.client_flags(self._karmada)
 
     # -- the API server -------------------------------------------------------------------------
+
+    def requests(self, user: str = "") -> list[Object]:
+        """Return the events of the audit log so far, those of one user if named."""
+        assert self.audit_log is not None, "started without audit_log=True"
+        return audit.requests(self.audit_log, user=user)
 
     def compact_etcd(self) -> None:
         """Compact the history: a watch from an older resourceVersion gets 410 Gone."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -163,10 +162,8 @@ def _pretended(case: Case, works: Sequence[Object], karmada: ControlPlane) -> di
 
 def _writes(karmada: ControlPlane, binding: str) -> list[Write]:
     """Return the patches of a binding, its status included, from the API server's audit log."""
-    assert karmada.audit_log is not None
     writes = []
-    for line in karmada.audit_log.read_text().splitlines():
-        entry = json.loads(line)
+    for entry in karmada.requests():
         target = entry.get("objectRef", {})
         accepted = entry.get("responseStatus", {}).get("code") == 200
         if accepted and (entry["verb"], target.get("name")) == ("patch", binding):
