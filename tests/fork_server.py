@@ -77,20 +77,38 @@ class ForkedProcess:
         self.send_signal(signal.SIGKILL)
 
 
-def fork(arguments: Sequence[str], *, output: IO[bytes], modules: Sequence[str]) -> ForkedProcess:
+def start(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes] | ForkedProcess:
+    """Fork a scheduler or page that has the variables of this process, and start any other program.
+
+    Args:
+        argv: The command.
+        options: Those of ``subprocess.Popen``; for what is forked ``stdin=DEVNULL, stderr=STDOUT``, a file as ``stdout``,
+            ``env`` and ``process_group``.
+    """
+    arguments = list(argv[3:])
+    if tuple(argv[:3]) != (sys.executable, "-m", MODULE) or options["env"] != dict(os.environ):
+        return subprocess.Popen(argv, **options)
+    modules = PAGE if arguments[:1] == ["web"] else SCHEDULER
+    return fork(arguments, output=options["stdout"], modules=modules, group=options["process_group"])
+
+
+def fork(
+    arguments: Sequence[str], *, output: IO[bytes], modules: Sequence[str], group: int | None = None
+) -> ForkedProcess:
     """Run ``python -m karmada_scheduler`` with the variables and the folder of this process, and no input.
 
     Args:
         arguments: Those of the command.
         output: The file for its output and errors.
         modules: What it has imported already: SCHEDULER or PAGE.
+        group: The process group to join; that of the tests by default.
     """
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     server = _server(tuple(sorted(variables.items())), str(Path.cwd()), tuple(modules))
     mine, its = socket.socketpair()
     with its:
-        request = json.dumps({"arguments": list(arguments), "variables": dict(os.environ)})
-        socket.send_fds(server, [request.encode()], [output.fileno(), its.fileno()])
+        request = {"arguments": list(arguments), "variables": dict(os.environ), "group": group}
+        socket.send_fds(server, [json.dumps(request).encode()], [output.fileno(), its.fileno()])
     return ForkedProcess(int(mine.recv(64)), mine)
 
 
@@ -164,6 +182,8 @@ def _become(request: Mapping[str, Any], output: int) -> NoReturn:
     """Run the command as ``python -m karmada_scheduler`` does, and end."""
     status = 1
     try:
+        if request["group"] is not None:
+            os.setpgid(0, request["group"])
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.dup2(output, 1)
         os.dup2(output, 2)

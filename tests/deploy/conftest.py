@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import fork_server
 from tests.deploy import programs
 from tools.controlplane import ControlPlane, RealMember, SimulatedMember, binaries
 from tools.controlplane.fleet import simulated_members
@@ -57,7 +58,7 @@ def plane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             f"--cluster-signing-key-file={pki / 'ca.key'}",
         ],
     }
-    with ControlPlane(folder / "run", audit_log=True, extra_flags=flags) as plane:
+    with ControlPlane(folder / "run", audit_log=True, extra_flags=flags, start=fork_server.start) as plane:
         plane.add(*simulated_members(4), SimulatedMember("not-sim", region="rc", labels={"kind": "real"}))
         yield plane
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests import fork_server
 from tests.e2e.workload import Workload
 from tools.controlplane import ControlPlane, binaries
 from tools.controlplane.fleet import real_members, simulated_members
@@ -78,7 +79,12 @@ def new_controlplane(
     flags = {"controller-manager": ["--feature-gates=PriorityBasedScheduling=true"]}
     folder = tmp_path_factory.mktemp("controlplane") / "run"
     with ControlPlane(
-        folder, version=version, audit_log=True, feature_gates=gates, extra_flags=flags
+        folder,
+        version=version,
+        audit_log=True,
+        feature_gates=gates,
+        extra_flags=flags,
+        start=fork_server.start,
     ) as plane:
         plane.add(*real_members(2), *simulated_members(6))
         plane.start_karmada_scheduler("default-scheduler")

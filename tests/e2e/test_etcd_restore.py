@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import fork_server
 from tests.e2e.workload import DUPLICATED, Workload, named
 from tools.controlplane import ControlPlane
 from tools.controlplane.fleet import simulated_members
@@ -21,7 +22,7 @@ OBJECTS_BETWEEN = 80
 def test_changes_after_a_restore_of_etcd_are_scheduled_despite_lower_resource_versions(
     tmp_path: Path,
 ) -> None:
-    with ControlPlane(tmp_path / "plane") as plane:
+    with ControlPlane(tmp_path / "plane", start=fork_server.start) as plane:
         plane.add(*simulated_members(3))
         first, second, third = plane.simulated
         schedulers = [

@@ -12,6 +12,7 @@ import pytest
 
 from karmada_scheduler import __version__
 from tests import fork_server
+from tools.controlplane import wait_for
 
 
 @pytest.mark.parametrize("arguments", [["version"], ["--no-such-flag"], ["--kubeconfig=/nowhere"]], ids=str)
@@ -47,3 +48,29 @@ def test_a_signal_ends_it_and_is_its_status(tmp_path: Path) -> None:
     process.kill()
     assert process.wait(60) == -signal.SIGKILL
     process.terminate()  # without effect
+
+
+def test_a_scheduler_with_the_variables_of_the_tests_is_forked_into_the_process_group_that_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    held = tmp_path / "held"
+    os.mkfifo(held)
+    argv = [sys.executable, "-m", fork_server.MODULE, f"--kubeconfig={held}"]
+    with (
+        (tmp_path / "log").open("ab") as output,
+        subprocess.Popen(["sleep", "60"], process_group=0) as leader,
+    ):
+        options = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
+        process = fork_server.start(argv, **options, env=dict(os.environ), process_group=leader.pid)
+        assert isinstance(process, fork_server.ForkedProcess)
+        wait_for(lambda: os.getpgid(process.pid) == leader.pid, "to join the group")
+        os.killpg(leader.pid, signal.SIGKILL)
+        assert process.wait(60) == -signal.SIGKILL
+
+
+def test_a_scheduler_with_a_variable_of_its_own_is_started(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", fork_server.MODULE, "version"]
+    with (tmp_path / "log").open("ab") as output:
+        process = fork_server.start(argv, stdout=output, env={**os.environ, "PYTHONWARNINGS": "default"})
+    assert isinstance(process, subprocess.Popen)
+    assert process.wait(60) == 0

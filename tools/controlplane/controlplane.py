@@ -24,7 +24,7 @@ from .api import Object
 from .installation import Installation
 from .members import Member, RealMember
 from .parallel import in_parallel
-from .processes import Process, Supervisor, free_port
+from .processes import Process, Start, Supervisor, free_port
 from .simulated import Agents, SimulatedMember
 from .versions import CURRENT, KarmadaVersion
 from .waiting import wait_for
@@ -52,6 +52,7 @@ class ControlPlane:
         extra_flags: Mapping[str, Sequence[str]] | None = None,
         garbage_collection: bool = True,
         audit_log: bool = False,
+        start: Start = subprocess.Popen,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Prepare a control plane; entering the `with` block starts it.
@@ -65,6 +66,7 @@ class ControlPlane:
             garbage_collection: Whether kube-controller-manager runs. Without it, there is no kubectl and no
                 estimator either (see binaries.needed), and what belongs to a deleted object stays.
             audit_log: Whether every request goes to logs/audit.log.
+            start: Starts its programs.
             say: Called with one line per step.
 
         Raises:
@@ -80,6 +82,7 @@ class ControlPlane:
         self.audit_log = self.folder / "logs" / "audit.log" if audit_log else None
         self._extra_flags = extra_flags or {}
         self._garbage_collection = garbage_collection
+        self._start = start
         self._say = say
 
     def __enter__(self) -> Self:
@@ -89,7 +92,7 @@ class ControlPlane:
         names = binaries.needed(garbage_collection=self._garbage_collection)
         self.binaries = binaries.ensure(self.version, names=names, quiet=True)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._supervisor = Supervisor(self.folder / "logs")
+        self._supervisor = Supervisor(self.folder / "logs", start=self._start)
         try:
             self._karmada = Installation(
                 self.folder,

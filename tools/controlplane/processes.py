@@ -11,10 +11,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 GUARD = Path(__file__).parent / "guard.py"
 # Below the ports the kernel hands to outgoing connections (32768 and up on Linux): one of those
@@ -29,6 +29,30 @@ class ProcessDiedError(RuntimeError):
     """A process ended unexpectedly."""
 
 
+class Running(Protocol):
+    """What a process is started as: the part of ``subprocess.Popen`` that is used."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+
+    def poll(self) -> int | None:
+        """Return its exit status, None while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return its exit status; subprocess.TimeoutExpired after the timeout (seconds)."""
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+
+
+Start = Callable[..., Running]
+"""Starts a program, with the arguments of ``subprocess.Popen``."""
+
+
 class Process:
     """One running program, with its log.
 
@@ -38,7 +62,7 @@ class Process:
     """
 
     def __init__(
-        self, name: str, argv: Sequence[str], *, log: Path, env: Mapping[str, str], group: int
+        self, name: str, argv: Sequence[str], *, log: Path, env: Mapping[str, str], group: int, start: Start
     ) -> None:
         self.name = name
         self.argv = tuple(argv)
@@ -46,7 +70,7 @@ class Process:
         self.log = log
         self.stop_requested = False
         with log.open("ab") as output:
-            self._popen = subprocess.Popen(
+            self._popen = start(
                 self.argv,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -99,9 +123,11 @@ class Process:
 class Supervisor:
     """Starts processes, detects that one died, and ends all of them however it ends itself."""
 
-    def __init__(self, logs: Path) -> None:
+    def __init__(self, logs: Path, *, start: Start = subprocess.Popen) -> None:
+        """Prepare to start programs, by `start`, that log into a folder."""
         logs.mkdir(parents=True, exist_ok=True)
         self._logs = logs
+        self._start = start
         self._processes: list[Process] = []
         self._lock = threading.Lock()
         self._guard = subprocess.Popen(
@@ -127,6 +153,7 @@ class Supervisor:
             log=self._logs / f"{name}.log",
             env={**os.environ, **(env or {})},
             group=self._guard.pid,
+            start=self._start,
         )
         with self._lock:
             self._processes.append(process)
