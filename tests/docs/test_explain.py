@@ -21,6 +21,7 @@ SOURCES = "".join(path.read_text() for path in (*_EXPLAIN.glob("causes*.py"), _E
 
 _TABLE = re.compile(r"^\| (\w+) \| \|\n\|---\|---\|\n((?:\| `\w+` \| .+ \|\n)+)", re.MULTILINE)
 _CODE = re.compile(r"^\| `(\w+)`", re.MULTILINE)
+_MEANING = re.compile(r"^\| `([A-Z]\w+)` \| (.+) \|$", re.MULTILINE)
 _QUOTED = re.compile(r'"([A-Z]\w+)"')
 _OF_FILTERS = re.compile(
     r'"((?:Affinity|Api|Being|Cluster|Group|Plugin|Property|Provider|Region|Untolerated|Zones)[A-Z]\w+)"'
@@ -50,7 +51,12 @@ def test_every_documented_code_is_in_the_sources() -> None:
 
 
 def test_the_codes_that_tests_may_expect_are_those_of_the_documentation() -> None:
-    assert set(documented()) == CODES
+    assert set(documented()) == set(CODES)
+
+
+def test_the_documentation_of_each_code_begins_with_its_sentence() -> None:
+    meanings = {code: text.replace("`", "") for code, text in _MEANING.findall(DOCUMENT)}
+    assert [code for code, text in CODES.items() if not meanings[code].startswith(text)] == []
 
 
 def test_each_stage_is_one_of_the_model() -> None:

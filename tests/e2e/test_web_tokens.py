@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import ssl
 import urllib.error
 import urllib.request
@@ -176,11 +177,16 @@ def test_a_developer_sees_the_bindings_of_their_namespace_and_no_others(page: Pa
     items = json.loads(page.get(developer, f"v1/bindings?namespace={SHOP}")[1])["items"]
     assert [each["name"] for each in items] == [name]
 
+    status, text = page.get(developer, f"v1/explain/{SHOP}/{name}")
+    assert (status, json.loads(text)["kind"]) == (200, "SeenExplanation")
+    assert set(re.findall(r"sim-\w+", text)) == {"sim-a1"}
+
     for token, path in (
         (developer, "v1/bindings?namespace=default"),
         (developer, "v1/bindings"),
         (developer, f"b/default/{name}"),
-        (developer, f"v1/explain/{SHOP}/{name}"),
+        (developer, f"v1/explain/default/{name}"),
+        (developer, f"v1/why-not/{SHOP}/{name}?cluster=sim-b1"),
         (developer, "v1/clusters"),
         (developer, "metrics"),
         (stranger, f"v1/bindings?namespace={SHOP}"),

@@ -1,8 +1,8 @@
 """Who looks at the page, and what of it they may see.
 
 A viewer who may list everything that the page shows sees everything. Others see the bindings of namespaces in which the
-Karmada API server lets them list bindings: what is stored in these, and nothing that is derived from other objects than
-Leases, their clusters and policies. A view that does not say who may see it is for the former only.
+Karmada API server lets them list bindings: what is stored in these, and of what is derived from other objects what
+``web.seen`` makes of it. A view that does not say who may see it is for the former only.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from karmada_advisor.web.request_query import RequestRefusedError
 from karmada_scheduler.client.permissions import Permission
 
 LIST_BINDINGS: Final = Permission("list", "work.karmada.io", "resourcebindings")
+LIST_CLUSTERS: Final = Permission("list", "cluster.karmada.io", "clusters")
 
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 
@@ -37,6 +38,11 @@ class Viewer:
     def sees_all(self) -> bool:
         """Whether nothing is hidden."""
         return not self.missing
+
+    @property
+    def sees_clusters(self) -> bool:
+        """Whether they may know the names of all clusters."""
+        return LIST_CLUSTERS not in self.missing
 
     @property
     def home(self) -> str:
@@ -89,5 +95,5 @@ async def _never(_: str) -> bool:
 
 EVERYBODY: Final = Viewer("", (), _always)
 """The viewer of a page on a loopback address."""
-NOBODY: Final = Viewer("", (LIST_BINDINGS,), _never)
+NOBODY: Final = Viewer("", (LIST_BINDINGS, LIST_CLUSTERS), _never)
 """Somebody who was not let in, and gets the page that says so."""

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from karmada_advisor.web.viewer import LIST_BINDINGS, NOBODY, Viewer
+from karmada_advisor.web.viewer import LIST_BINDINGS, LIST_CLUSTERS, NOBODY, Viewer
 from karmada_scheduler.client.reviews import ReviewUnavailableError
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.unit.web.site import Site, without_times
@@ -17,7 +17,9 @@ from tests.unit.web.site import Site, without_times
 CANARY: Final = "canary"
 """In each name, label, taint, region and message that is not of the namespace."""
 OPEN: Final = {"/healthz", "/readyz", "/favicon.ico"}
-SCOPED: Final = {"/bindings", "/v1/bindings", "/v1/events", "/b/{namespace}/{name}"}
+SCOPED: Final = {"/bindings", "/v1/bindings", "/v1/events"} | {
+    f"{each}/{{namespace}}/{{name}}" for each in ("/b", "/why-not", "/v1/explain", "/v1/why-not")
+}
 
 
 async def _in_shop(namespace: str) -> bool:
@@ -28,7 +30,9 @@ async def _away(_: str) -> bool:
     raise ReviewUnavailableError("the API server is away")
 
 
-DEVELOPER: Final = Viewer("system:serviceaccount:shop:dev", (LIST_BINDINGS,), _in_shop)
+DEVELOPER: Final = Viewer("system:serviceaccount:shop:dev", (LIST_BINDINGS, LIST_CLUSTERS), _in_shop)
+OF_CLUSTERS: Final = Viewer("system:serviceaccount:shop:sre", (LIST_BINDINGS,), _in_shop)
+"""Somebody who may list Clusters, too."""
 
 
 def clusters(*, others: int = 3) -> list[ClusterBuilder]:
@@ -182,7 +186,7 @@ async def test_without_a_namespace_theirs_is_suggested(site: Site) -> None:
 
 
 async def test_while_nobody_knows_what_they_may_see_they_see_nothing(tmp_path: Path) -> None:
-    viewer = Viewer("dev", (LIST_BINDINGS,), _away)
+    viewer = Viewer("dev", (LIST_BINDINGS, LIST_CLUSTERS), _away)
     async with Site(tmp_path, viewer=viewer) as site:
         for path in ("/bindings?namespace=shop", "/v1/bindings?namespace=shop", "/b/shop/checkout"):
             answer = await site.get(path)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import Explanation, PolicyRef
 from karmada_advisor.explain.names import unknown
+from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.state.model import StateName
 from karmada_advisor.views.fields import fields_of
 from karmada_advisor.web import charts
 from karmada_advisor.web.answers import Question
+from karmada_advisor.web.bindings import BindingRow
+from karmada_advisor.web.computing import BusyError, TooLongError
 from karmada_advisor.web.handlers.responder import (
     COMPLETED_NAMES,
     HandlerGroup,
@@ -22,11 +26,23 @@ from karmada_advisor.web.handlers.responder import (
 from karmada_advisor.web.index import Filter, IndexedBinding
 from karmada_advisor.web.paging import ROWS, CursorPage, bindings_page
 from karmada_advisor.web.request_query import RequestRefusedError, number_of, page_of
+from karmada_advisor.web.seen import (
+    SeenExplanation,
+    SeenWhyNot,
+    SeesCluster,
+    clusters_named_by,
+    seen_explanation,
+    seen_why_not,
+)
 from karmada_advisor.web.state import PageState
 from karmada_advisor.whynot.model import WhyNot
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
 from karmada_scheduler.http_server.messages import Document, HttpRequest
 
+_CLUSTER_REFUSED: Final = (
+    "You may ask about the clusters on which the binding is and those that its placement names. "
+    "Others are for those who may list clusters.cluster.karmada.io"
+)
 _NEAREST_OF: Final = 2_000
 """Names among which the nearest one is looked for; among more it would take seconds."""
 
@@ -44,9 +60,9 @@ class BindingHandlers(HandlerGroup):
         for name in ("{name}", "{namespace}/{name}"):
             routes |= {
                 f"/b/{name}": page(self._binding_page, is_scoped=True),
-                f"/why-not/{name}": page(self._why_not_page),
-                f"/v1/explain/{name}": data(fields_by(self._explanation)),
-                f"/v1/why-not/{name}": data(fields_by(self._why_not)),
+                f"/why-not/{name}": page(self._why_not_page, is_scoped=True),
+                f"/v1/explain/{name}": data(fields_by(self._explained), is_scoped=True),
+                f"/v1/why-not/{name}": data(fields_by(self._answered), is_scoped=True),
             }
         return routes
 
@@ -96,14 +112,45 @@ class BindingHandlers(HandlerGroup):
             requester=request.requester,
         )
 
-    async def _stored_page(self, request: HttpRequest) -> Document:
-        """Return what is stored in a binding, for those who may not see what it is decided by."""
+    async def _check(self, request: HttpRequest) -> None:
         await self._responder.viewer(request).check_namespace(request.path.get("namespace", ""))
+
+    async def _explained(self, request: HttpRequest) -> Explanation | SeenExplanation:
+        """Return why a binding is where it is, as far as the viewer may see it."""
+        await self._check(request)
+        if self._responder.viewer(request).sees_all:
+            return await self._explanation(request)
+        sees = self._sees(request, self._stored(request))
+        with _without_details():
+            return seen_explanation(await self._explanation(request), sees)
+
+    def _stored(self, request: HttpRequest) -> BindingRow:
+        """Return the binding of a path as it is stored. Raises RequestRefusedError: it does not exist."""
         state = self._answers.state
         found = state.contents.index.get(self._key_of(state, request))
         if found is None:  # it has gone in the meantime
             raise RequestRefusedError(404, "the binding does not exist any more")
-        return self._responder.rendered("stored.html", request, {"row": state.contents.row(found)}, data="")
+        return state.contents.row(found)
+
+    def _sees(self, request: HttpRequest, row: BindingRow) -> SeesCluster:
+        """Return which clusters a viewer may see with a binding."""
+        if self._responder.viewer(request).sees_clusters:
+            return lambda _: True
+        found = self._answers.state.contents.index.get(row.key)
+        return (frozenset() if found is None else clusters_named_by(found.binding, row.state)).__contains__
+
+    async def _stored_page(self, request: HttpRequest) -> Document:
+        """Return what is stored in a binding, and why, for those who may not see all that it is decided by."""
+        await self._check(request)
+        row = self._stored(request)
+        values: dict[str, Any] = {"row": row, "seen": None, "problem": ""}
+        try:
+            values["seen"] = await self._explained(request)
+        except (BusyError, NoAnswerError) as problem:  # what is stored is shown all the same
+            values["problem"] = str(problem)
+        return self._responder.rendered(
+            "stored.html", request, values, data=_data_path(request, "/b", "/v1/explain")
+        )
 
     async def _binding_page(self, request: HttpRequest) -> Document:
         if not self._responder.viewer(request).sees_all:
@@ -153,8 +200,33 @@ class BindingHandlers(HandlerGroup):
             requester=request.requester,
         )
 
+    async def _answered(self, request: HttpRequest) -> WhyNot | SeenWhyNot:
+        """Return the answer to a question about a binding, as far as the viewer may see it.
+
+        Only questions about clusters that they may see are answered, and none with an amount: whether it fits would tell,
+        question by question, how much is free on a cluster.
+        """
+        await self._check(request)
+        if self._responder.viewer(request).sees_all:
+            return await self._why_not(request)
+        sees = self._sees(request, self._stored(request))
+        cluster = request.query.get("cluster", "").strip()
+        if cluster and not sees(cluster):
+            raise RequestRefusedError(403, _CLUSTER_REFUSED)
+        if request.query.get("replicas", "1") not in {"", "1"} or "as-new" in request.query:
+            raise RequestRefusedError(403, "replicas and as-new are for those who may list everything")
+        if cluster and cluster not in self._answers.state.contents.cluster_by_name:
+            raise RequestRefusedError(404, f"cluster {cluster} does not exist")
+        with _without_details():
+            return seen_why_not(await self._why_not(request), sees)
+
     async def _why_not_page(self, request: HttpRequest) -> Document:
-        found = await self._why_not(request)
+        found = await self._answered(request)
+        if isinstance(found, SeenWhyNot):
+            values = {"found": found, "row": self._stored(request)}
+            return self._responder.rendered(
+                "seen_why_not.html", request, values, data=_data_path(request, "/why-not", "/v1/why-not")
+            )
         here = [
             each
             for each in found.remedies
@@ -188,6 +260,17 @@ class BindingHandlers(HandlerGroup):
             names = (str(each.key) for each in rows) if len(rows) <= _NEAREST_OF else ()
             raise RequestRefusedError(404, unknown(key.display, str(key), names))
         return key
+
+
+@contextmanager
+def _without_details() -> Iterator[None]:
+    """Let no text out that says why there is no answer: it may name anything."""
+    try:
+        yield
+    except (NoAnswerError, TooLongError):
+        raise NoAnswerError(
+            "No reasons can be given at the moment; an operator of the page sees why"
+        ) from None
 
 
 def _data_path(request: HttpRequest, before: str, after: str) -> str:

@@ -10,12 +10,13 @@ import orjson
 
 from karmada_advisor.explain.model import API_VERSION, Explanation
 from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.views.fields import document_fields
+from karmada_advisor.views.fields import document_fields, fields_of
 from karmada_advisor.web.answers import Answers
 from karmada_advisor.web.computing import BusyError, Computer, TooLongError
 from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.paging import CursorError, CursorPage
 from karmada_advisor.web.request_query import RETRY_SECONDS, RequestRefusedError
+from karmada_advisor.web.seen import SeenExplanation, SeenWhyNot
 from karmada_advisor.web.viewer import EVERYBODY, NOBODY, Viewer
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
@@ -182,11 +183,18 @@ class HandlerGroup:
         self._computer = responder.computer
 
 
-def fields_by(answer: Callable[[HttpRequest], Awaitable[Explanation | WhyNot | WhyNotCluster]]) -> Data:
+def fields_by(
+    answer: Callable[
+        [HttpRequest], Awaitable[Explanation | SeenExplanation | WhyNot | SeenWhyNot | WhyNotCluster]
+    ],
+) -> Data:
     """Return a handler of the answer as data."""
 
     async def fields(request: HttpRequest) -> Mapping[str, Any]:
-        return document_fields(await answer(request))
+        found = await answer(request)
+        if isinstance(found, SeenExplanation | SeenWhyNot):
+            return {"apiVersion": API_VERSION, "kind": type(found).__name__, **fields_of(found)}
+        return document_fields(found)
 
     return fields
 
