@@ -11,6 +11,7 @@ import pytest
 
 from tests import fork_server
 from tests.deploy import programs
+from tests.e2e.namespaces import new_namespace
 from tools.controlplane import ControlPlane, RealMember, SimulatedMember, binaries
 from tools.controlplane.fleet import simulated_members
 from tools.controlplane.members import Member
@@ -84,10 +85,8 @@ def host(plane: ControlPlane) -> Iterator[Member]:
 @pytest.fixture
 def namespace(plane: ControlPlane) -> Iterator[str]:
     """A namespace of the test's own in Karmada's API server."""
-    name = f"deploy-{next(_numbers)}"
-    plane.client.create({**NAMESPACE, "metadata": {"name": name}})
-    yield name
-    plane.client.delete(f"/api/v1/namespaces/{name}")
+    with new_namespace(plane.client, f"deploy-{next(_numbers)}") as name:
+        yield name
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests import fork_server
+from tests.e2e.namespaces import new_namespace
 from tests.e2e.workload import Workload
 from tools.controlplane import ControlPlane, binaries
 from tools.controlplane.fleet import real_members, simulated_members
@@ -110,12 +111,12 @@ def _nothing_dies(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def namespace(controlplane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A namespace of the test's own, deleted at its end."""
+    """A namespace of the test's own; it is in the members if the test has the marker ``in_members``."""
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())
     name = f"{words[:40].strip('-')}-{next(_numbers)}"
-    controlplane.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    yield name
-    controlplane.client.delete(f"/api/v1/namespaces/{name}")
+    in_members = request.node.get_closest_marker("in_members") is not None
+    with new_namespace(controlplane.client, name, in_members=in_members):
+        yield name
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ import pytest
 
 from tools.controlplane import ControlPlane, Object, ProcessDiedError, wait_for
 
+pytestmark = pytest.mark.in_members
+
 ROOT = Path(__file__).parents[2]
 
 

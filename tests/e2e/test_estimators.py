@@ -30,6 +30,8 @@ from tests.e2e.estimator_members import NAMES, EstimatorMembers, running
 from tests.e2e.workload import WORK, condition, placed
 from tools.controlplane import ControlPlane, Object
 
+pytestmark = pytest.mark.in_members
+
 CLUSTERS = [cluster(name).build() for name in NAMES]
 CAPACITY = {"estimated1": 48, "estimated2": 24}
 """How many replicas of 250m the nodes hold."""

@@ -185,6 +185,7 @@ def test_a_cluster_that_is_down_evicts_nothing_by_itself(
     assert placed(web.binding()) == {"sim-c2": 4}
 
 
+@pytest.mark.in_members
 def test_a_work_that_cannot_be_applied_is_not_a_matter_of_scheduling(
     controlplane: ControlPlane, web: Workload, ask: Asking
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import (
     AGGREGATED,
@@ -19,6 +21,8 @@ from tests.e2e.workload import (
 )
 from tools.controlplane import ControlPlane, Object
 from tools.controlplane.demo_objects import CASES
+
+pytestmark = pytest.mark.in_members
 
 
 def test_three_policies_are_scheduled_by_the_scheduler_that_each_names(

@@ -18,6 +18,8 @@ from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import AGGREGATED, DUPLICATED, DYNAMIC, WORK, Workload, condition, named, placed
 from tools.controlplane import ControlPlane, Object
 
+pytestmark = pytest.mark.in_members
+
 DOCUMENT = Path(__file__).parents[2] / "docs" / "writing-plugins.md"
 PLUGINS = EXAMPLES / "plugins"
 ONE_CLUSTER = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]

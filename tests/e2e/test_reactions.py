@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import (
     AGGREGATED,
@@ -22,6 +24,7 @@ from tools.controlplane import ControlPlane, Object
 CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
 
 
+@pytest.mark.in_members
 def test_a_workload_rebalancer_has_a_binding_scheduled_from_scratch(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
@@ -149,6 +152,7 @@ def test_a_binding_that_is_evicted_from_a_cluster_goes_to_another_and_the_evicti
     web.wait(lambda found: not found["spec"].get("gracefulEvictionTasks"), "the eviction to end")
 
 
+@pytest.mark.in_members
 def test_a_dependency_follows_its_workload_and_is_not_scheduled_itself(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
