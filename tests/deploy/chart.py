@@ -71,7 +71,7 @@ TEAM_PAGE: Final[Values] = {
     **PAGE,
     "web": {
         **PAGE["web"],
-        "auth": {"mode": "token", "audiences": ["web", "api"], "cache": "5s"},
+        "auth": {"mode": "token", "audiences": ["web", "api"], "cache": "5s", "namespaceHints": True},
         "host": "placements.example.org",
         "tls": {"secretName": "web-tls", "behindProxy": False},
     },

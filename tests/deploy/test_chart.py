@@ -242,19 +242,24 @@ def test_only_named_peers_reach_a_page_for_tokens_and_none_reach_one_without() -
     ]
 
 
-def test_the_identity_of_the_page_may_create_reviews_only_if_it_needs_them() -> None:
-    def created(values: Values) -> set[str]:
+def test_the_identity_of_the_page_may_create_reviews_and_list_role_bindings_only_if_it_needs_them() -> None:
+    def may(values: Values) -> set[str]:
         return {
-            resource
+            f"{verb} {resource}"
             for document in objects(values, side="karmada")
             if document["kind"] == "ClusterRole" and document["metadata"]["name"].endswith(":web")
             for rule in document["rules"]
-            if rule["verbs"] == ["create"]
+            for verb in rule["verbs"]
             for resource in rule["resources"]
         }
 
-    assert created(PAGE) == set()
-    assert created(TEAM_PAGE) == {"tokenreviews", "subjectaccessreviews"}
+    auth = {**TEAM_PAGE["web"]["auth"], "namespaceHints": False}
+    without_hints = {**TEAM_PAGE, "web": {**TEAM_PAGE["web"], "auth": auth}}
+    reviews = {"create tokenreviews", "create subjectaccessreviews"}
+
+    assert {each.partition(" ")[0] for each in may(PAGE)} == {"get", "list", "watch"}
+    assert may(without_hints) - may(PAGE) == reviews
+    assert may(TEAM_PAGE) - may(PAGE) == reviews | {"list rolebindings"}
 
 
 def test_permissions_that_no_value_needs_are_not_granted() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import re
 import ssl
@@ -26,6 +27,7 @@ AUDIENCE: Final = "karmada-pyscheduler-web"
 CACHE_SECONDS: Final = 5
 RBAC: Final = "rbac.authorization.k8s.io"
 SHOP: Final = "token-shop"
+BAKERY: Final = "token-bakery"
 READ_BINDINGS: Final = {
     "apiGroups": ["work.karmada.io"],
     "resources": ["resourcebindings"],
@@ -80,18 +82,19 @@ class Page:
 @pytest.fixture(scope="module")
 def page(controlplane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     client = controlplane.client
-    client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}})
+    for namespace in (SHOP, BAKERY):
+        client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     for account in ("operator", "developer", "stranger", "leaver"):
         metadata = {"name": account, "namespace": SHOP}
         client.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
     for manifest in yaml.safe_load_all((ROOT / "manifests" / "reader.yaml").read_text()):
         client.apply(manifest)
-    for role in ("Role", "RoleBinding"):
+    for role, namespace in itertools.product(("Role", "RoleBinding"), (SHOP, BAKERY)):
         client.create(
             {
                 "apiVersion": f"{RBAC}/v1",
                 "kind": role,
-                "metadata": {"name": "bindings", "namespace": SHOP},
+                "metadata": {"name": "bindings", "namespace": namespace},
                 **({"rules": [READ_BINDINGS]} if role == "Role" else IS_DEVELOPER),
             }
         )
@@ -180,6 +183,9 @@ def test_a_developer_sees_the_bindings_of_their_namespace_and_no_others(page: Pa
     status, text = page.get(developer, f"v1/explain/{SHOP}/{name}")
     assert (status, json.loads(text)["kind"]) == (200, "SeenExplanation")
     assert set(re.findall(r"sim-\w+", text)) == {"sim-a1"}
+    found = json.loads(page.get(developer, "v1/namespaces")[1])["items"]
+    assert [(each["name"], sum(each["bindings"].values())) for each in found] == [(SHOP, 1), (BAKERY, 0)]
+    assert json.loads(page.get(stranger, "v1/namespaces")[1])["items"] == []
 
     for token, path in (
         (developer, "v1/bindings?namespace=default"),

@@ -116,7 +116,7 @@ def environment(plane: ControlPlane) -> str:
 
 _FILES: Final = Path(__file__).parents[2] / "charts" / "karmada-pyscheduler" / "files"
 WEB_RULES: Final = _FILES / "web-rules.yaml"
-WEB_AUTH_RULES: Final = _FILES / "web-auth-rules.yaml"
+WEB_AUTH_RULES: Final = (_FILES / "web-auth-rules.yaml", _FILES / "web-hint-rules.yaml")
 
 
 def start_web(
@@ -131,7 +131,7 @@ def start_web(
         authority: The certificate authority of the page, which then may ask about tokens; None for HTTP.
     """
     user = f"system:karmada:{name}"
-    files = [WEB_RULES] if authority is None else [WEB_RULES, WEB_AUTH_RULES]
+    files = [WEB_RULES] if authority is None else [WEB_RULES, *WEB_AUTH_RULES]
     rules = [rule for file in files for rule in yaml.safe_load(file.read_text())]
     kubeconfig = plane.kubeconfig_with_rules(user, rules)
     address = f"127.0.0.1:{free_port()}"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
+from karmada_advisor.web.namespaces import NamespaceHints
 from karmada_advisor.web.request_query import RETRY_SECONDS
 from karmada_advisor.web.viewer import LIST_BINDINGS, Viewer
 from karmada_scheduler.client.karmada import FEDERATED_RESOURCE_QUOTAS, WATCHED
@@ -25,9 +26,10 @@ SHOWN: Final = (
 class Authorization:
     """Lets requests in by their bearer token."""
 
-    def __init__(self, reviews: Reviews, *, audience: str) -> None:
+    def __init__(self, reviews: Reviews, hints: NamespaceHints, *, audience: str) -> None:
         """Ask ``reviews``; ``audience`` is named to those who need a token."""
         self._reviews = reviews
+        self._hints = hints
         self._audience = audience
 
     async def viewer(self, headers: Mapping[str, str]) -> Viewer | RequestRefusal:
@@ -43,7 +45,7 @@ class Authorization:
         except ReviewUnavailableError as error:
             text = f"Nobody knows at the moment whether you may read this: {error}."
             return RequestRefusal(503, text, {"Retry-After": str(RETRY_SECONDS)})
-        return Viewer(user.name, tuple(missing), partial(self._may_list, user))
+        return Viewer(user.name, tuple(missing), partial(self._may_list, user), partial(self._hints.of, user))
 
     async def _may_list(self, user: User, namespace: str) -> bool:
         return await self._reviews.is_allowed(user, LIST_BINDINGS, namespace=namespace)

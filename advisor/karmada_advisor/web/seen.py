@@ -271,14 +271,15 @@ def _capacity(cell: CapacityCell | None, replicas: int) -> tuple[str, str]:
 
 
 def _remedies(found: Iterable[Remedy | VerifiedRemedy]) -> tuple[SeenRemedy, ...]:
-    """Return the kinds of changes. What exactly they change is made from labels, taints and amounts of clusters."""
-    remedies = []
+    """Return the kinds of changes, in the order of their names: which are better is known by amounts and other bindings.
+
+    What exactly they change is made from labels, taints and amounts of clusters.
+    """
+    remedies = set()
     for each in found:
         kinds = Counter((_side(edit.side), _in_words(edit.op)) for edit in each.edits)
-        remedies.append(
-            SeenRemedy(tuple(SeenChange(side, what, count) for (side, what), count in sorted(kinds.items())))
-        )
-    return tuple(dict.fromkeys(remedies))
+        remedies.add(tuple(SeenChange(side, what, count) for (side, what), count in sorted(kinds.items())))
+    return tuple(map(SeenRemedy, sorted(remedies, key=repr)))
 
 
 def _side(side: Any) -> str:

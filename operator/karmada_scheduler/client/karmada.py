@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ LIST_PAGE: Final = 250
 
 async def list_pages(
     connection: Connection, path: str, *, accept: str = JSON
-) -> AsyncIterator[tuple[list[dict[str, Any]], str]]:
+) -> AsyncGenerator[tuple[list[dict[str, Any]], str], None]:
     """Yield the items of a list page by page, each with the list's resourceVersion.
 
     Items that cannot be read, or have no name, are placeholders (``json_body.unreadable``).
@@ -109,7 +109,7 @@ class KarmadaClient:
         """Use a connection, which its owner closes."""
         self._connection = connection
 
-    async def list(self, resource: Resource) -> AsyncIterator[tuple[list[dict[str, Any]], str]]:
+    async def list(self, resource: Resource) -> AsyncGenerator[tuple[list[dict[str, Any]], str], None]:
         """Yield all objects of a kind, a page at a time, with the list's resourceVersion."""
         async for page in list_pages(self._connection, resource.path):
             yield page

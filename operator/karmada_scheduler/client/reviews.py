@@ -25,6 +25,9 @@ LONGEST_TOKEN: Final = 16 * 1024
 KEPT_SECONDS: Final = 30.0
 """How long a yes is kept by default."""
 
+SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+"""Before namespace and name in the name of the user that an account is."""
+
 _REFUSED_SECONDS: Final = 10.0
 """How long a no is kept at most."""
 _SECONDS: Final = 3.0

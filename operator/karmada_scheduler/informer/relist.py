@@ -17,10 +17,10 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar
 
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.karmada import KarmadaClient, Resource
@@ -234,8 +234,7 @@ class Relister:
         known = max(self._newest_list.get(kind, 0), self._handlers.newest_version(kind))
         diff = self._handlers.relist_diff(kind, by_content=kind in self._compared_by_content)
         version, replaced = "0", False
-        pages = cast("AsyncGenerator[tuple[list[dict[str, Any]], str], None]", self._client.list(resource))
-        async with aclosing(pages):
+        async with aclosing(self._client.list(resource)) as pages:
             async for page, version in pages:
                 as_of = _number(version)
                 if as_of < known and not replaced:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import AsyncExitStack, aclosing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,15 +86,13 @@ class PageAccess:
 
     def _authorization(self) -> Authorization:
         from karmada_advisor.web.authorization import Authorization
+        from karmada_advisor.web.namespaces import NamespaceHints
         from karmada_scheduler.client.reviews import Reviews
 
         audiences = self._arguments.audience or [DEFAULT_AUDIENCE]
-        reviews = Reviews(
-            _ReviewConnection(self._arguments, self._stack),
-            audiences=audiences,
-            kept_seconds=self._arguments.auth_cache,
-        )
-        return Authorization(reviews, audience=audiences[0])
+        connection = _ReviewConnection(self._arguments, self._stack)
+        reviews = Reviews(connection, audiences=audiences, kept_seconds=self._arguments.auth_cache)
+        return Authorization(reviews, NamespaceHints(connection.role_bindings), audience=audiences[0])
 
 
 class _ReviewConnection:
@@ -107,10 +105,22 @@ class _ReviewConnection:
 
     async def request(self, method: str, path: str, *, body: Any, timeout: float) -> dict[str, Any]:
         """Send a request. Raises ApiError."""
+        return await (await self._connected()).request(method, path, body=body, timeout=timeout)
+
+    async def role_bindings(self) -> AsyncGenerator[tuple[list[dict[str, Any]], str], None]:
+        """Yield all RoleBindings in pages. Raises ApiError."""
+        from karmada_advisor.web.namespaces import PATH
+        from karmada_scheduler.client.karmada import list_pages
+
+        async with aclosing(list_pages(await self._connected(), PATH)) as pages:
+            async for page in pages:
+                yield page
+
+    async def _connected(self) -> Connection:
         async with self._making:
             if self._connection is None:
                 self._connection = await self._made()
-        return await self._connection.request(method, path, body=body, timeout=timeout)
+            return self._connection
 
     async def _made(self) -> Connection:
         from karmada_advisor.sources.control_plane import control_plane

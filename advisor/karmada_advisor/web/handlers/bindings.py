@@ -84,14 +84,15 @@ class BindingHandlers(HandlerGroup):
         state = self._answers.state
         wanted, paging = await self._filtered(request, state)
         counts = state.contents.index.counts(wanted.namespace)
+        viewer, namespaces = self._responder.viewer(request), state.contents.index.namespaces
+        if not viewer.sees_all:
+            namespaces = sorted({*await viewer.namespaces(namespaces), wanted.namespace})
         values = {
             "wanted": wanted,
             "rows": [state.contents.row(each) for each in paging.rows],
             "paging": paging,
             "all": counts.total(),
-            "namespaces": state.contents.index.namespaces
-            if self._responder.viewer(request).sees_all
-            else [wanted.namespace],
+            "namespaces": namespaces,
             "states": [each.value for each in StateName],
             "counts": counts,
         }

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from karmada_advisor.explain.model import API_VERSION
 from karmada_advisor.explain.names import unknown
+from karmada_advisor.state.model import StateName
 from karmada_advisor.survive.domains import CLUSTER
 from karmada_advisor.views.fields import document_fields, fields_of
 from karmada_advisor.web.answers import summary
@@ -25,11 +26,19 @@ from karmada_advisor.web.handlers.responder import HandlerGroup, Routes, fields_
 from karmada_advisor.web.paging import ROWS, bindings_page, clusters_page
 from karmada_advisor.web.request_query import RequestRefusedError, page_of
 from karmada_advisor.web.state import PageState
+from karmada_advisor.web.viewer import MOST_NAMESPACES
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.http_server.messages import Document, HttpRequest
 
 _OVERVIEW_NAMES: Final = 10
 """Bindings of a group that the overview names; the list of bindings has all."""
+
+
+class NamespaceRow(NamedTuple):
+    """A namespace, with how many bindings of it are in each state."""
+
+    name: str
+    counts: Counter[StateName]
 
 
 class FleetHandlers(HandlerGroup):
@@ -39,7 +48,8 @@ class FleetHandlers(HandlerGroup):
         """Return the handlers by path."""
         page, data = self._responder.page, self._responder.data
         return {
-            "/": page(self._fleet_page),
+            "/": page(self._first_page, is_scoped=True),
+            "/v1/namespaces": data(self._namespaces_data, is_scoped=True),
             "/v1/fleet": data(self._fleet_data),
             "/v1/overview": data(self._overview_data),
             "/clusters": page(self._clusters_page),
@@ -49,6 +59,29 @@ class FleetHandlers(HandlerGroup):
             "/clusters/{cluster}/why-not": page(self._why_not_page),
             "/v1/clusters/{cluster}/why-not": data(fields_by(self._why_not)),
         }
+
+    async def _first_page(self, request: HttpRequest) -> Document:
+        if self._responder.viewer(request).sees_all:
+            return await self._fleet_page(request)
+        values = {"namespaces": await self._namespaces(request), "most": MOST_NAMESPACES}
+        return self._responder.rendered("namespaces.html", request, values, data="/v1/namespaces")
+
+    async def _namespaces(self, request: HttpRequest) -> list[NamespaceRow]:
+        """Return the namespaces of the viewer, with the numbers of their bindings."""
+        index = self._answers.state.contents.index
+        names = await self._responder.viewer(request).namespaces(index.namespaces)
+        return [NamespaceRow(name, index.counts(name)) for name in names]
+
+    async def _namespaces_data(self, request: HttpRequest) -> Mapping[str, Any]:
+        rows = await self._namespaces(request)
+        items = [
+            {
+                "name": row.name,
+                "bindings": {state.value: count for state, count in row.counts.items() if count},
+            }
+            for row in rows
+        ]
+        return {"apiVersion": API_VERSION, "kind": "NamespaceList", "items": items}
 
     async def _fleet_page(self, request: HttpRequest) -> Document:
         state = self._answers.state
