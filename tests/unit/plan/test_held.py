@@ -55,14 +55,23 @@ def healthy(files: list[str], tmp_path_factory: pytest.TempPathFactory) -> list[
     return [*files[:3], str(path), *files[4:]]
 
 
+@pytest.fixture(scope="module")
+def made() -> dict[str, Ran]:
+    """Return what has been planned: the edit moves so many bindings that each plan takes seconds."""
+    return {}
+
+
 @pytest.fixture
-def planned(run: Run, healthy: list[str], tmp_path: Path) -> Planned:
+def planned(run: Run, healthy: list[str], made: dict[str, Ran], tmp_path: Path) -> Planned:
     """Return the plan of an edit that moves bindings off a cluster, with arguments of PlacementGuard."""
     change, config = excluding(tmp_path), tmp_path / "config.yaml"
 
     def plan(args: dict[str, Any], *flags: str) -> Ran:
         config.write_text(GUARD % json.dumps({"lastHealthyCopy": {"enabled": False}, **args}))
-        return run("-f", change, f"--current-config={config}", *flags, of=healthy)
+        key = f"{config.read_text()} {flags}"
+        if key not in made:
+            made[key] = run("-f", change, f"--current-config={config}", *flags, of=healthy)
+        return made[key]
 
     return plan
 
