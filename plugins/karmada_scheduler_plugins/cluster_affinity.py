@@ -25,9 +25,10 @@ class ClusterAffinity:
     def filter(self, context: FilterContext, /) -> Result:
         """Refuse a cluster that no affinity matches; without affinities, all pass."""
         affinities = context.cycle.affinities
-        if not affinities or any(affinity.matches(context.cluster) for affinity in affinities):
-            return SUCCESS
-        return _NO_MATCH
+        for affinity in affinities:
+            if affinity.matches(context.cluster):
+                return SUCCESS
+        return _NO_MATCH if affinities else SUCCESS
 
     def score_key(self, cycle: Cycle, /) -> Hashable:  # noqa: ARG002
         """Depends on nothing."""

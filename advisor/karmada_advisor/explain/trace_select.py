@@ -17,9 +17,9 @@ from karmada_advisor.explain.trace_model import Combination, GroupRow, Mismatch,
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION, Placement, SpreadConstraint
 from karmada_scheduler.core.algorithms.select_groups import Limits, RegionGroup
 from karmada_scheduler.core.available_replicas import counts_component_sets
-from karmada_scheduler.core.cluster_groups import Region, group_by_region, last_constraint
+from karmada_scheduler.core.cluster_groups import group_by_region, last_constraint
 from karmada_scheduler.core.decision import TermAttempt
-from karmada_scheduler.core.ordering.candidates import sort_key
+from karmada_scheduler.core.ordering.candidates import Region, sort_key
 from karmada_scheduler.core.select_clusters import ignores_spread, select_clusters
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.diagnosis import SchedulingError
@@ -139,7 +139,7 @@ def _by_region(
     cluster = last_constraint(placement, SPREAD_BY_CLUSTER) or SpreadConstraint()
     by_cluster = {candidate.name: each.name for each in regions for candidate in each.candidates}
     taken = sorted({by_cluster[each.name] for each in selected})
-    groups = [RegionGroup(each.name, len(each.candidates), each.score) for each in regions]
+    groups = [each.group for each in regions]
     found = combinations(groups, Limits(region.min_groups, region.max_groups, cluster.min_groups), taken)
     names, losses = {each.name for each in selected}, dict[str, str]()
     for each in ordered:

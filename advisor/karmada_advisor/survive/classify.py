@@ -140,34 +140,33 @@ def classified(spec: BindingSpec, lost: Container[str], found: Evicted) -> Class
     survivors = [each for each in found.before if each.name not in lost]
     after = [each for each in found.after if each.name not in lost]
     is_there = len(survivors) < len(found.before)
-    wants = wanted(spec)
-    effect = (
-        _effect(spec, found, survivors, after, wants)
-        if is_there
-        else LossClass.UNTOUCHED
-        if same(found.after, found.before)
-        else LossClass.SWEPT
-    )
-    if effect is LossClass.UNTOUCHED:
-        return Classified(effect, dark=False, interrupted=False, missing=0)
+    if not is_there and same(found.after, found.before):
+        return _UNTOUCHED
+    wants, started = wanted(spec), starts(spec, survivors, after)
+    effect = _effect(spec, found, survivors, after) if is_there else LossClass.SWEPT
     runs = running(spec, survivors if effect in _KEEPING else after)
+    if effect is LossClass.MOVES and not started and runs >= wants:
+        effect = LossClass.HOLDS
     return Classified(
         effect,
         wants > 0 and not runs,
         wants > 0 and not running(spec, survivors),
         max(0, wants - runs),
-        starts(spec, survivors, after) if effect in _STARTING else (),
+        started if effect in _STARTING else (),
     )
 
 
-_KEEPING: Final = frozenset({LossClass.FROZEN, LossClass.HELD, LossClass.BLOCKED, LossClass.STUCK})
+_UNTOUCHED: Final = Classified(LossClass.UNTOUCHED, dark=False, interrupted=False, missing=0)
+
+# Members of an enumeration are compared faster than hashed.
+_KEEPING: Final = (LossClass.FROZEN, LossClass.HELD, LossClass.BLOCKED, LossClass.STUCK)
 """What survives runs, and nothing else."""
 
-_STARTING: Final = frozenset({LossClass.MOVES, LossClass.SWEPT})
+_STARTING: Final = (LossClass.MOVES, LossClass.SWEPT)
 
 
-def _effect(spec: BindingSpec, found: Evicted, survivors: Targets, after: Targets, wants: int) -> LossClass:
-    """Return the class of a binding that is on a lost cluster."""
+def _effect(spec: BindingSpec, found: Evicted, survivors: Targets, after: Targets) -> LossClass:
+    """Return the class of a binding that is on a lost cluster; MOVES also if nothing has to start."""
     stays = same(after, survivors)
     if not found.is_evicted and {each.name for each in found.before} <= {
         *(each.name for each in found.after),
@@ -188,18 +187,18 @@ def _effect(spec: BindingSpec, found: Evicted, survivors: Targets, after: Target
         return LossClass.STUCK
     if stays and found.failed_by is FailedBy.CAPACITY:
         return LossClass.SHORT
-    is_enough = running(spec, after) >= wants
-    return LossClass.HOLDS if is_enough and not starts(spec, survivors, after) else LossClass.MOVES
+    return LossClass.MOVES
 
 
 def starts(spec: BindingSpec, survivors: Targets, after: Targets) -> tuple[TargetCluster, ...]:
     """Return the replicas, or copies, that start, by cluster."""
     had: dict[str, int] = {}
+    are_copies = counts_copies(spec)
     for each in survivors:
-        had[each.name] = had.get(each.name, 0) + (1 if counts_copies(spec) else each.replicas)
+        had[each.name] = had.get(each.name, 0) + (1 if are_copies else each.replicas)
     more = []
     for each in after:
-        count = (1 if counts_copies(spec) else each.replicas) - had.get(each.name, 0)
+        count = (1 if are_copies else each.replicas) - had.get(each.name, 0)
         if count > 0:
             more.append(TargetCluster(each.name, count))
     return tuple(more)

@@ -268,22 +268,23 @@ class LossDecisions:
 
     def _made(self, evicted: Binding, masks: frozenset[str]) -> LossDecision:
         asked = masked(evicted, masks) if masks else evicted
-        filtered = None if self._question is None else question_of_filters(asked)
-        known = self.shared.refused.get(filtered)
+        refused = self.shared.refused
+        known = refused.get(question_of_filters(asked)) if refused and self._question is not None else None
         if known is not None:
             return known if known.failed_by is FailedBy.FIT else known._replace(after=evicted.spec.clusters)
         found = self.side.rules.decide(asked, self.side.snapshot)
         if not isinstance(found, Decision):  # a PreEnqueue plugin keeps it out of the queue
             return LossDecision(evicted.spec.clusters, is_held=True)
         made = decided(found, evicted.spec.clusters)
-        if filtered is not None and too_few_fit(asked, found):
-            self.shared.refused[filtered] = made
+        if self._question is not None and too_few_fit(asked, found):
+            refused[question_of_filters(asked)] = made
         return made
 
     @cached_property
-    def _question(self) -> Hashable | None:
-        """What a decision depends on, if many bindings may agree in it."""
-        return question(self.binding)
+    def _question(self) -> int | None:
+        """What a decision depends on, as a number, if many bindings may agree in it."""
+        asked, numbers = question(self.binding), self.shared.questions
+        return None if asked is None else numbers.setdefault(asked, len(numbers))
 
 
 def _time_of(binding: Binding) -> datetime:

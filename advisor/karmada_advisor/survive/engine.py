@@ -63,6 +63,7 @@ class Losses:
             for name in domain.clusters:
                 self._domains_of.setdefault(name, []).append(number)
         self._lost = [frozenset(each.clusters) for each in inputs.domains]
+        self._several: Final = frozenset[str]().union(*(each for each in self._lost if len(each) > 1))
         self._requests: dict[bytes, Mapping[str, int]] = {}
         self.emptied = 0
         self.done: Final = [False] * len(inputs.domains)
@@ -238,12 +239,13 @@ class Losses:
             for target in decisions.binding.spec.clusters
             for number in self._domains_of.get(target.name, ())
         }
-        sweeps = decisions.sweeps
+        sweeps = decisions.sweeps if self._several else None
         if sweeps is None:
             return touched, set()
         others = {
             number
-            for name in sweeps.members
+            for name in self._several
+            if name in sweeps.members
             for number in self._domains_of.get(name, ())
             if len(self._lost[number]) > 1
         }

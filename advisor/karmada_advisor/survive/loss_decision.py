@@ -73,11 +73,13 @@ class SharedDecisions:
     """Decisions about equal questions.
 
     Attributes:
+        questions: A number for each question, as hashing a question takes long.
         standing: Decisions without any loss, and what they tell about sweeps.
         decided: Decisions after losses.
         refused: Those of them that fail because too few clusters fit; they are shared by bindings that ask for other replicas.
     """
 
+    questions: dict[Hashable, int] = field(default_factory=dict)
     standing: dict[Hashable, tuple[Decision | None, Sweeps | None]] = field(default_factory=dict)
     decided: dict[Hashable, LossDecision] = field(default_factory=dict)
     refused: dict[Hashable, LossDecision] = field(default_factory=dict)

@@ -176,10 +176,13 @@ class _Report:
             dark += found.dark
             interrupted += found.interrupted
             missing += found.missing
+            if not found.starts:
+                continue
+            replicas = sum([each.replicas for each in found.starts])
             if found.effect is LossClass.SWEPT:
-                swept += sum(each.replicas for each in found.starts)
+                swept += replicas
             else:
-                moving += sum(each.replicas for each in found.starts)
+                moving += replicas
         counts[LossClass.UNTOUCHED.value] = len(self._reported) - counts.total()
         return LossCounts(dict(counts), dark, interrupted, missing, swept, moving)
 

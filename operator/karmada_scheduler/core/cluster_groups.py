@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from karmada_scheduler.api.cluster import Cluster
@@ -16,6 +15,7 @@ from karmada_scheduler.api.quantity import quotient, wrap64
 from karmada_scheduler.core.ordering.candidates import (
     CandidateList,
     EagerCandidateList,
+    Region,
     candidate_list,
     sort_key,
 )
@@ -23,15 +23,6 @@ from karmada_scheduler.framework.cycle import Candidate, Cycle
 
 _WEIGHT_UNIT: Final = 1000
 _NO_TIER: Final = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """The candidates of one region, in the order of preference."""
-
-    name: str
-    score: int
-    candidates: Sequence[Candidate]
 
 
 def preferred_first(candidates: Iterable[Candidate]) -> CandidateList:
@@ -81,10 +72,8 @@ def group_by_region(placement: Placement, replicas: int, ordered: Sequence[Candi
             min_clusters=cluster.min_groups if cluster is not None else 0,
         )
 
-    candidates = candidate_list(ordered)
-    by_region = candidates.by_region()
-    scores = candidates.region_scores((region, cluster, placement.is_duplicated, replicas), score_of)
-    return [Region(name, scores[name], by_region[name]) for name in sorted(by_region)]
+    key = (region, cluster, placement.is_duplicated, replicas)
+    return list(candidate_list(ordered).regions(key, score_of).values())
 
 
 def duplicated_score(replicas: int, members: CandidateList) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Final
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import MAX_INT32
@@ -29,6 +30,8 @@ from karmada_scheduler.framework.runtime.framework import Framework
 
 Scores = Mapping[str, Sequence[int]]
 """Plugin name to scores times weight, one per cluster in the order of names."""
+
+_NONE_KNOWN: Final[Mapping[str, int]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,8 @@ async def candidates_of(
         return preferred_first(await _candidates(cycle, scored.clusters, scored.scores, inputs))
     if not scored.filtered:
         return scored.order
-    overrides = await _candidates(cycle, scored.clusters, scored.scores, inputs)
+    known = scored.order.available_of(scored.filtered)
+    overrides = await _candidates(cycle, scored.clusters, scored.scores, inputs, known)
     return scored.order.with_overrides(scored.filtered, overrides)
 
 
@@ -129,25 +133,37 @@ def _totals(scores: Scores, count: int) -> list[int]:
 
 
 async def _candidates(
-    cycle: Cycle, clusters: Sequence[Cluster], scores: Scores, inputs: DecisionInputs
+    cycle: Cycle,
+    clusters: Sequence[Cluster],
+    scores: Scores,
+    inputs: DecisionInputs,
+    known: Mapping[str, int] = _NONE_KNOWN,
 ) -> list[Candidate]:
-    """Return clusters with their score, tier and available replicas, in the given order."""
-    available = await available_replicas(
-        cycle.binding.spec,
-        clusters,
-        estimators=inputs.estimators,
-        gates=inputs.gates,
-        assumed=inputs.assumed,
-        yield_if_due=inputs.yield_if_due,
-    )
+    """Return clusters with their score, tier and available replicas, in the given order.
+
+    ``known`` has available replicas by cluster; those of the others are counted.
+    """
+    others = [each for each in clusters if each.name not in known] if known else clusters
+    if others:
+        counted = await available_replicas(
+            cycle.binding.spec,
+            others,
+            estimators=inputs.estimators,
+            gates=inputs.gates,
+            assumed=inputs.assumed,
+            yield_if_due=inputs.yield_if_due,
+        )
+        known = {**known, **{each.name: free for each, free in zip(others, counted, strict=True)}}
     totals = _totals(scores, len(clusters))
     assigned: dict[str, int] = {}
     for target in cycle.binding.spec.clusters:
         assigned.setdefault(target.name, target.replicas)  # of a name listed twice, the first counts
-    return [
-        Candidate(cluster, score, tier_of(cycle, cluster), free + assigned.get(cluster.name, 0), free)
-        for cluster, score, free in zip(clusters, totals, available, strict=True)
-    ]
+    candidates = []
+    for cluster, score in zip(clusters, totals, strict=True):
+        free = known[cluster.name]
+        available = free + assigned.get(cluster.name, 0)
+        candidates.append(Candidate(cluster, score, tier_of(cycle, cluster), available, free))
+    return candidates
 
 
 class LazyScores(Mapping[str, Sequence[int]]):

@@ -57,19 +57,19 @@ async def schedule_term(cycle: Cycle, inputs: DecisionInputs) -> TermAttempt:
 class _Step:
     """Context manager that measures a step and prefixes its errors."""
 
-    __slots__ = ("_framework", "_name", "_on_error", "_start")
+    __slots__ = ("_name", "_observer", "_on_error", "_start")
 
     def __init__(
         self, name: str, framework: Framework, *, on_error: str = "failed to find fit clusters"
     ) -> None:
-        self._name, self._framework, self._on_error = name, framework, on_error
+        self._name, self._observer, self._on_error = name, framework.caller.observer, on_error
 
     def __enter__(self) -> None:
-        self._start = time.perf_counter()
+        self._start = 0.0 if self._observer is None else time.perf_counter()
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self._framework.observer is not None:
-            self._framework.observer.step(self._name, time.perf_counter() - self._start)
+        if self._observer is not None:
+            self._observer.step(self._name, time.perf_counter() - self._start)
         if isinstance(error, SchedulingError):
             raise error.within(self._on_error) from error
 

@@ -24,8 +24,8 @@ from karmada_scheduler.core.algorithms.select_groups import (
     TooManyCellsError,
     select_groups,
 )
-from karmada_scheduler.core.cluster_groups import Region, group_by_region, last_constraint
-from karmada_scheduler.core.ordering.candidates import sort_key
+from karmada_scheduler.core.cluster_groups import group_by_region, last_constraint
+from karmada_scheduler.core.ordering.candidates import Region, sort_key
 from karmada_scheduler.core.ordering.columnar import SharedOrder
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.diagnosis import OverBudgetError, SchedulingError
@@ -157,11 +157,11 @@ def select_by_region(
     """
     if len(regions) < region.min_groups:
         raise SchedulingError("the number of feasible region is less than spreadConstraint.MinGroups")
-    groups = [RegionGroup(each.name, len(each.candidates), each.score) for each in regions]
-    chosen = _select_groups(tuple(groups), Limits(region.min_groups, region.max_groups, cluster.min_groups))
+    groups = tuple([each.group for each in regions])
+    chosen = _select_groups(groups, Limits(region.min_groups, region.max_groups, cluster.min_groups))
     if not chosen:
         raise SchedulingError("the number of clusters is less than the cluster spreadConstraint.MinGroups")
-    by_name = {each.name: each.candidates for each in regions}
+    by_name = {each.group.name: each.candidates for each in regions}
     selected = [by_name[group.name][0] for group in chosen]
     extra = max(0, cluster.max_groups - len(selected))
     others = [candidate for group in chosen for candidate in by_name[group.name][1 : 1 + extra]]

@@ -116,7 +116,7 @@ def shown(candidates: CandidateList) -> tuple[object, ...]:
         list(candidates),
         fitting,
         regions,
-        candidates.region_scores("key", _sum_of_scores),
+        candidates.regions("key", _sum_of_scores),
         [candidates.find(target.name) for target in targets],
         candidates.only_candidates(targets),
         votes.total,

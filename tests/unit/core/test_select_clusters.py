@@ -10,7 +10,7 @@ import pytest
 
 from karmada_scheduler.api.placement import Placement, SpreadConstraint
 from karmada_scheduler.core import select_clusters as select_clusters_module
-from karmada_scheduler.core.cluster_groups import Region
+from karmada_scheduler.core.ordering.candidates import Region
 from karmada_scheduler.core.select_clusters import (
     ignores_spread,
     select_by_cluster,
@@ -176,7 +176,7 @@ def test_the_least_preferred_clusters_are_replaced_by_those_with_the_most_capaci
 
 
 def region(name: str, score: int, *members: Candidate) -> Region:
-    return Region(name, score, members)
+    return Region.of(name, score, members)
 
 
 def several(*members: str) -> list[Candidate]:
@@ -354,10 +354,10 @@ def _replaced_one_by_one(ordered: list[Candidate], count: int, needed: int) -> l
 
 
 def test_the_cache_of_selected_regions_counts_the_regions_of_its_keys() -> None:
-    region = SpreadConstraint(spread_by_field="region", min_groups=1, max_groups=1)
+    one_region = SpreadConstraint(spread_by_field="region", min_groups=1, max_groups=1)
     one_cluster = SpreadConstraint(spread_by_field="cluster", max_groups=1)
     for score in range(300):
-        regions = [Region(f"r{number}", score, [candidate(f"m{number}")]) for number in range(100)]
-        assert len(select_by_region(regions, region, one_cluster)) == 1
+        regions = [region(f"r{number}", score, candidate(f"m{number}")) for number in range(100)]
+        assert len(select_by_region(regions, one_region, one_cluster)) == 1
     keys: Any = select_clusters_module._selected_groups._values
     assert sum(len(groups) for groups, _ in keys) <= select_clusters_module._MAX_GROUPS

@@ -137,16 +137,32 @@ def groups(numbers: Column, order: Column) -> list[tuple[int, Column]]:
 
 def without(order: Column, rows: Sequence[int], count: int) -> Column:
     """Return an order without some rows; ``count`` is the number of all rows."""
-    stays = np.ones(count, dtype=np.bool_)
-    stays[list(rows)] = False
+    if len(rows) == 1:
+        others: Column = order[order != rows[0]]
+        return others
+    stays = np.empty(count, dtype=np.bool_)
+    stays.fill(True)
+    stays[rows] = False
     return order[stays[order]]
 
 
 def with_inserted(order: Column, positions: Sequence[int], rows: Sequence[int]) -> Column:
-    """Return an order with rows inserted before some positions; rows with equal positions keep their order."""
+    """Return an order with rows inserted before some positions, which ascend; at equal ones rows keep their order."""
+    inserted = column(rows)
     if not any(positions):
-        return np.concatenate((column(rows), order))
-    return np.insert(order, positions, rows)
+        return np.concatenate((inserted, order))
+    parts: list[Column] = []
+    begin = 0  # for the few rows that are inserted, several times as fast as np.insert
+    for place, position in enumerate(positions):
+        parts += (order[begin:position], inserted[place : place + 1])
+        begin = position
+    return np.concatenate((*parts, order[begin:]))
+
+
+def taken(values: Column, rows: Column) -> list[int]:
+    """Return the numbers of some rows; any number for a row past the end."""
+    taken: list[int] = values.take(rows, mode="clip").tolist() if len(values) else [0] * len(rows)
+    return taken
 
 
 def extended(values: Column, more: Sequence[int]) -> Column:

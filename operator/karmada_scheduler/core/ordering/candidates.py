@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, overload
+from typing import Final, NamedTuple, overload
 
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.api.quantity import wrap32
 from karmada_scheduler.core.algorithms.go_sort import sort_descending
+from karmada_scheduler.core.algorithms.select_groups import RegionGroup
 from karmada_scheduler.core.algorithms.webster import SortedVotes
 from karmada_scheduler.framework.cycle import Candidate
 
@@ -23,6 +24,28 @@ def sort_key(candidate: Candidate) -> SortKey:
     """Return the key by which candidates are ordered; the smallest comes first."""
     cluster, score, tier, available, _ = candidate
     return tier, -score, -available, cluster.name
+
+
+class Region(NamedTuple):
+    """The candidates of one region, in the order of preference, and what the selection of regions reads of them."""
+
+    group: RegionGroup
+    candidates: Sequence[Candidate]
+
+    @classmethod
+    def of(cls, name: str, score: int, candidates: Sequence[Candidate]) -> Region:
+        """Return a region with its score."""
+        return cls(RegionGroup(name, len(candidates), score), candidates)
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.group.name
+
+    @property
+    def score(self) -> int:
+        """Its score."""
+        return self.group.weight
 
 
 class CandidateList(Sequence[Candidate], ABC):
@@ -66,15 +89,18 @@ class CandidateList(Sequence[Candidate], ABC):
                 members.setdefault(candidate.cluster.region, []).append(candidate)
         return {name: EagerCandidateList(each) for name, each in members.items()}
 
-    def region_scores(self, key: Hashable, score_of: Callable[[CandidateList], int]) -> Mapping[str, int]:
-        """Return the score of each region.
+    def regions(self, key: Hashable, score_of: Callable[[CandidateList], int]) -> Mapping[str, Region]:
+        """Return the regions with their scores, in the order of names.
 
         Args:
             key: Everything that ``score_of`` depends on besides the candidates.
             score_of: Returns the score of the candidates of a region, in the order of preference.
         """
         del key
-        return {name: score_of(members) for name, members in self.by_region().items()}
+        by_region = self.by_region()
+        return {
+            name: Region.of(name, score_of(by_region[name]), by_region[name]) for name in sorted(by_region)
+        }
 
     def votes(self, more: Mapping[str, int] = NO_MORE) -> SortedVotes:
         """Return the candidates' available replicas as votes; ``more`` are further ones of some candidates."""

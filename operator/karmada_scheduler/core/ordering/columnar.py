@@ -17,15 +17,15 @@ from karmada_scheduler.api.quantity import wrap32
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.core.algorithms.webster import SortedVotes
-from karmada_scheduler.core.ordering.candidates import NO_MORE, CandidateList, SortKey, sort_key
+from karmada_scheduler.core.ordering.candidates import NO_MORE, CandidateList, Region, SortKey, sort_key
 from karmada_scheduler.core.ordering.feasible import FeasibleClusters, Votes
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.runtime.filter_cache import LRUCache
 
 _FIRST_BATCH: Final = 8
 """Candidates that an iteration creates one by one; later ones are created in batches."""
-_MAX_REGION_SCORES: Final = 256
-"""Scores of regions that are kept with an order; bindings behind one policy have few different numbers of replicas."""
+_MAX_REGIONS: Final = 256
+"""Regions with scores that are kept with an order; bindings behind one policy have few different numbers of replicas."""
 
 
 class LazyCandidateList(CandidateList):
@@ -36,7 +36,6 @@ class LazyCandidateList(CandidateList):
     Attributes:
         feasible: The clusters with tier and score.
         available: The available replicas of each of them.
-        order: Rows in the order of preference.
         overrides: Candidates evaluated for one binding.
     """
 
@@ -50,9 +49,14 @@ class LazyCandidateList(CandidateList):
         """Take rows in the order of preference."""
         self.feasible = feasible
         self.available = available
-        self.order = order
+        self._order = order
         self.overrides = overrides
         self._created: tuple[Candidate, ...] | None = None
+
+    @property
+    def order(self) -> Column:
+        """Rows in the order of preference."""
+        return self._order
 
     @property
     def all(self) -> tuple[Candidate, ...]:
@@ -108,17 +112,12 @@ class LazyCandidateList(CandidateList):
                 Candidate(clusters[row], tier_scores[row][1], tier_scores[row][0], free, free)
                 for row, free in zip(order.tolist(), available, strict=True)
             ]
+        available = columns.taken(self.available, order)
         return [
             overrides[row - count]
             if row >= count
-            else Candidate(
-                clusters[row],
-                tier_scores[row][1],
-                tier_scores[row][0],
-                free := self.available.item(row),
-                free,
-            )
-            for row in order.tolist()
+            else Candidate(clusters[row], tier_scores[row][1], tier_scores[row][0], free, free)
+            for row, free in zip(order.tolist(), available, strict=True)
         ]
 
     def scores_with(self, replicas: int) -> list[int]:
@@ -129,10 +128,11 @@ class LazyCandidateList(CandidateList):
         if not overrides:
             order = self.order[self.available[self.order] >= replicas]
             return [tier_scores[row][1] for row in order.tolist()]
+        available = columns.taken(self.available, self.order)
         return [
             tier_scores[row][1] if row < count else overrides[row - count].score
-            for row in self.order.tolist()
-            if (self.available.item(row) if row < count else overrides[row - count].available) >= replicas
+            for row, free in zip(self.order.tolist(), available, strict=True)
+            if (free if row < count else overrides[row - count].available) >= replicas
         ]
 
     def by_region(self) -> Mapping[str, LazyCandidateList]:
@@ -154,7 +154,7 @@ class SharedOrder(LazyCandidateList):
 
     Attributes:
         selections: Selections from exactly these candidates, by the constraints that they depend on.
-        scores_of_regions: The scores of the regions of exactly these candidates, by what they depend on.
+        scored_regions: The regions of exactly these candidates, by what their scores depend on.
     """
 
     def __init__(
@@ -167,13 +167,11 @@ class SharedOrder(LazyCandidateList):
         """Take all rows in the order of preference, and a cache for selections from them."""
         super().__init__(feasible, available, order)
         self.selections: Final = selections
-        self.scores_of_regions: Final[LRUCache[Mapping[str, int]]] = LRUCache(size_of=len)
+        self.scored_regions: Final[LRUCache[Mapping[str, Region]]] = LRUCache(size_of=len)
 
-    def region_scores(self, key: Hashable, score_of: Callable[[CandidateList], int]) -> Mapping[str, int]:
-        """Return the score of each region; see the base class."""
-        return self.scores_of_regions.get(
-            key, partial(super().region_scores, key, score_of), max_size=_MAX_REGION_SCORES
-        )
+    def regions(self, key: Hashable, score_of: Callable[[CandidateList], int]) -> Mapping[str, Region]:
+        """Return the regions with their scores; see the base class."""
+        return self.scored_regions.get(key, partial(super().regions, key, score_of), max_size=_MAX_REGIONS)
 
     def find(self, name: str) -> Candidate | None:
         """Return the candidate of a cluster, None if it is none."""
@@ -226,58 +224,70 @@ class OrderWithOverrides(LazyCandidateList):
     def __init__(self, shared: SharedOrder, replaced: Sequence[int], overrides: Sequence[Candidate]) -> None:
         """Replace some rows of a shared order by candidates that were evaluated for one binding."""
         feasible, available = shared.feasible, shared.available
-        count = len(available)
-        order = columns.without(shared.order, replaced, count) if replaced else shared.order
-        overrides = sorted(overrides, key=sort_key)
-        if overrides:
-            positions = _positions(shared, order, overrides)
-            order = columns.with_inserted(order, positions, range(count, count + len(overrides)))
-        super().__init__(feasible, available, order, overrides)
+        # Of a selection by region, nothing needs the order of all clusters, which is made on first use.
+        super().__init__(feasible, available, shared.order, sorted(overrides, key=sort_key))
         self._shared = shared
         self._replaced_rows = replaced
         self._replaced = {feasible.clusters[row].name: available.item(row) for row in replaced}
+
+    @cached_property
+    def order(self) -> Column:
+        """Rows in the order of preference."""
+        shared, count, overrides = self._shared, len(self.available), self.overrides
+        order = (
+            columns.without(shared.order, self._replaced_rows, count) if self._replaced_rows else shared.order
+        )
+        if not overrides:
+            return order
+        rows = range(count, count + len(overrides))
+        return columns.with_inserted(order, _positions(shared, order, overrides), rows)
 
     def find(self, name: str) -> Candidate | None:
         """Return the candidate of a cluster, None if it is none."""
         own = next((each for each in self.overrides if each.name == name), None)
         return own if own is not None or name in self._replaced else self._shared.find(name)
 
-    def region_scores(self, key: Hashable, score_of: Callable[[CandidateList], int]) -> Mapping[str, int]:
-        """Return the score of each region; only those with replaced clusters differ from the shared ones."""
-        scores = dict(self._shared.region_scores(key, score_of))
-        regions = self.by_region()
-        for name in self._changed_regions:
-            if name in regions:
-                scores[name] = score_of(regions[name])
+    def regions(self, key: Hashable, score_of: Callable[[CandidateList], int]) -> Mapping[str, Region]:
+        """Return the regions with their scores; only those with replaced clusters differ from the shared ones."""
+        shared = self._shared.regions(key, score_of)
+        regions = dict(shared)
+        for name, members in self._changed_regions.items():
+            if len(members):
+                regions[name] = Region.of(name, score_of(members), members)
             else:
-                scores.pop(name, None)
-        return scores
-
-    @cached_property
-    def _changed_regions(self) -> frozenset[str]:
-        names, regions = self.feasible.region_names, self.feasible.regions
-        replaced = (names[regions.item(row)] for row in self._replaced_rows)
-        return frozenset((*replaced, *(each.cluster.region for each in self.overrides))) - {""}
+                regions.pop(name, None)
+        return regions if regions.keys() <= shared.keys() else dict(sorted(regions.items()))
 
     @cached_property
     def _regions(self) -> Mapping[str, LazyCandidateList]:
         """The shared regions, but for those with replaced clusters."""
+        regions = {**self._shared.by_region(), **self._changed_regions}
+        return {name: members for name, members in regions.items() if len(members)}
+
+    @cached_property
+    def _changed_regions(self) -> Mapping[str, LazyCandidateList]:
+        """The regions with replaced clusters; they may have none left."""
+        names, numbers = self.feasible.region_names, self.feasible.regions
         shared, count = self._shared, len(self.available)
-        regions = dict(shared.by_region())
-        for name in self._changed_regions:
-            members = regions.pop(name, None)
-            order = columns.all_rows(0)
-            if members is not None:
-                order = columns.without(members.order, self._replaced_rows, count)
-            rows = [
-                row for row, each in enumerate(self.overrides, start=count) if each.cluster.region == name
-            ]
-            if rows:
+        replaced: dict[str, list[int]] = {}
+        for row in self._replaced_rows:
+            replaced.setdefault(names[numbers.item(row)], []).append(row)
+        inserted: dict[str, list[int]] = {}
+        for row, each in enumerate(self.overrides, start=count):
+            inserted.setdefault(each.cluster.region, []).append(row)
+        changed = {}
+        for name in dict.fromkeys((*replaced, *inserted)):
+            if not name:
+                continue
+            members = shared.by_region().get(name)
+            order = columns.all_rows(0) if members is None else members.order
+            if name in replaced:
+                order = columns.without(order, replaced[name], count)
+            if rows := inserted.get(name):
                 own = [self.overrides[row - count] for row in rows]
                 order = columns.with_inserted(order, _positions(shared, order, own), rows)
-            if len(order):
-                regions[name] = LazyCandidateList(self.feasible, self.available, order, self.overrides)
-        return regions
+            changed[name] = LazyCandidateList(self.feasible, self.available, order, self.overrides)
+        return changed
 
     def votes(self, more: Mapping[str, int] = NO_MORE) -> SortedVotes:
         """Return the candidates' available replicas as votes; ``more`` are further ones of some candidates."""

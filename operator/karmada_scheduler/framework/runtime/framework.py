@@ -136,7 +136,9 @@ class Framework:
         Raises:
             PluginError: A plugin failed, or returned a code that Filter does not allow.
         """
-        filters = [plugin for plugin in self.plugins.filter if plugin.name not in skipped]
+        filters = self.plugins.filter
+        if skipped:
+            filters = [plugin for plugin in filters if plugin.name not in skipped]
         feasible: list[Cluster] = []
         refused: dict[str, Result] = {}
         run = FilterRunner(filters, self.caller)
@@ -198,14 +200,14 @@ class Framework:
             return None
         running: Plugin | None = None
         parts: list[Hashable] = []
-        since = self.caller.openings
+        since, has_shorter_timeouts = self.caller.openings, self.caller.has_shorter_timeouts
         if self.caller.has_open_breakers:
             for plugin, _ in functions:
                 self.caller.admit(plugin, point, probes=False)
         try:
             with self.caller.timeout:
                 for running, key_of in functions:
-                    if not self.caller.has_shorter_timeouts:
+                    if not has_shorter_timeouts:
                         parts.append(key_of(cycle))
                         continue
                     with self.caller.timeout_of(running):

@@ -111,7 +111,7 @@ class PluginCaller:
         try:
             with timeout:
                 answer = function(context)
-            if inspect.isawaitable(answer):
+            if type(answer) not in _NOT_AWAITABLE and inspect.isawaitable(answer):
                 is_coroutine, seconds = True, getattr(plugin, "timeout", self.coroutine_seconds)
                 answer = await _waiting().wait_for_plugin(answer, timeout=timeout, seconds=seconds)
             code = _code_of(answer)
@@ -245,6 +245,9 @@ def exception_text(problem: BaseException) -> str:
         return kind
     return f"{kind}: {text[:_MAX_TEXT]}" if text else kind
 
+
+_NOT_AWAITABLE: Final = frozenset((Result, list, tuple, dict))
+"""Types of most answers; ``isawaitable`` is slow for what is not awaitable."""
 
 _MAX_TEXT: Final = 4096
 """Characters of an exception in a message."""

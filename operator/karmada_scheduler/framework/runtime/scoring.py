@@ -87,7 +87,7 @@ class ScoreRunner:
         return scores
 
     def _scores_of(self, plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[int]:
-        scores = [self._score(plugin, ScoreContext(cycle, cluster)) for cluster in clusters]
+        scores = self._raw_scores(plugin, cycle, clusters)
         if (normalizing := self._normalizing.get(plugin.name)) is not None:
             scores = self._normalized(normalizing, NormalizeScoreContext(cycle, clusters, scores))
         if scores and not MIN_CLUSTER_SCORE <= min(scores) <= max(scores) <= MAX_CLUSTER_SCORE:
@@ -120,14 +120,19 @@ class ScoreRunner:
                 self._observer.plugin(plugin.name, NORMALIZE_SCORE, code, time.perf_counter() - start)
         return scores
 
-    def _score(self, plugin: ScorePlugin, context: ScoreContext) -> int:
-        start = time.perf_counter() if self._observer is not None else 0.0
-        code = Code.ERROR
+    def _raw_scores(self, plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[int]:
+        scores: list[int] = []
+        start, observer = 0.0, self._observer
         try:
-            score = plugin.score(context)
-            if type(score) is not int:
-                _require_integer(score)
-            code = Code.SUCCESS
+            for cluster in clusters:
+                if observer is not None:
+                    start = time.perf_counter()
+                score = plugin.score(ScoreContext(cycle, cluster))
+                if type(score) is not int:
+                    _require_integer(score)
+                scores.append(score)
+                if observer is not None:
+                    observer.plugin(plugin.name, SCORE, Code.SUCCESS, time.perf_counter() - start)
         except self._passed_on:
             raise
         except _InvalidScoreError as error:
@@ -135,9 +140,9 @@ class ScoreRunner:
         except BaseException as problem:
             raise PluginError(f'plugin "{plugin.name}" failed with: {exception_text(problem)}') from problem
         finally:
-            if self._observer is not None:
-                self._observer.plugin(plugin.name, SCORE, code, time.perf_counter() - start)
-        return score
+            if observer is not None and len(scores) < len(clusters):
+                observer.plugin(plugin.name, SCORE, Code.ERROR, time.perf_counter() - start)
+        return scores
 
 
 def _require_integer(score: object) -> None:
