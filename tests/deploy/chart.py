@@ -71,7 +71,15 @@ TEAM_PAGE: Final[Values] = {
     **PAGE,
     "web": {
         **PAGE["web"],
-        "auth": {"mode": "token", "audiences": ["web", "api"], "cache": "5s", "namespaceHints": True},
+        "replicas": 2,
+        "auth": {
+            "mode": "token",
+            "audiences": ["web", "api"],
+            "cache": "5s",
+            "namespaceHints": True,
+            "sessionKeysSecret": "web-session",
+            "session": "4h",
+        },
         "host": "placements.example.org",
         "tls": {"secretName": "web-tls", "behindProxy": False},
     },

@@ -212,6 +212,7 @@ def test_a_page_for_tokens_has_a_service_and_asks_who_they_are() -> None:
     assert given.audit_log == "-"
     assert given.tls_cert_file
     assert not given.behind_proxy
+    assert (str(given.session_keys_file), given.session) == ("/etc/karmada/sessions/keys", 4 * 3600)
     for probe in ("readinessProbe", "livenessProbe"):
         got = _page(found)[probe]["httpGet"]
         assert (got["scheme"], got["httpHeaders"]) == ("HTTPS", [{"name": "Host", "value": "localhost"}])
@@ -220,6 +221,34 @@ def test_a_page_for_tokens_has_a_service_and_asks_who_they_are() -> None:
         for each in found
         if each["metadata"]["name"] == "my-scheduler-web" and each["kind"] == "Service"
     ] == [443]
+
+
+def test_keys_of_sessions_are_mounted_and_made_by_nobody() -> None:
+    found = objects(TEAM_PAGE)
+    [deployment] = [
+        each for each in found if each["kind"] == "Deployment" and each["metadata"]["name"].endswith("-web")
+    ]
+
+    assert "Secret" not in {each["kind"] for each in found}
+    assert {"name": "session-keys", "mountPath": "/etc/karmada/sessions", "readOnly": True} in _page(found)[
+        "volumeMounts"
+    ]
+    assert "web-session" in {
+        each.get("secret", {}).get("secretName") for each in deployment["spec"]["template"]["spec"]["volumes"]
+    }
+
+
+def test_several_replicas_of_the_page_are_drained_one_by_one() -> None:
+    def budgets(values: Values) -> list[Any]:
+        return [
+            each["spec"]
+            for each in objects(values)
+            if each["kind"] == "PodDisruptionBudget" and each["metadata"]["name"].endswith("-web")
+        ]
+
+    [budget] = budgets(TEAM_PAGE)
+    assert budget["maxUnavailable"] == 1
+    assert budgets(PAGE) == []
 
 
 def test_only_named_peers_reach_a_page_for_tokens_and_none_reach_one_without() -> None:

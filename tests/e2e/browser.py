@@ -44,11 +44,15 @@ class Visitor:
         javascript: bool = True,
         width: int = 1200,
         scheme: Literal["light", "dark"] = "light",
+        trusts_all: bool = False,
     ) -> None:
-        """Open a tab."""
+        """Open a tab; with ``trusts_all``, the certificate of the page may be of an unknown authority."""
         self._base = base.rstrip("/")
         self._context = started.new_context(
-            java_script_enabled=javascript, viewport={"width": width, "height": 900}, color_scheme=scheme
+            java_script_enabled=javascript,
+            viewport={"width": width, "height": 900},
+            color_scheme=scheme,
+            ignore_https_errors=trusts_all,
         )
         self._context.set_default_timeout(_MILLISECONDS)
         self._refused: set[str] = set()

@@ -5,18 +5,23 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import os
 import re
 import ssl
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
+from playwright.sync_api import Browser
 
+from tests.e2e.browser import Visitor, started
 from tests.e2e.workload import Workload, named
 from tools.controlplane import ControlPlane
 from tools.controlplane.ours import start_web
@@ -50,6 +55,7 @@ class Page:
     log: Path
     certificate: Path
     key: Path
+    session_keys: Path
 
     def get(self, token: str = "", path: str = "v1/bindings", **headers: str) -> tuple[int, str]:
         """Return status and body of a request."""
@@ -102,16 +108,19 @@ def page(controlplane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -
     _bind(controlplane, "leaver")
     authority = Authority(tmp_path_factory.mktemp("web-pki"))
     issued = authority.issue("web", server=True)
+    keys = tmp_path_factory.mktemp("session-keys") / "keys"
+    keys.write_bytes(base64.urlsafe_b64encode(os.urandom(32)) + b"\n")
     process, url = start_web(
         controlplane,
         "--auth=token",
+        f"--session-keys-file={keys}",
         f"--auth-cache={CACHE_SECONDS}s",
         f"--tls-cert-file={issued.certificate}",
         f"--tls-key-file={issued.key}",
         authority=authority.certificate,
         name="web-tokens",
     )
-    yield Page(controlplane, url, authority, process.log, issued.certificate, issued.key)
+    yield Page(controlplane, url, authority, process.log, issued.certificate, issued.key, keys)
     process.stop()
 
 
@@ -271,6 +280,111 @@ def test_a_new_certificate_is_served_and_a_broken_one_is_not(page: Page) -> None
         assert serial() == second
     finally:
         page.certificate.write_bytes(good)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with started() as found:
+        yield found
+
+
+@pytest.fixture
+def visitor(chromium: Browser, page: Page) -> Iterator[Visitor]:
+    """A reader; the certificate is of an authority that a browser does not know."""
+    found = Visitor(chromium, page.url, width=390, trusts_all=True)
+    yield found
+    found.close()
+
+
+def _sign_in(visitor: Visitor, token: str) -> None:
+    visitor.page.get_by_label("Token of the Karmada API server").fill(token)
+    visitor.page.get_by_role("button", name="Sign in").click()
+
+
+def test_a_developer_signs_in_sees_their_namespaces_and_signs_out(page: Page, visitor: Visitor) -> None:
+    shown = visitor.visit(f"/bindings?namespace={SHOP}", status=401)
+    assert not visitor.serious()
+    _sign_in(visitor, page.token("developer")[:-6] + "AAAAAA")
+    shown.get_by_role("alert").wait_for()
+    assert "The Karmada API server does not know this token" in shown.inner_text("main")
+    _sign_in(visitor, page.token("developer"))
+    shown.wait_for_url(f"**/bindings?namespace={SHOP}")
+
+    visitor.visit("/")
+    assert SHOP in shown.inner_text("main")
+    assert not visitor.serious()
+    cookies = shown.context.cookies()
+    assert {(each["secure"], each["httpOnly"], each["sameSite"]) for each in cookies} == {
+        (True, True, "Strict")
+    }
+    assert all(each["name"].startswith("__Host-") for each in cookies)
+
+    shown.get_by_role("button", name="Sign out").click()
+    shown.get_by_label("Token of the Karmada API server").wait_for()
+    assert not shown.context.cookies()
+    shown.go_back()
+    assert SHOP not in shown.inner_text("main")
+
+
+def test_a_link_on_another_site_leads_to_the_page_although_its_cookies_are_strict(
+    page: Page, visitor: Visitor, elsewhere: str
+) -> None:
+    visitor.visit("/", status=401)
+    _sign_in(visitor, page.token("developer"))
+    shown = visitor.page
+    shown.get_by_role("button", name="Sign out").wait_for()
+
+    shown.goto(elsewhere)
+    shown.get_by_role("link").click()
+    shown.wait_for_url(f"{page.url}bindings?namespace={SHOP}")
+    shown.get_by_role("button", name="Sign out").wait_for()
+
+    shown.goto(elsewhere)
+    shown.get_by_role("button").click()
+    shown.wait_for_url(f"{page.url}sign-in")
+    assert "another site" in shown.inner_text("body")
+
+
+def test_who_removes_a_key_signs_everybody_out(page: Page, visitor: Visitor) -> None:
+    visitor.visit("/", status=401)
+    _sign_in(visitor, page.token("developer"))
+    visitor.page.get_by_role("button", name="Sign out").wait_for()
+
+    page.session_keys.write_bytes(base64.urlsafe_b64encode(os.urandom(32)) + b"\n")
+    page.plane.wait_for(
+        lambda: visitor.page.goto(page.url),
+        "the session to end",
+        until=lambda it: it is not None and it.status == 401,
+        timeout=15,
+    )
+    assert "Your session has ended" in visitor.page.inner_text("main")
+
+
+@pytest.fixture
+def elsewhere(page: Page) -> Iterator[str]:
+    """A page of another site, with a link to the page and a form that would sign somebody in as another one."""
+    body = (
+        f'<a href="{page.url}bindings?namespace={SHOP}">see</a>'
+        f'<form action="{page.url}sign-in" method="post"><input type="hidden" name="token" value="{page.token("stranger")}">'
+        "<button>win</button></form>"
+    )
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://localhost:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
 
 
 def test_no_token_is_in_the_log_of_the_page(page: Page) -> None:

@@ -1,4 +1,4 @@
-"""Who asks, by the bearer token of a request, and whether they may read all that the page shows."""
+"""Who asks, by the bearer token of a request or by a session, and whether they may read all that the page shows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from functools import partial
 from typing import Final
 
 from karmada_advisor.web.namespaces import NamespaceHints
-from karmada_advisor.web.request_query import RETRY_SECONDS
+from karmada_advisor.web.request_query import NO_TOKEN, RETRY_SECONDS, how_to_get_a_token
+from karmada_advisor.web.sessions import LONGEST_TOKEN, Sessions
 from karmada_advisor.web.viewer import LIST_BINDINGS, Viewer
 from karmada_scheduler.client.karmada import FEDERATED_RESOURCE_QUOTAS, WATCHED
 from karmada_scheduler.client.permissions import Permission
@@ -24,39 +25,77 @@ SHOWN: Final = (
 
 
 class Authorization:
-    """Lets requests in by their bearer token."""
+    """Lets requests in by their bearer token, or by that of their session."""
 
-    def __init__(self, reviews: Reviews, hints: NamespaceHints, *, audience: str) -> None:
-        """Ask ``reviews``; ``audience`` is named to those who need a token."""
+    def __init__(
+        self, reviews: Reviews, hints: NamespaceHints, *, audience: str, sessions: Sessions | None = None
+    ) -> None:
+        """Ask ``reviews``; ``audience`` is named to those who need a token. Without ``sessions`` nobody can sign in."""
         self._reviews = reviews
         self._hints = hints
-        self._audience = audience
+        self._sessions = sessions
+        self.audience = audience
 
     async def viewer(self, headers: Mapping[str, str]) -> Viewer | RequestRefusal:
-        """Return who sends a request, or why it is not answered."""
+        """Return who sends a request, or why it is not answered. A header counts before a session."""
         scheme, _, token = headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
-            return self._unauthenticated("The page needs a bearer token of the Karmada API server.")
+        is_bearer = scheme.lower() == "bearer" and bool(token.strip())
+        if not is_bearer:
+            session = None if self._sessions is None else self._sessions.opened(headers.get("Cookie", ""))
+            if not session:
+                return self._without_token(headers, has_ended=session is not None)
+            token = session
         try:
             user = await self._reviews.user_of(token.strip())
             missing = await self._missing(user)
         except TokenRefusedError as error:
             return self._unauthenticated(str(error))
         except ReviewUnavailableError as error:
-            text = f"Nobody knows at the moment whether you may read this: {error}."
-            return RequestRefusal(503, text, {"Retry-After": str(RETRY_SECONDS)})
-        return Viewer(user.name, tuple(missing), partial(self._may_list, user), partial(self._hints.of, user))
+            return _unknown(error)
+        return Viewer(
+            user.name,
+            tuple(missing),
+            partial(self._may_list, user),
+            partial(self._hints.of, user),
+            has_session=not is_bearer,
+        )
+
+    async def sign_in(self, token: str) -> tuple[str, ...] | RequestRefusal:
+        """Return the values of ``Set-Cookie`` that begin a session with a token, or why there is none."""
+        if self._sessions is None:
+            return RequestRefusal(404, "nobody signs in here: the page has no --session-keys-file")
+        if len(token) > LONGEST_TOKEN:
+            text = f"A token of more than {LONGEST_TOKEN:,} characters does not fit into cookies: use a proxy that sends it"
+            return RequestRefusal(401, text)
+        try:
+            await self._reviews.user_of(token)
+        except TokenRefusedError as error:
+            return RequestRefusal(401, str(error))
+        except ReviewUnavailableError as error:
+            return _unknown(error)
+        return self._sessions.sealed(token)
+
+    def _without_token(self, headers: Mapping[str, str], *, has_ended: bool) -> RequestRefusal:
+        if has_ended:
+            return self._unauthenticated("Your session has ended.")
+        if self._sessions is not None and headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}:
+            # A browser does not send the cookies with a click on another site's link. It does when the page reloads itself.
+            return RequestRefusal(401, "One moment.", {"Refresh": "0"})
+        return self._unauthenticated(NO_TOKEN)
 
     async def _may_list(self, user: User, namespace: str) -> bool:
         return await self._reviews.is_allowed(user, LIST_BINDINGS, namespace=namespace)
 
     def _unauthenticated(self, problem: str) -> RequestRefusal:
-        text = (
-            f"{problem} A proxy sends one in the header Authorization; by hand, with the kubeconfig of Karmada: "
-            f"kubectl create token NAME -n NAMESPACE --audience={self._audience}"
+        return RequestRefusal(
+            401, problem + how_to_get_a_token(self.audience), {"WWW-Authenticate": "Bearer"}
         )
-        return RequestRefusal(401, text, {"WWW-Authenticate": "Bearer"})
 
     async def _missing(self, user: User) -> list[Permission]:
         allowed = await asyncio.gather(*(self._reviews.is_allowed(user, each) for each in SHOWN))
         return [each for each, is_allowed in zip(SHOWN, allowed, strict=True) if not is_allowed]
+
+
+def _unknown(error: ReviewUnavailableError) -> RequestRefusal:
+    text = f"Nobody knows at the moment whether you may read this: {error}."
+    return RequestRefusal(503, text, {"Retry-After": str(RETRY_SECONDS)})

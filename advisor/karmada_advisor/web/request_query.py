@@ -13,6 +13,8 @@ from karmada_scheduler.http_server.messages import HttpRequest
 RETRY_SECONDS: Final = 2
 """When a request that was refused for a moment is sent again."""
 
+NO_TOKEN: Final = "The page needs a token of the Karmada API server."  # noqa: S105 (a sentence)
+
 _CHANGES: Final = ("without", "cordon", "uncordon", "scale")
 
 
@@ -23,6 +25,14 @@ class RequestRefusedError(Exception):
         """Take the HTTP status and a sentence."""
         super().__init__(text)
         self.status = status
+
+
+def how_to_get_a_token(audience: str) -> str:
+    """Return what follows the reason for which somebody is not let in, for people and tools without a browser."""
+    return (
+        " A proxy sends one in the header Authorization; by hand, with the kubeconfig of Karmada: "
+        f"kubectl create token NAME -n NAMESPACE --audience={audience}"
+    )
 
 
 def loss_of(request: HttpRequest) -> Loss:

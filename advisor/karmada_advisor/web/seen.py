@@ -229,7 +229,7 @@ def _missing(evidence: Mapping[str, Any]) -> Iterator[str]:
     """Yield how much is missing for the replicas, as the condition of the binding says it."""
     missing = evidence.get("missing")
     if isinstance(missing, int):
-        yield f"{missing:,} of {evidence['wanted']:,} replicas"
+        yield f"{missing:,} of {evidence['wanted']:,} replicas are missing"
         yield from (f"{amount} {name}" for name, amount in evidence["missingAmounts"].items())
 
 

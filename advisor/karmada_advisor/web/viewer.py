@@ -36,12 +36,14 @@ class Viewer:
         missing: What they would need to see everything; none if they do.
         may_list: Returns whether they may list the bindings of a namespace.
         hints: Returns namespaces in which they may have rights.
+        has_session: Whether they have signed in on the page, so that they can sign out.
     """
 
     name: str
     missing: tuple[Permission, ...]
     may_list: Callable[[str], Awaitable[bool]]
     hints: Callable[[], Awaitable[Collection[str]]] = _no_hints
+    has_session: bool = False
 
     @property
     def sees_all(self) -> bool:

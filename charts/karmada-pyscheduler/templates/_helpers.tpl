@@ -146,6 +146,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 - --auth-cache={{ .Values.web.auth.cache }}
 - --allowed-host={{ .Values.web.host }}
+{{- if .Values.web.auth.sessionKeysSecret }}
+- --session-keys-file=/etc/karmada/sessions/keys
+- --session={{ .Values.web.auth.session }}
+{{- end }}
 {{- if .Values.web.tls.secretName }}
 - --tls-cert-file=/etc/karmada/tls/tls.crt
 - --tls-key-file=/etc/karmada/tls/tls.key

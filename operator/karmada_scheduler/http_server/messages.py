@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from karmada_scheduler.http_server.request_guard import RequestRefusal
+
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
@@ -54,12 +56,14 @@ class Document:
 
     Attributes:
         headers: Besides those of every response.
+        cookies: The values of ``Set-Cookie`` headers.
     """
 
     body: bytes
     status: int = 200
     content_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
+    cookies: tuple[str, ...] = ()
 
 
 class AnsweredRequest(NamedTuple):
@@ -84,5 +88,5 @@ class AnsweredRequest(NamedTuple):
 
 Handler = Callable[[HttpRequest], HttpResponse]
 AsyncHandler = Callable[[HttpRequest], Awaitable[HttpResponse | Document]]
-ProblemPage = Callable[[int, str], bytes]
-"""Returns the HTML of a refusal, from the status and one sentence."""
+ProblemPage = Callable[[RequestRefusal, str], bytes]
+"""Returns the HTML of a refusal of a request, from the refusal and the target of the request."""

@@ -161,7 +161,7 @@ class ReadOnlyServer:
         try:
             response = self._refusal(request) or await self._unauthorized(request) or await handler(request)
         except web.HTTPException as refusal:
-            response = self._problem(request, refusal.status, refusal.reason)
+            response = self._problem(request, RequestRefusal(refusal.status, refusal.reason))
             if "Allow" in refusal.headers:
                 response.headers["Allow"] = refusal.headers["Allow"]
             if request.can_read_body:
@@ -169,7 +169,7 @@ class ReadOnlyServer:
         except Exception:
             self._on_error()
             log.exception("Cannot answer %s", request.path[:200])
-            response = self._problem(request, 500, "internal error")
+            response = self._problem(request, RequestRefusal(500, "internal error"))
         finally:
             self._busy.discard(request.protocol)
         self._on_response(answered(request, response.status, asyncio.get_running_loop().time() - began))
@@ -202,7 +202,8 @@ class ReadOnlyServer:
         return None
 
     async def _unauthorized(self, request: web.Request) -> web.Response | None:
-        if self._access.authorize is None or request.path in self._always:
+        is_open = request.path in self._always or self._access.is_open(request.path)
+        if self._access.authorize is None or is_open:
             return None
         assert self._guard is not None  # made at the start
         found = await self._access.authorize(request.headers)
@@ -214,18 +215,21 @@ class ReadOnlyServer:
             refused = self._guard.refusal_of_user(found)
         if refused is None:
             return None
-        response = self._problem(request, refused.status, refused.text)
-        response.headers.update(refused.headers)
+        response = self._problem(request, refused)
         if request.can_read_body:
             response.force_close()
         return response
 
-    def _problem(self, request: web.Request, status: int, text: str) -> web.Response:
+    def _problem(self, request: web.Request, refused: RequestRefusal) -> web.Response:
         if self._problem_page is None or "text/html" not in request.headers.get("Accept", ""):
-            return problem(status, text)
-        return web.Response(
-            body=self._problem_page(status, text), status=status, content_type="text/html", charset="utf-8"
-        )
+            response = problem(refused.status, refused.text)
+        else:
+            body = self._problem_page(refused, request.path_qs)
+            response = web.Response(
+                body=body, status=refused.status, content_type="text/html", charset="utf-8"
+            )
+        response.headers.update(refused.headers)
+        return response
 
     def _handle(
         self, handler: Handler | AsyncHandler

@@ -55,11 +55,15 @@ class RequestRate:
         """Allow ``burst`` requests at once, and ``rate`` per second from ``now`` on, in seconds."""
         self._rate, self._burst, self._tokens, self._at = rate, burst, burst, now
 
-    def take(self, now: float) -> bool:
-        """Count a request; return whether it is within the rate."""
+    def allows(self, now: float) -> bool:
+        """Return whether a request would be within the rate."""
         self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate)
         self._at = now
-        if self._tokens < 1:
+        return self._tokens >= 1
+
+    def take(self, now: float) -> bool:
+        """Count a request; return whether it is within the rate."""
+        if not self.allows(now):
             return False
         self._tokens -= 1
         return True
@@ -74,11 +78,13 @@ class Access:
         flag: The flag that adds a name.
         authorize: Returns who asks, or why they get no answer; called with the headers of a request. None where anyone who
             reaches the address may read.
+        is_open: Returns whether a path is answered to anybody; requests for it are counted all the same.
     """
 
     hosts: frozenset[str] = frozenset()
     flag: str = "--explain-allowed-host"
     authorize: Callable[[Mapping[str, str]], Awaitable[Requester | RequestRefusal]] | None = None
+    is_open: Callable[[str], bool] = lambda _: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,16 +165,27 @@ def is_cross_site(method: str, headers: Mapping[str, str]) -> bool:
     """Return whether a browser sends the request for a page of another site.
 
     A person who follows a link, or opens an address, is answered; an image, a script, a frame or a form of another
-    page is not. Another port of this machine is another site, too. A client that is no browser sends neither header.
+    page is not. Another port of this machine is another site, too. A client that is no browser sends neither header, and
+    no cookie; with one, a POST needs the origin of this page.
     """
-    site = headers.get("Sec-Fetch-Site")
+    site, origin = headers.get("Sec-Fetch-Site"), headers.get("Origin")
+    is_ours = origin is not None and _host_of(origin) == headers.get("Host", "").lower()
+    if method == "POST" and "Cookie" in headers and not is_ours:
+        return True
     if site is None:
-        origin = headers.get("Origin")
-        return origin is not None and urlsplit(origin).netloc.lower() != headers.get("Host", "").lower()
+        return origin is not None and not is_ours
     if site in {"same-origin", "none"}:
         return False
     is_opened = headers.get("Sec-Fetch-Mode") == "navigate" and headers.get("Sec-Fetch-Dest") == "document"
     return not (method == "GET" and is_opened)
+
+
+def _host_of(origin: str) -> str | None:
+    """Return host and port of an Origin header; None for ``null`` and what is no URL."""
+    try:
+        return urlsplit(origin).netloc.lower() or None
+    except ValueError:
+        return None
 
 
 def _without_port(host: str) -> str:

@@ -25,8 +25,10 @@ _HEADERS: Final = {
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
+    "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "same-origin",
+    "Vary": "Authorization, Cookie",
     "X-Content-Type-Options": "nosniff",
     "Server": "karmada-pyscheduler",
 }
@@ -70,8 +72,10 @@ def answered(request: web.Request, status: int, seconds: float) -> AnsweredReque
 
 
 def requester_of(request: web.Request) -> str:
-    """Return what tells requesters apart, as far as the server can."""
-    headers = request.headers
+    """Return what tells requesters apart: who was let in, or what the server can tell of others."""
+    headers, viewer = request.headers, request.get(VIEWER)
+    if viewer is not None and viewer.name:
+        return str(viewer.name)
     return f"{request.remote} {headers.get('X-Forwarded-For', '')} {hash(headers.get('Authorization', ''))}"
 
 
@@ -103,6 +107,8 @@ def whole(answer: Document) -> web.Response:
         charset="utf-8",
         headers=answer.headers,
     )
+    for cookie in answer.cookies:
+        response.headers.add("Set-Cookie", cookie)
     if len(answer.body) >= _COMPRESSED_BYTES:
         response.enable_compression()
     return response

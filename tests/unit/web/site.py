@@ -16,10 +16,11 @@ import aiohttp
 from karmada_advisor.cli.flags.web import make_parser
 from karmada_advisor.cli.web.answers import CommandAnswers
 from karmada_advisor.cli.web.reading import Reader
+from karmada_advisor.web.authorization import Authorization
 from karmada_advisor.web.computing import Computer
 from karmada_advisor.web.handlers import Handlers
 from karmada_advisor.web.pages import Pages
-from karmada_advisor.web.viewer import Viewer
+from karmada_advisor.web.viewer import NOBODY, Viewer
 from karmada_scheduler.http_server.messages import AnsweredRequest
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
 from karmada_scheduler.http_server.request_guard import Access, RequestLimits, RequestRefusal
@@ -44,6 +45,7 @@ class Answer:
     status: int
     text: str
     headers: dict[str, str]
+    cookies: tuple[str, ...] = ()
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -100,6 +102,7 @@ class Site:
         hosts: frozenset[str] = frozenset(),
         viewer: Viewer | None = None,
         refusal: RequestRefusal | None = None,
+        sessions: Authorization | None = None,
         on_response: Callable[[AnsweredRequest], None] = lambda _: None,
     ) -> None:
         paths = files or (folder / "clusters.json", folder / "bindings.json")
@@ -113,11 +116,13 @@ class Site:
         self.reader = Reader(self.arguments)
         self.reader.read()
         self.answers = CommandAnswers(self.arguments, self.reader, ())
-        found = refusal or viewer
-        handlers = Handlers(self.answers, Inline(), Pages(), is_open=found is None)
+        found = refusal or viewer or (NOBODY if sessions is not None else None)
+        handlers = Handlers(self.answers, Inline(), Pages(), is_open=found is None, sessions=sessions)
         self.routes = handlers.routes()
 
-        async def who(_: Mapping[str, str]) -> Viewer | RequestRefusal:
+        async def who(headers: Mapping[str, str]) -> Viewer | RequestRefusal:
+            if sessions is not None:
+                return await sessions.viewer(headers)
             assert found is not None
             return found
 
@@ -125,7 +130,7 @@ class Site:
             f"127.0.0.1:{self.port}",
             self.routes,
             posts=handlers.posts(),
-            access=Access(hosts, "--allowed-host", None if found is None else who),
+            access=Access(hosts, "--allowed-host", None if found is None else who, handlers.tells_nothing),
             limits=RequestLimits(1000, 1000, user_rate=1000, user_burst=1000),
             problem_page=handlers.problem_page,
             on_response=on_response,
@@ -147,9 +152,20 @@ class Site:
         given = {"Accept": "text/html"} | {name.replace("_", "-"): value for name, value in headers.items()}
         async with (
             aiohttp.ClientSession() as session,
-            session.request(method, f"http://127.0.0.1:{self.port}{path}", headers=given, data=form) as found,
+            session.request(
+                method,
+                f"http://127.0.0.1:{self.port}{path}",
+                headers=given,
+                data=form,
+                allow_redirects=False,
+            ) as found,
         ):
-            return Answer(found.status, await found.text(), dict(found.headers))
+            return Answer(
+                found.status,
+                await found.text(),
+                dict(found.headers),
+                tuple(found.headers.getall("Set-Cookie", ())),
+            )
 
 
 def without_times(text: str) -> str:

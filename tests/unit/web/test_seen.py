@@ -51,10 +51,10 @@ async def test_causes_have_their_code_a_sentence_and_what_the_binding_asks_for(t
         "code": "NotEnoughRoom",
         "stage": "capacity",
         "text": "too few replicas fit",
-        "asked": ["3 of 6 replicas", "3 cpu"],
+        "asked": ["3 of 6 replicas are missing", "3 cpu"],
         "primary": True,
     }
-    assert "Too few replicas fit: 3 of 6 replicas, 3 cpu" in page
+    assert "Too few replicas fit: 3 of 6 replicas are missing, 3 cpu" in page
     assert [each["asked"] for each in named["causes"] if each["code"] == "ClusterUnknown"] == [["nowhere"]]
 
 

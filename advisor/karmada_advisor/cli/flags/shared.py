@@ -251,7 +251,7 @@ def positive(text: str) -> int:
 
 def seconds(text: str) -> float:
     """Return a time such as ``2s`` or ``500ms`` in seconds."""
-    for suffix, factor in (("ms", 0.001), ("s", 1.0), ("m", 60.0), ("", 1.0)):
+    for suffix, factor in (("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("", 1.0)):
         if text.endswith(suffix):
             try:
                 found = float(text.removesuffix(suffix)) * factor

@@ -11,6 +11,7 @@ from karmada_advisor.cli.flags import shared, survive
 _DEFAULT_ADDRESS: Final = "127.0.0.1:10354"
 _REFRESH_SECONDS: Final = 10.0
 _AUTH_CACHE_SECONDS: Final = 30.0
+_SESSION_SECONDS: Final = 8 * 3600.0
 DEFAULT_AUDIENCE: Final = "karmada-pyscheduler-web"
 """A token for it opens the page, and nothing else: the API server refuses it."""
 
@@ -47,6 +48,19 @@ def make_parser() -> argparse.ArgumentParser:
         default=_AUTH_CACHE_SECONDS,
         metavar="TIME",
         help=f"how long a yes of the Karmada API server counts, 5s to 60s (default {_AUTH_CACHE_SECONDS:g}s)",
+    )
+    parser.add_argument(
+        "--session-keys-file",
+        type=Path,
+        metavar="FILE",
+        help="people sign in on the page with a token, which is sealed in a cookie: a key a line (openssl rand -base64 32 | tr +/ -_); the first one seals, all open",
+    )
+    parser.add_argument(
+        "--session",
+        type=_session_seconds,
+        default=_SESSION_SECONDS,
+        metavar="TIME",
+        help=f"how long they are signed in at most, 1m to 24h (default {_SESSION_SECONDS / 3600:g}h)",
     )
     parser.add_argument("--tls-cert-file", type=Path, metavar="FILE", help="certificate chain of the page")
     parser.add_argument("--tls-key-file", type=Path, metavar="FILE", help="key of the certificate")
@@ -108,4 +122,12 @@ def _auth_cache_seconds(text: str) -> float:
     found = shared.seconds(text)
     if not 5 <= found <= 60:
         raise argparse.ArgumentTypeError(f"expected 5s to 60s, got {text!r}")
+    return found
+
+
+def _session_seconds(text: str) -> float:
+    """Return how long a session lasts in seconds, from a minute to a day."""
+    found = shared.seconds(text)
+    if not 60 <= found <= 86_400:
+        raise argparse.ArgumentTypeError(f"expected 1m to 24h, got {text!r}")
     return found

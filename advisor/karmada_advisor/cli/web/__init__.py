@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import uvloop
@@ -73,7 +74,7 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
         reader.read()
     freeze_objects()
     computer, pages = Computer(), Pages()
-    handlers = Handlers(answers, computer, pages, is_open=access.is_open)
+    handlers = Handlers(answers, computer, pages, is_open=access.is_open, sessions=access.sessions)
     with audited(arguments.audit_log, handlers.is_silent) as note:
         server = ReadOnlyServer(
             arguments.bind_address,
@@ -81,7 +82,7 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
             posts=handlers.posts(),
             always=PROBES,
             tls=access.tls,
-            access=access.access,
+            access=replace(access.access, is_open=handlers.tells_nothing),
             limits=_LIMITS,
             name="web",
             problem_page=handlers.problem_page,

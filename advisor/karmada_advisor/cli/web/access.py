@@ -23,6 +23,7 @@ from karmada_scheduler.http_server.request_guard import Access
 
 if TYPE_CHECKING:  # files do not need the client
     from karmada_advisor.web.authorization import Authorization
+    from karmada_advisor.web.sessions import Sessions
     from karmada_scheduler.client.connection import Connection
 
 
@@ -72,7 +73,9 @@ class PageAccess:
         self._stack = AsyncExitStack()
         self.is_open = arguments.auth == "none"
         hosts = frozenset(name.lower() for name in arguments.allowed_host)
-        self.access = Access(hosts, "--allowed-host", None if self.is_open else self._authorization().viewer)
+        authorization = None if self.is_open else self._authorization()
+        self.sessions = authorization if arguments.session_keys_file else None
+        self.access = Access(hosts, "--allowed-host", None if authorization is None else authorization.viewer)
 
     async def __aenter__(self) -> None:
         """Follow changes of the certificate."""
@@ -92,7 +95,24 @@ class PageAccess:
         audiences = self._arguments.audience or [DEFAULT_AUDIENCE]
         connection = _ReviewConnection(self._arguments, self._stack)
         reviews = Reviews(connection, audiences=audiences, kept_seconds=self._arguments.auth_cache)
-        return Authorization(reviews, NamespaceHints(connection.role_bindings), audience=audiences[0])
+        return Authorization(
+            reviews,
+            NamespaceHints(connection.role_bindings),
+            audience=audiences[0],
+            sessions=self._sessions(),
+        )
+
+    def _sessions(self) -> Sessions | None:
+        """Return what seals sessions; None without keys. Raises NoAnswerError."""
+        keys = self._arguments.session_keys_file
+        if not keys:
+            return None
+        from karmada_advisor.web.sessions import SessionKeysError, Sessions
+
+        try:
+            return Sessions(keys, seconds=int(self._arguments.session))
+        except SessionKeysError as error:
+            raise NoAnswerError(f"--session-keys-file: {error}") from error
 
 
 class _ReviewConnection:
@@ -152,5 +172,7 @@ def _check(arguments: argparse.Namespace) -> None:
             "tokens would be sent in clear text: name --tls-cert-file and --tls-key-file, or --behind-proxy where a "
             "proxy ends TLS"
         )
+    if arguments.session_keys_file and not has_tokens:
+        raise NoAnswerError("--session-keys-file is for --auth=token: without it nobody signs in")
     if has_tokens and (arguments.clusters or arguments.bindings or arguments.replay):
         raise NoAnswerError("--auth=token needs a control plane, which says who may read; files do not")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from karmada_advisor.web.answers import Answers
 from karmada_advisor.web.computing import Computer
@@ -12,9 +12,13 @@ from karmada_advisor.web.handlers.decisions import DecisionHandlers
 from karmada_advisor.web.handlers.fleet import FleetHandlers
 from karmada_advisor.web.handlers.losses import LossHandlers
 from karmada_advisor.web.handlers.plans import PlanHandlers
-from karmada_advisor.web.handlers.responder import Responder, Routes
+from karmada_advisor.web.handlers.responder import SIGN_IN, SIGN_OUT, Responder, Routes
 from karmada_advisor.web.pages import Pages
 from karmada_scheduler.http_server.messages import Document, HttpRequest
+
+if TYPE_CHECKING:  # files do not need the client
+    from karmada_advisor.web.authorization import Authorization
+    from karmada_advisor.web.handlers.sessions import SessionHandlers
 
 PROBES: Final = frozenset({"/healthz", "/readyz"})
 _ICON: Final = "/favicon.ico"
@@ -23,7 +27,15 @@ _ICON: Final = "/favicon.ico"
 class Handlers:
     """All paths."""
 
-    def __init__(self, answers: Answers, computer: Computer, pages: Pages, *, is_open: bool = True) -> None:
+    def __init__(
+        self,
+        answers: Answers,
+        computer: Computer,
+        pages: Pages,
+        *,
+        is_open: bool = True,
+        sessions: Authorization | None = None,
+    ) -> None:
         """Answer requests from ``answers``.
 
         Args:
@@ -31,9 +43,12 @@ class Handlers:
             computer: Runs the functions that take decisions.
             pages: Renders the pages.
             is_open: Whether everybody who sends a request may see everything, and why the page is not ready.
+            sessions: With whom people sign in; None where they cannot.
         """
         self._is_open = is_open
-        responder = Responder(answers, computer, pages, is_open=is_open)
+        audience = "" if sessions is None else sessions.audience
+        responder = Responder(answers, computer, pages, is_open=is_open, audience=audience)
+        self._sessions = _session_handlers(responder, sessions)
         self._responder = responder
         self._answers = answers
         self._pages = pages
@@ -56,6 +71,8 @@ class Handlers:
         }
         for part in self._parts:
             routes |= part.routes()
+        if self._sessions is not None:
+            routes |= self._sessions.routes()
         for file, (content, type_) in self._pages.static.items():
             routes[f"{self._pages.static_path}/{file}"] = partial(_static, content, type_)
         icon, type_ = self._pages.static["icon.svg"]
@@ -68,7 +85,12 @@ class Handlers:
 
     def posts(self) -> Routes:
         """Return the handlers of questions that are too long for an address, by path."""
-        return self._plans.routes()
+        return self._plans.routes() | ({} if self._sessions is None else self._sessions.posts())
+
+    def tells_nothing(self, path: str) -> bool:
+        """Return whether a path is for everybody: files of the page, and where people sign in and out."""
+        is_session = self._sessions is not None and path in {SIGN_IN, SIGN_OUT}
+        return is_session or (path not in PROBES and self.is_silent(path))
 
     async def _ready(self, _: HttpRequest) -> Document:
         failure = self._answers.progress or self._answers.state.failure
@@ -77,6 +99,14 @@ class Handlers:
 
     async def _metrics(self, _: HttpRequest) -> Document:
         return Document(self._answers.metrics, content_type="text/plain; version=0.0.4")
+
+
+def _session_handlers(responder: Responder, sessions: Authorization | None) -> SessionHandlers | None:
+    if sessions is None:
+        return None
+    from karmada_advisor.web.handlers.sessions import SessionHandlers  # brings the cipher
+
+    return SessionHandlers(responder, sessions)
 
 
 async def _healthy(_: HttpRequest) -> Document:

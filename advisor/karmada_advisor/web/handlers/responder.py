@@ -15,14 +15,22 @@ from karmada_advisor.web.answers import Answers
 from karmada_advisor.web.computing import BusyError, Computer, TooLongError
 from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.paging import CursorError, CursorPage
-from karmada_advisor.web.request_query import RETRY_SECONDS, RequestRefusedError
+from karmada_advisor.web.request_query import (
+    NO_TOKEN,
+    RETRY_SECONDS,
+    RequestRefusedError,
+    how_to_get_a_token,
+)
 from karmada_advisor.web.seen import SeenExplanation, SeenWhyNot
 from karmada_advisor.web.viewer import EVERYBODY, NOBODY, Viewer
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.client.reviews import ReviewUnavailableError
 from karmada_scheduler.http_server.messages import AsyncHandler, Document, HttpRequest, HttpResponse
+from karmada_scheduler.http_server.request_guard import RequestRefusal
 
+SIGN_IN: Final = "/sign-in"
+SIGN_OUT: Final = "/sign-out"
 COMPLETED_NAMES: Final = 300
 """Clusters whose names a box completes; in larger fleets the list would be most of the page."""
 
@@ -35,7 +43,9 @@ T = TypeVar("T")
 class Responder:
     """What handlers have in common."""
 
-    def __init__(self, answers: Answers, computer: Computer, pages: Pages, *, is_open: bool) -> None:
+    def __init__(
+        self, answers: Answers, computer: Computer, pages: Pages, *, is_open: bool, audience: str = ""
+    ) -> None:
         """Answer requests.
 
         Args:
@@ -43,7 +53,10 @@ class Responder:
             computer: Runs the functions that take decisions.
             pages: Renders the pages.
             is_open: Whether everybody who sends a request may see everything.
+            audience: Of tokens with which people sign in; "" without sessions.
         """
+        self._audience = audience
+        self.has_sessions = bool(audience)
         self._anonymous = EVERYBODY if is_open else NOBODY
         self.answers = answers
         self.computer = computer
@@ -111,11 +124,18 @@ class Responder:
         common = self._common(request, data=data, own=request.path.get("namespace", ""))
         return _html(self._pages.render(name, {**common, **values}))
 
-    def problem_page(self, status: int, text: str) -> bytes:
-        """Return the page of a refusal."""
-        return self._pages.render(
-            "problem.html", self._common(HttpRequest()) | {"status": status, "text": text}
-        )
+    def problem_page(self, refused: RequestRefusal, target: str) -> bytes:
+        """Return the page of a refusal: who is not known may sign in, where there are sessions, and goes on to ``target``."""
+        if refused.status == 401 and self.has_sessions and "Refresh" not in refused.headers:
+            problem = refused.text.removesuffix(how_to_get_a_token(self._audience))
+            return self.sign_in_page("" if problem == NO_TOKEN else problem, target)
+        values = {"status": refused.status, "text": refused.text}
+        return self._pages.render("problem.html", self._common(HttpRequest()) | values)
+
+    def sign_in_page(self, problem: str, target: str) -> bytes:
+        """Return the page on which people sign in; nothing that was typed is in it."""
+        values = {"problem": problem, "target": target, "audience": self._audience}
+        return self._pages.render("sign_in.html", self._common(HttpRequest()) | values)
 
     def stamp(self, namespace: str = "", *, sees_all: bool = True) -> str:
         """Return what differs after every change of the objects, causes and problems, for those who wait for one.
@@ -161,6 +181,8 @@ class Responder:
         return {
             "sees_all": sees_all,
             "home": self.viewer(request).home,
+            "user": self.viewer(request).name,
+            "has_session": self.viewer(request).has_session,
             "path": request.target.partition("?")[0],
             "given": {**request.query, **request.form},
             "data": data,
