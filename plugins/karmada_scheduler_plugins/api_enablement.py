@@ -18,6 +18,7 @@ class APIEnablement:
     """
 
     name = "APIEnablement"
+    filter_key_covers_current = True
 
     def filter_key(self, cycle: Cycle, /) -> Hashable:
         """Depends on the kind of the resource."""

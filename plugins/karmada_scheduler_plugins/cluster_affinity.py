@@ -17,6 +17,7 @@ class ClusterAffinity:
     """
 
     name = "ClusterAffinity"
+    filter_key_covers_current = True
 
     def filter_key(self, cycle: Cycle, /) -> Hashable:
         """Depends on the affinities of the term in use."""

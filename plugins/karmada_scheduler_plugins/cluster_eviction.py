@@ -14,6 +14,7 @@ class ClusterEviction:
     """Filter by the binding's graceful eviction tasks."""
 
     name = "ClusterEviction"
+    filter_key_covers_current = True
 
     def filter_key(self, cycle: Cycle, /) -> Hashable:  # noqa: ARG002
         """Depends on nothing: only clusters with an eviction task are refused."""

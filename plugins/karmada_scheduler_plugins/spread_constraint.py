@@ -17,6 +17,7 @@ class SpreadConstraint:
     """Filter by provider, region and zones, each only if a constraint spreads by it."""
 
     name = "SpreadConstraint"
+    filter_key_covers_current = True
 
     def filter_key(self, cycle: Cycle, /) -> Hashable:
         """Depends on the fields to spread by, in their order, whatever their limits."""

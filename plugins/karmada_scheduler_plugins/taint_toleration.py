@@ -14,6 +14,7 @@ class TaintToleration:
     """
 
     name = "TaintToleration"
+    filter_key_covers_current = True
 
     def filter_key(self, cycle: Cycle, /) -> Hashable:
         """Depends on the tolerations."""

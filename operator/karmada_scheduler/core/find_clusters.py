@@ -107,7 +107,7 @@ def _with_cached(
     refused = results.refused
     if names:
         known = [each for name in sorted(names) if (each := cycle.snapshot.get(name)) and not each.deleting]
-        feasible, filtered_out = inputs.framework.run_filter(cycle, known)
+        feasible, filtered_out = inputs.framework.filter_current(cycle, known, results)
         refused = _replaced(refused, names, filtered_out)
     diagnosis = Diagnosis(refused)
     score_key = inputs.framework.score_key(cycle) if inputs.can_use_cached_order(cycle.binding.spec) else None

@@ -135,7 +135,8 @@ class FilterPlugin(Plugin, Protocol):
         evicted from (``cycle.evicted``); None if the results cannot be cached for this binding. If all Filter plugins of
         a profile have it, they are called for such clusters once per key and version of the cluster. Results must not
         depend on anything else that changes, such as the time. What the filter reads from ``cycle.workload`` belongs in
-        the key.
+        the key. With ``filter_key_covers_current = True`` the key is also good for the other clusters: results then depend
+        on it, on the cluster, and on whether the binding is on the cluster or evicted from it.
         """
         ...
 

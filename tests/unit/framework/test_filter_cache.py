@@ -349,6 +349,27 @@ def test_a_new_resource_request_creates_few_candidates_and_is_estimated_for_all_
         assert set(singly) <= set(chosen)  # a Duplicated binding is decided again on its own result
 
 
+def test_a_filter_whose_key_covers_current_clusters_is_called_once_per_version_for_them() -> None:
+    class Covering(CountingPlugin):
+        filter_key_covers_current = True
+
+    harness = FilterCacheHarness(plugin=Covering())
+    harness.decide(spread())
+    harness.plugin.taken()
+    first = harness.decide(spread().on(m2=1, m4=1).evicted_from("m3"))
+    assert harness.plugin.taken()[0] == ["m2", "m4"]  # an in-tree plugin before it refuses m3
+    second = harness.decide(spread().on(m2=1, m4=1).evicted_from("m3").uid("other"))
+    assert harness.plugin.taken()[0] == []
+    assert second.attempts[0].candidates == first.attempts[0].candidates
+    refused = [each.attempts[0].diagnosis.result_by_cluster for each in (first, second)]
+    assert refused[0] == refused[1]
+    harness.decide(spread().on(m2=3).evicted_from("m4"))
+    assert harness.plugin.taken()[0] == []
+    harness.replace("m2", cluster("m2").capacity(cpu=1).build())
+    harness.decide(spread().on(m2=1, m4=1))
+    assert harness.plugin.taken()[0] == ["m2", "m2"]  # once for bindings that are on it, once for others
+
+
 def test_a_remote_estimator_is_called_once_per_decision_for_all_clusters() -> None:
     harness = FilterCacheHarness()
     estimator = AllOrNothing()

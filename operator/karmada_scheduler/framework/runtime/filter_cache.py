@@ -121,9 +121,21 @@ class FilterResults:
         feasible: The clusters that pass, in the order of names.
         rows: The index of each of them by name; the same object as long as the same clusters pass.
         refused: The refusals of the others, in the order of names.
+        current: Answers for bindings that are on a cluster, evicted from it, or both, by its name; the keys are whether a
+            binding is on it, and whether it is evicted from it. Those of changed clusters are dropped.
     """
 
-    __slots__ = ("__weakref__", "_latest", "_snapshot", "feasible", "key", "refused", "rows", "version")
+    __slots__ = (
+        "__weakref__",
+        "_latest",
+        "_snapshot",
+        "current",
+        "feasible",
+        "key",
+        "refused",
+        "rows",
+        "version",
+    )
 
     def __init__(self, key: Hashable) -> None:
         """Start without clusters."""
@@ -132,6 +144,11 @@ class FilterResults:
         self.feasible: Sequence[Cluster] = ()
         self.rows: Mapping[str, int] = {}
         self.refused: Mapping[str, Result] = {}
+        self.current: Final[Mapping[tuple[bool, bool], dict[str, Result]]] = {
+            (True, False): {},
+            (False, True): {},
+            (True, True): {},
+        }
         self._snapshot = Snapshot()
         # The last change by a snapshot without a log, and the version before it.
         self._latest: tuple[Version, AbstractSet[str] | None] = (0, 0), None
@@ -180,6 +197,9 @@ class FilterResults:
         snapshot: Snapshot,
         filter_clusters: Callable[[Sequence[Cluster]], Mapping[str, Result]],
     ) -> None:
+        for answers in self.current.values():
+            for name in names & answers.keys():
+                del answers[name]
         changed = [each for name in sorted(names) if (each := snapshot.get(name)) and not each.deleting]
         refused = filter_clusters(changed)
         before = {name: result for name in names if (result := self.refused.get(name)) is not None}

@@ -94,6 +94,9 @@ class Framework:
         no_filter_keys = plugins.pre_filter or extenders
         no_score_keys = plugins.pre_score or normalizes or extenders
         self._filter_keys = None if no_filter_keys else _key_functions(plugins.filter, "filter_key")
+        self._keys_cover_current = all(
+            getattr(each, "filter_key_covers_current", False) for each in plugins.filter
+        )
         self._score_keys = None if no_score_keys else _key_functions(plugins.score, "score_key")
 
     @property
@@ -154,6 +157,28 @@ class Framework:
             run.raise_plugin_error(error, cycle)
         run.record_success()
         return feasible, refused
+
+    def filter_current(
+        self, cycle: Cycle, clusters: Sequence[Cluster], results: FilterResults
+    ) -> tuple[list[Cluster], dict[str, Result]]:
+        """Run Filter for clusters that the binding is on or evicted from, as ``run_filter`` does.
+
+        Answers are taken from ``results``, and stored there, if the keys of all plugins cover such clusters.
+        """
+        if not self._keys_cover_current:
+            return self.run_filter(cycle, clusters)
+        current, evicted = cycle.current_clusters, cycle.evicted
+        known = [(each, results.current[each.name in current, each.name in evicted]) for each in clusters]
+        if new := [each for each, answers in known if each.name not in answers]:
+            refused = self.run_filter(cycle, new)[1]
+            for each, answers in known:
+                if each.name not in answers:
+                    answers[each.name] = refused.get(each.name, SUCCESS)
+        feasible = [each for each, answers in known if answers[each.name] is SUCCESS]
+        filtered_out = {
+            each.name: answer for each, answers in known if (answer := answers[each.name]) is not SUCCESS
+        }
+        return feasible, filtered_out
 
     def cached_filter_results(self, cycle: Cycle) -> FilterResults | None:
         """Return the results of all filters for a binding like this one that is on no cluster.
