@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import fork_server
 from tests.commands import run
 from tools.state_check.asking import in_namespace, shown
 from tools.state_check.check import Check, problems_of
@@ -42,7 +43,7 @@ CHOSEN = (
 
 @pytest.fixture(scope="module")
 def check(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Check]:
-    with running(tmp_path_factory.mktemp("state") / "run", page=True) as plane:
+    with running(tmp_path_factory.mktemp("state") / "run", page=True, start=fork_server.start) as plane:
         yield Check(plane, ask=asked_here)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import yaml
 from tools.controlplane import ControlPlane, Node, Object, RealMember
 from tools.controlplane.fleet import real_members, simulated_members
 from tools.controlplane.ours import Scheduler, start_scheduler, start_web
-from tools.controlplane.processes import free_port
+from tools.controlplane.processes import Start, free_port
 
 MINE: Final = "my-scheduler"
 GUARDED: Final = "west-scheduler"
@@ -176,8 +177,8 @@ def _runs(deployment: Object) -> bool:
 
 
 @contextmanager
-def running(folder: Path, *, page: bool = False) -> Iterator[Plane]:
-    """Run the control plane of the check in a folder."""
+def running(folder: Path, *, page: bool = False, start: Start = subprocess.Popen) -> Iterator[Plane]:
+    """Run the control plane of the check in a folder, with programs that are started by `start`."""
     quick = ["--cluster-failure-threshold=3s", "--cluster-status-update-frequency=2s"]
     gates = {
         "FederatedQuotaEnforcement": True,
@@ -186,7 +187,8 @@ def running(folder: Path, *, page: bool = False) -> Iterator[Plane]:
     }
     files = folder.with_name(folder.name + "-files")
     files.mkdir(parents=True, exist_ok=True)
-    with ControlPlane(folder, feature_gates=gates, extra_flags={"controller-manager": quick}) as karmada:
+    flags = {"controller-manager": quick}
+    with ControlPlane(folder, feature_gates=gates, extra_flags=flags, start=start) as karmada:
         plane = Plane(karmada, files)
         plane.start(page=page)
         yield plane
