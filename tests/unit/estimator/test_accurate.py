@@ -298,6 +298,7 @@ class TestPartialPolicy:
         await harness.replicas()
         harness.transport.change("m2", 3)
         await harness.probe(lambda: not harness.estimator.unresponsive)
+        harness.estimator.timeout = 600
         assert await harness.replicas() == [9, 3]
 
     async def test_probes_become_rarer_and_replace_the_connection(self, make_harness: MakeHarness) -> None:
