@@ -25,12 +25,15 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	  install $(BIN)/pip install --quiet; }
 	@touch $@
 
+# What installs packages into another environment: $(call install,environment,arguments).
+install = { $(BIN)/uv pip install --quiet --python $(1)/bin/python $(2) || $(BIN)/pip --python $(1) install --quiet --no-compile $(2); }
+
 .PHONY: install
 install: $(STAMP) ## make .venv with the tools for development
 
-$(TOOLS)/.installed: requirements/tools.txt
-	$(PYTHON) -m venv $(VENV)/tools
-	$(TOOLS)/pip install --quiet --require-hashes -r requirements/tools.txt
+$(TOOLS)/.installed: requirements/tools.txt $(STAMP)
+	$(PYTHON) -m venv --without-pip $(VENV)/tools
+	$(call install,$(VENV)/tools,--require-hashes -r requirements/tools.txt)
 	@touch $@
 
 .PHONY: tools
@@ -289,8 +292,8 @@ manifests: install ## render the chart into manifests/, and tables of flags and 
 SITE := $(VENV)/docs/bin
 
 $(SITE)/.installed: requirements/docs.txt
-	$(PYTHON) -m venv $(VENV)/docs
-	$(SITE)/pip install --quiet --require-hashes -r requirements/docs.txt
+	$(PYTHON) -m venv --without-pip $(VENV)/docs
+	$(call install,$(VENV)/docs,--require-hashes -r requirements/docs.txt)
 	@touch $@
 
 .PHONY: docs
@@ -308,9 +311,9 @@ size: ## print lines of code and words of documentation (ARGS=REVISION for the d
 
 SUPPLY := $(VENV)/supply-chain/bin
 
-$(SUPPLY)/.installed: requirements/supply-chain.txt
-	$(PYTHON) -m venv $(VENV)/supply-chain
-	$(SUPPLY)/pip install --quiet --no-compile --require-hashes -r requirements/supply-chain.txt
+$(SUPPLY)/.installed: requirements/supply-chain.txt $(STAMP)
+	$(PYTHON) -m venv --without-pip $(VENV)/supply-chain
+	$(call install,$(VENV)/supply-chain,--require-hashes -r requirements/supply-chain.txt)
 	@touch $@
 
 .PHONY: chart
@@ -337,8 +340,8 @@ image: ## build the image (PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:... IMA
 .PHONY: sbom
 sbom: $(SUPPLY)/.installed $(if $(WHEEL),,wheel) ## write sbom.cdx.json (CycloneDX) next to a wheel, the list of installed packages (WHEEL=dist/...whl)
 	$(PYTHON) -m venv --clear --without-pip $(VENV)/installed
-	$(SUPPLY)/pip --python $(VENV)/installed install --quiet --no-compile --require-hashes -r requirements/runtime.txt
-	$(SUPPLY)/pip --python $(VENV)/installed install --quiet --no-compile --no-deps --force-reinstall $(or $(WHEEL),dist/karmada_pyscheduler-*.whl)
+	$(call install,$(VENV)/installed,--require-hashes -r requirements/runtime.txt)
+	$(call install,$(VENV)/installed,--no-deps $(or $(WHEEL),dist/karmada_pyscheduler-*.whl))
 	$(SUPPLY)/cyclonedx-py environment --pyproject pyproject.toml --mc-type application --output-reproducible \
 	  --output-format JSON --output-file $(dir $(or $(WHEEL),dist/))sbom.cdx.json $(VENV)/installed
 
