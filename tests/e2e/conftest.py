@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests import fork_server
+from tests.e2e.identity_provider import AUTHENTICATION, write_authentication
 from tests.e2e.namespaces import new_namespace
 from tests.e2e.workload import Workload
 from tools.controlplane import ControlPlane, binaries
@@ -77,8 +78,12 @@ def new_controlplane(
     # last one: karmada-scheduler would have another queue with it.
     names = {"FederatedQuotaEnforcement", "WorkloadAffinity"} - version.unknown_gates
     gates = dict.fromkeys(sorted(names), True)
-    flags = {"controller-manager": ["--feature-gates=PriorityBasedScheduling=true"]}
     folder = tmp_path_factory.mktemp("controlplane") / "run"
+    write_authentication(folder.parent / AUTHENTICATION)
+    flags = {
+        "controller-manager": ["--feature-gates=PriorityBasedScheduling=true"],
+        "kube-apiserver": [f"--authentication-config={folder.parent / AUTHENTICATION}"],
+    }
     with ControlPlane(
         folder,
         version=version,

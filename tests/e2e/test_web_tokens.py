@@ -12,7 +12,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +22,7 @@ import yaml
 from playwright.sync_api import Browser
 
 from tests.e2e.browser import Visitor, started
+from tests.e2e.identity_provider import AUTHENTICATION, PREFIX, IdentityProvider, write_authentication
 from tests.e2e.workload import Workload, named
 from tools.controlplane import ControlPlane
 from tools.controlplane.ours import start_web
@@ -31,6 +32,7 @@ ROOT: Final = Path(__file__).parents[2]
 AUDIENCE: Final = "karmada-pyscheduler-web"
 CACHE_SECONDS: Final = 5
 RBAC: Final = "rbac.authorization.k8s.io"
+OF_API_SERVER: Final = "https://kubernetes.default.svc.cluster.local"
 SHOP: Final = "token-shop"
 BAKERY: Final = "token-bakery"
 READ_BINDINGS: Final = {
@@ -158,7 +160,7 @@ def test_a_token_of_the_page_opens_nothing_else_and_one_of_the_api_server_does_n
 
     status, text = page.get(of_api_server)
     assert status == 401
-    assert f"The token is for https://kubernetes.default.svc.cluster.local; expected {AUDIENCE}" in text
+    assert f"The token is for {OF_API_SERVER}; expected {AUDIENCE}" in text
 
     who = page.plane.kubectl("config", "view", "--raw", "--minify", "-o", "json")
     cluster = json.loads(who)["clusters"][0]["cluster"]
@@ -280,6 +282,78 @@ def test_a_new_certificate_is_served_and_a_broken_one_is_not(page: Page) -> None
         assert serial() == second
     finally:
         page.certificate.write_bytes(good)
+
+
+@pytest.fixture
+def provider(page: Page) -> Iterator[IdentityProvider]:
+    """An issuer that the API server trusts."""
+    config = page.plane.folder.parent / AUTHENTICATION
+    with IdentityProvider(page.authority) as found:
+        write_authentication(config, found.trusted_for("placements"))
+        yield found
+        write_authentication(config)
+
+
+@pytest.fixture
+def other_page(page: Page) -> Iterator[Page]:
+    """A second page with the same keys of sessions, for tokens of the API server's own audience, too."""
+    process, url = start_web(
+        page.plane,
+        "--auth=token",
+        f"--auth-cache={CACHE_SECONDS}s",
+        f"--audience={AUDIENCE}",
+        f"--audience={OF_API_SERVER}",
+        f"--session-keys-file={page.session_keys}",
+        f"--tls-cert-file={page.certificate}",
+        f"--tls-key-file={page.key}",
+        authority=page.authority.certificate,
+        name="web-other",
+    )
+    yield replace(page, url=url, log=process.log)
+    process.stop()
+
+
+def test_a_group_of_an_identity_provider_sees_its_namespace_and_a_session_counts_on_each_replica(
+    page: Page, provider: IdentityProvider, other_page: Page, chromium: Browser
+) -> None:
+    token = provider.token("alice", client="placements", groups=["bakers"])
+    page.plane.client.create(
+        {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "bakers", "namespace": BAKERY},
+            "roleRef": IS_DEVELOPER["roleRef"],
+            "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": f"{PREFIX}bakers"}],
+        }
+    )
+
+    page.plane.wait_for(
+        lambda: other_page.get(token, f"v1/bindings?namespace={BAKERY}"),
+        "the API server to trust the issuer",
+        until=lambda it: it[0] == 200,
+        timeout=90,
+    )
+    assert other_page.get(token, f"v1/bindings?namespace={SHOP}")[0] == 403
+    assert [each["name"] for each in json.loads(other_page.get(token, "v1/namespaces")[1])["items"]] == [
+        BAKERY
+    ]
+    assert page.get(token)[0] == 401  # this page does not ask for the audience of the API server
+
+    ended = provider.token("alice", client="placements", seconds=-60)
+    with IdentityProvider(page.authority) as unknown:
+        foreign = unknown.token("alice", client="placements")
+    for refused, why in ((ended, "The token has expired"), (foreign, "needs --oidc-issuer-url there")):
+        status, text = other_page.get(refused)
+        assert (status, why in text) == (401, True)
+
+    visitor = Visitor(chromium, other_page.url, trusts_all=True)
+    visitor.visit("/", status=401)
+    _sign_in(visitor, page.token("developer"))
+    visitor.page.get_by_role("button", name="Sign out").wait_for()
+    answer = visitor.page.goto(f"{page.url}bindings?namespace={SHOP}")
+    assert answer is not None
+    assert answer.status == 200
+    visitor.close()
 
 
 @pytest.fixture(scope="module")

@@ -230,14 +230,17 @@ def _refusal(token: str, problem: str, audiences: Sequence[str]) -> str:
         return f"The token has expired at {datetime.fromtimestamp(expires, UTC):%Y-%m-%d %H:%M:%SZ}.{said}"
     given = claims.get("aud", [])
     given = [given] if isinstance(given, str) else given
-    if audiences and isinstance(given, list) and given and not set(map(str, given)) & set(audiences):
-        names = ", ".join(map(str, given))[:200]
+    is_of_account = str(claims.get("sub")).startswith(
+        SERVICE_ACCOUNT
+    )  # others are for a client of their issuer
+    if audiences and is_of_account and isinstance(given, list) and not set(map(str, given)) & set(audiences):
+        names = ", ".join(map(str, given))[:200] or "nobody"
         return f"The token is for {names}; expected {' or '.join(audiences)}.{said}"
     if not claims:
         return f"This is no token of the Karmada API server.{said}"
     return (
         "The Karmada API server does not know this token. Is it one of the cluster that hosts Karmada, or of an account "
-        f"that was deleted? A token of an identity provider needs --oidc-issuer-url there.{said}"
+        f"that was deleted? A token of an identity provider needs --oidc-issuer-url there, and its audience here.{said}"
     )
 
 

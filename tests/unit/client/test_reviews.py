@@ -95,12 +95,19 @@ async def test_a_response_that_is_no_full_yes_is_a_no(status: dict[str, object])
     [
         ("abc", "This is no token of the Karmada API server. The API server says: invalid bearer token."),
         (token_of(exp=1_700_000_000), "The token has expired at 2023-11-14 22:13:20Z."),
-        (token_of(aud=["api"]), f"The token is for api; expected {AUDIENCE}."),
+        (
+            token_of(aud=["api"], sub="system:serviceaccount:shop:dev"),
+            f"The token is for api; expected {AUDIENCE}.",
+        ),
+        (
+            token_of(aud="client", sub="alice"),
+            "A token of an identity provider needs --oidc-issuer-url there",
+        ),
         (token_of(aud=AUDIENCE), "Is it one of the cluster that hosts Karmada"),
         ("a.!.c", "This is no token of the Karmada API server."),
         (token_of(exp=10**400, aud=[AUDIENCE]), "This is no token"),
     ],
-    ids=["text", "expired", "audience", "plane", "base64", "huge number"],
+    ids=["text", "expired", "audience", "issuer", "plane", "base64", "huge number"],
 )
 async def test_a_refusal_says_what_to_do(token: str, hint: str) -> None:
     setup = Setup({"status": {"error": "invalid bearer token"}})
