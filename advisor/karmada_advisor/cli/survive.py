@@ -18,7 +18,6 @@ from karmada_advisor.cli.survive_inputs import taint_policies_of
 from karmada_advisor.cli.survive_report import report_steps
 from karmada_advisor.sources.controllers import notes_about_controllers
 from karmada_advisor.sources.objects import NoAnswerError
-from karmada_advisor.sources.process import use_rules
 from karmada_advisor.survive.model import SurvivalReport
 from karmada_advisor.survive.steps import finished
 from karmada_advisor.views.layout import Style
@@ -129,6 +128,8 @@ def report_of(
         NoAnswerError: There is no answer.
     """
     if arguments.process:
+        from karmada_advisor.sources.process import use_rules  # the HTTP client, which files do without
+
         use_rules(arguments)
     sources = gather_fleet(arguments, without_clusters="There is no cluster, so nothing can be lost.")
     policies, problem = taint_policies_of(arguments, sources)

@@ -50,18 +50,13 @@ class FreeCapacity:
         missing: dict[int, int] = {}
         for each in sorted(starting, key=lambda one: one.position):
             for target in each.starts:
-                if target.name not in left:
+                free = left.get(target.name)
+                if free is None:
                     continue
-                free = left[target.name]
-                fits = min(
-                    (
-                        max(0, free[name]) // amount
-                        for name, amount in each.amounts.items()
-                        if amount > 0 and name in free
-                    ),
-                    default=target.replicas,
-                )
-                taken = min(target.replicas, fits)
+                taken = target.replicas
+                for name, amount in each.amounts.items():
+                    if amount > 0 and name in free:
+                        taken = min(taken, max(0, free[name]) // amount)
                 for name, amount in each.amounts.items():
                     if name in free:
                         free[name] -= taken * amount

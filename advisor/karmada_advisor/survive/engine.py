@@ -13,7 +13,7 @@ from typing import Final
 from karmada_advisor.plan.decide import PlanSide, grouped
 from karmada_advisor.plan.load import requests
 from karmada_advisor.survive.capacity import FreeCapacity, Starting
-from karmada_advisor.survive.classify import Classified, Evicted, LossClass, classified, counts_copies, wanted
+from karmada_advisor.survive.classify import LossClass, classified, counts_copies, wanted
 from karmada_advisor.survive.coupled import CoupledLosses
 from karmada_advisor.survive.decisions import LossDecisions
 from karmada_advisor.survive.loss import Loss
@@ -206,7 +206,7 @@ class Losses:
             for loss in self.inputs.losses:
                 for place, found in coupled.after(asked, lost, loss):
                     result = classified(asked[place].binding.spec, lost, found)
-                    self._add(loss, number, place, found, result)
+                    self._add(loss, number, Pair(place, found, result))
             self.done[number] = True
             self.inputs.progress(count, len(self._lost))
             yield
@@ -219,18 +219,18 @@ class Losses:
             lost = self._lost[number]
             for loss in inputs.losses:
                 found = decisions.after(lost, loss)
-                self._add(loss, number, place, found, classified(spec, lost, found))
+                self._add(loss, number, Pair(place, found, classified(spec, lost, found)))
         for loss in inputs.losses:
             for names, found in decisions.swept_by_one(loss):
-                result = classified(spec, (), found)
+                pair = Pair(place, found, classified(spec, (), found))
                 for name in names:
                     for number in self._domains_of.get(name, ()):
                         if number in part and len(self._lost[number]) == 1:
-                            self._add(loss, number, place, found, result)
+                            self._add(loss, number, pair)
 
-    def _add(self, loss: Loss, number: int, place: int, found: Evicted, result: Classified) -> None:
-        if result.effect is not LossClass.UNTOUCHED:
-            self.tallies[loss][number].pairs.append(Pair(place, found, result))
+    def _add(self, loss: Loss, number: int, pair: Pair) -> None:
+        if pair.classified.effect is not LossClass.UNTOUCHED:
+            self.tallies[loss][number].pairs.append(pair)
 
     def _concerned(self, decisions: LossDecisions) -> tuple[set[int], set[int]]:
         """Return the domains that a binding is in, and those of several clusters that may sweep it."""

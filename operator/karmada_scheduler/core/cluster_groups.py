@@ -46,9 +46,10 @@ def tier_of(cycle: Cycle, cluster: Cluster) -> int:
 
 def last_constraint(placement: Placement, field: str) -> SpreadConstraint | None:
     """Return the constraint on a field, None without one; as in upstream, the last of several counts."""
-    return next(
-        (each for each in reversed(placement.spread_constraints) if each.spread_by_field == field), None
-    )
+    for each in reversed(placement.spread_constraints):
+        if each.spread_by_field == field:
+            return each
+    return None
 
 
 def group_by_region(placement: Placement, replicas: int, ordered: Sequence[Candidate]) -> list[Region]:

@@ -142,6 +142,9 @@ def targets(plugin: Plugin, answer: object, context: AssignContext) -> list[Targ
         PluginError: It has clusters that were not selected, or replicas outside 0 to 2^31 - 1; or the placement
             divides replicas, and the sum is not the binding's replicas.
     """
+    is_trusted = getattr(plugin, "trusted", False)
+    if is_trusted and type(answer) is list:
+        return answer
     divided: list[Any]
     if isinstance(answer, (Mapping, Sequence)) and _is_too_long(answer, context.selected):
         raise invalid_answer(plugin, Point.ASSIGN, answer, "replicas by cluster name")
@@ -149,7 +152,7 @@ def targets(plugin: Plugin, answer: object, context: AssignContext) -> list[Targ
         divided = [TargetCluster(name, replicas) for name, replicas in answer.items()]
     else:
         divided = list(answer) if isinstance(answer, Sequence) and not isinstance(answer, str) else [answer]
-    if getattr(plugin, "trusted", False):
+    if is_trusted:
         return divided
     if not all(
         isinstance(each, TargetCluster) and isinstance(each.name, str) and type(each.replicas) is int
