@@ -10,7 +10,7 @@ from typing import Any, Final
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.runtime import filter_cache
-from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.runtime.keyed_results import KeyedResults
 from karmada_scheduler.informer.event_handlers import EventHandlers
 
 _held: list[object] = []
@@ -42,13 +42,13 @@ def _filter_cache() -> None:
     """Have the binding in the key of its filter results, and never forget them."""
     filter_cache._MAX_REPORTS = 1 << 40  # type: ignore[misc]
     filter_cache.MAX_ENTRIES = 1 << 40  # type: ignore[misc]
-    original = Framework._key
+    original = KeyedResults._key
 
-    def key(self: Framework, cycle: Cycle, functions: Any, point: Point) -> tuple[Hashable, ...] | None:
+    def key(self: KeyedResults, cycle: Cycle, functions: Any, point: Point) -> tuple[Hashable, ...] | None:
         found = original(self, cycle, functions, point)
         return None if found is None else (found, cycle.binding.uid)
 
-    Framework._key = key  # type: ignore[method-assign]
+    KeyedResults._key = key  # type: ignore[method-assign]
 
 
 def _series() -> None:

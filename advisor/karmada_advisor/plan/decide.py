@@ -144,7 +144,7 @@ class PlanSide:
             matching = self.rules.gates.rules.placement(placement)
             cycle = Cycle(binding, matching, term, self.snapshot, peers=self.rules.peers)
             try:
-                results = framework.cached_filter_results(cycle)
+                results = framework.keyed.filter_results(cycle)
             except SchedulingError:
                 return None
             if results is None:

@@ -81,7 +81,7 @@ async def find_clusters_that_fit(
     Raises:
         SchedulingError: A plugin or an extender failed.
     """
-    results = inputs.framework.cached_filter_results(cycle)
+    results = inputs.framework.keyed.filter_results(cycle)
     return await _filtered(cycle, inputs) if results is None else _with_cached(cycle, results, inputs)
 
 
@@ -107,10 +107,12 @@ def _with_cached(
     refused = results.refused
     if names:
         known = [each for name in sorted(names) if (each := cycle.snapshot.get(name)) and not each.deleting]
-        feasible, filtered_out = inputs.framework.filter_current(cycle, known, results)
+        feasible, filtered_out = inputs.framework.keyed.filter_current(cycle, known, results)
         refused = _replaced(refused, names, filtered_out)
     diagnosis = Diagnosis(refused)
-    score_key = inputs.framework.score_key(cycle) if inputs.can_use_cached_order(cycle.binding.spec) else None
+    score_key = (
+        inputs.framework.keyed.score_key(cycle) if inputs.can_use_cached_order(cycle.binding.spec) else None
+    )
     if score_key is not None:
         return CachedFilteredClusters(results, score_key, names, feasible, diagnosis)
     if not names:

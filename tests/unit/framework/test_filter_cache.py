@@ -494,12 +494,12 @@ def test_values_whose_clusters_have_all_been_replaced_are_dropped() -> None:
     harness = ChangingClustersHarness()
     for number in range(100):
         harness.decide(spread().names(f"nobody-{number}", *harness.names), harness.cache.snapshot())
-    assert len(harness.framework._filter_results) == 100
+    assert len(harness.framework.keyed._filter_results) == 100
     for round_ in range(3):
         for name in harness.names:
             harness.report(name, 50 + round_)
     harness.decide(spread(), harness.cache.snapshot())
-    assert len(harness.framework._filter_results) == 1
+    assert len(harness.framework.keyed._filter_results) == 1
     assert len(harness.algorithm._caches[harness.framework]) == 2
 
 

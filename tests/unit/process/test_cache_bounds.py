@@ -57,9 +57,9 @@ OTHERS: Final[dict[str, int]] = {
     # bounded by entries of clusters
     "core.ordering.cache:_caches": MAX_ENTRIES * POINTER,
     "core.ordering.cache:shared": MAX_ENTRIES * POINTER,
-    "core.ordering.columnar:scores_of_regions": MAX_ENTRIES * POINTER,
+    "core.ordering.columnar:scored_regions": MAX_ENTRIES * POINTER,
     "core.select_clusters:_selected_groups": MAX_ENTRIES * POINTER,
-    "framework.runtime.framework:_filter_results": MAX_ENTRIES * POINTER,
+    "framework.runtime.keyed_results:_filter_results": MAX_ENTRIES * POINTER,
     "framework.runtime.filter_cache:_values": MAX_ENTRIES * POINTER,
     "framework.runtime.similar_filters:_results": MAX_ENTRIES * POINTER,
     "records.refusals:_cache": REFUSALS * (NAME + POINTER),

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import NoReturn
 
+from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.extension_points import Point
@@ -15,6 +16,33 @@ from karmada_scheduler.framework.runtime.validation import unexpected_code, vali
 from karmada_scheduler.framework.scheduling_points import FilterContext, FilterPlugin
 
 __plugin_runner__ = True
+
+
+def run_filters(
+    filters: Sequence[FilterPlugin],
+    caller: PluginCaller,
+    cycle: Cycle,
+    clusters: Sequence[Cluster],
+    skipped: frozenset[str] = frozenset(),
+) -> tuple[list[Cluster], dict[str, Result]]:
+    """Run filters for each cluster, until one refuses it; see ``Framework.run_filter``."""
+    if skipped:
+        filters = [plugin for plugin in filters if plugin.name not in skipped]
+    feasible: list[Cluster] = []
+    refused: dict[str, Result] = {}
+    run = FilterRunner(filters, caller)
+    try:
+        with caller.timeout:
+            for cluster in clusters:
+                result = run(FilterContext(cycle, cluster))
+                if result is SUCCESS:
+                    feasible.append(cluster)
+                else:
+                    refused[cluster.name] = result
+    except BaseException as error:  # noqa: BLE001 (a plugin can raise anything)
+        run.raise_plugin_error(error, cycle)
+    run.record_success()
+    return feasible, refused
 
 
 class FilterRunner:

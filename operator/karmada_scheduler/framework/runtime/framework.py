@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final, TypeVar
 
 from karmada_scheduler.api.binding import TargetCluster
@@ -18,34 +17,27 @@ from karmada_scheduler.framework.extender import Extender
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
-from karmada_scheduler.framework.result import SUCCESS, Result
+from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime import validation
 from karmada_scheduler.framework.runtime.binding_points import BindingPoints
-from karmada_scheduler.framework.runtime.filter_cache import FilterResults, LRUCache
-from karmada_scheduler.framework.runtime.filtering import FilterRunner
+from karmada_scheduler.framework.runtime.filtering import run_filters
 from karmada_scheduler.framework.runtime.guarding import GuardRunner
+from karmada_scheduler.framework.runtime.keyed_results import KeyedResults
 from karmada_scheduler.framework.runtime.plugin_call import Observer, PluginCaller
 from karmada_scheduler.framework.runtime.post_filter import PostFilterRunner
 from karmada_scheduler.framework.runtime.pre_filter import PreFilterOutcome, PreFilterRunner
 from karmada_scheduler.framework.runtime.reconsidering import ReconsiderRunner
 from karmada_scheduler.framework.runtime.scoring import ScoreRunner
-from karmada_scheduler.framework.runtime.similar_filters import Key, SimilarFilters, refused
 from karmada_scheduler.framework.runtime.validation import unexpected_code, validated
 from karmada_scheduler.framework.scheduling_points import (
     AssignContext,
-    FilterContext,
-    NormalizeScorePlugin,
     PreScoreContext,
     SelectContext,
 )
 from karmada_scheduler.framework.workload import needs_workload
 
-__plugin_runner__ = True
-
 Context = TypeVar("Context")
 Chosen = TypeVar("Chosen")
-KeyFunctions = Sequence[tuple[Plugin, Callable[[Cycle], Hashable]]]
-"""Plugins with their ``filter_key`` or ``score_key``."""
 
 
 class Framework:
@@ -61,6 +53,7 @@ class Framework:
         binding: The extension points before and after a decision.
         guard: The extension point Guard.
         reconsider: The extension point Reconsider.
+        keyed: The results of plugins with keys.
         needs_workload: Whether a plugin needs the metadata of the workload.
         needs_in_flight: Whether a PreFilter plugin takes the bindings that are decided and not yet written.
     """
@@ -87,17 +80,7 @@ class Framework:
         self._is_async = _has_coroutines(plugins) or any(
             each.filters or each.prioritizes for each in extenders
         )
-        self._filter_results: LRUCache[FilterResults] = LRUCache()
-        self._similar = SimilarFilters()
-        self._filter_names = tuple(each.name for each in plugins.filter)
-        normalizes = any(isinstance(plugin, NormalizeScorePlugin) for plugin in plugins.score)
-        no_filter_keys = plugins.pre_filter or extenders
-        no_score_keys = plugins.pre_score or normalizes or extenders
-        self._filter_keys = None if no_filter_keys else _key_functions(plugins.filter, "filter_key")
-        self._keys_cover_current = all(
-            getattr(each, "filter_key_covers_current", False) for each in plugins.filter
-        )
-        self._score_keys = None if no_score_keys else _key_functions(plugins.score, "score_key")
+        self.keyed: Final = KeyedResults(plugins, self.caller, has_extenders=bool(self.extenders))
 
     @property
     def is_async(self) -> bool:
@@ -139,109 +122,11 @@ class Framework:
         Raises:
             PluginError: A plugin failed, or returned a code that Filter does not allow.
         """
-        filters = self.plugins.filter
-        if skipped:
-            filters = [plugin for plugin in filters if plugin.name not in skipped]
-        feasible: list[Cluster] = []
-        refused: dict[str, Result] = {}
-        run = FilterRunner(filters, self.caller)
-        try:
-            with self.caller.timeout:
-                for cluster in clusters:
-                    result = run(FilterContext(cycle, cluster))
-                    if result is SUCCESS:
-                        feasible.append(cluster)
-                    else:
-                        refused[cluster.name] = result
-        except BaseException as error:  # noqa: BLE001 (a plugin can raise anything)
-            run.raise_plugin_error(error, cycle)
-        run.record_success()
-        return feasible, refused
-
-    def filter_current(
-        self, cycle: Cycle, clusters: Sequence[Cluster], results: FilterResults
-    ) -> tuple[list[Cluster], dict[str, Result]]:
-        """Run Filter for clusters that the binding is on or evicted from, as ``run_filter`` does.
-
-        Answers are taken from ``results``, and stored there, if the keys of all plugins cover such clusters.
-        """
-        if not self._keys_cover_current:
-            return self.run_filter(cycle, clusters)
-        current, evicted = cycle.current_clusters, cycle.evicted
-        known = [(each, results.current[each.name in current, each.name in evicted]) for each in clusters]
-        if new := [each for each, answers in known if each.name not in answers]:
-            refused = self.run_filter(cycle, new)[1]
-            for each, answers in known:
-                if each.name not in answers:
-                    answers[each.name] = refused.get(each.name, SUCCESS)
-        feasible = [each for each, answers in known if answers[each.name] is SUCCESS]
-        filtered_out = {
-            each.name: answer for each, answers in known if (answer := answers[each.name]) is not SUCCESS
-        }
-        return feasible, filtered_out
-
-    def cached_filter_results(self, cycle: Cycle) -> FilterResults | None:
-        """Return the results of all filters for a binding like this one that is on no cluster.
-
-        None if they cannot be cached: a Filter plugin has no ``filter_key`` for this binding, or the profile has
-        PreFilter plugins or extenders.
-
-        Raises:
-            PluginError: A plugin failed.
-        """
-        key = self._key(cycle, self._filter_keys, Point.FILTER)
-        if key is None:
-            return None
-        snapshot = cycle.snapshot
-        results = self._filter_results.get_for(key, lambda: FilterResults(key), snapshot)
-        similar = None if len(results) else self._similar.find(key)
-        is_new = not len(results)
-
-        def run(clusters: Sequence[Cluster], skipped: frozenset[str] = frozenset()) -> Mapping[str, Result]:
-            return self.run_filter(cycle.unplaced, clusters, skipped)[1]
-
-        if similar is None:
-            results.refresh(snapshot, run)
-        else:
-            results.refresh(snapshot, partial(refused, run, self._filter_names, similar, snapshot))
-        if is_new:
-            self._similar.add(key, results)
-        return results
-
-    def score_key(self, cycle: Cycle) -> Hashable | None:
-        """Return the key of the scores of clusters that the binding is not on; None if they cannot be cached.
-
-        Raises:
-            PluginError: A plugin failed.
-        """
-        return self._key(cycle, self._score_keys, Point.SCORE)
+        return run_filters(self.plugins.filter, self.caller, cycle, clusters, skipped)
 
     def score_clusters(self, cycle: Cycle, clusters: Sequence[Cluster]) -> dict[str, list[int]]:
         """Return scores as ``run_score`` does, without PreScore: a profile with a ``score_key`` has no PreScore plugins."""
         return self._scoring.run(cycle, clusters, frozenset())
-
-    def _key(self, cycle: Cycle, functions: KeyFunctions | None, point: Point) -> Key | None:
-        if functions is None:
-            return None
-        running: Plugin | None = None
-        parts: list[Hashable] = []
-        since, has_shorter_timeouts = self.caller.openings, self.caller.has_shorter_timeouts
-        if self.caller.has_open_breakers:
-            for plugin, _ in functions:
-                self.caller.admit(plugin, point, probes=False)
-        try:
-            with self.caller.timeout:
-                for running, key_of in functions:
-                    if not has_shorter_timeouts:
-                        parts.append(key_of(cycle))
-                        continue
-                    with self.caller.timeout_of(running):
-                        parts.append(key_of(cycle))
-                key = None if None in parts else tuple(parts)
-                hash(key)
-        except BaseException as error:  # noqa: BLE001 (a plugin can raise anything)
-            self.caller.raise_plugin_error(running, point, error, since=since, context=cycle)
-        return key
 
     async def run_post_filter(
         self,
@@ -335,14 +220,6 @@ class Framework:
                     raise UnschedulableError(result.message, retry_after=result.retry_after)
                 raise unexpected_code(plugin, point, result)
         return None
-
-
-def _key_functions(plugins: Sequence[Plugin], method: str) -> KeyFunctions | None:
-    """Return all plugins with a method of theirs, None if one does not have it."""
-    functions = [
-        (plugin, key_of) for plugin in plugins if (key_of := getattr(plugin, method, None)) is not None
-    ]
-    return functions if len(functions) == len(plugins) else None
 
 
 def _has_coroutines(plugins: ProfilePlugins) -> bool:
