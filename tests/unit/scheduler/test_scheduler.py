@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
@@ -89,6 +92,9 @@ class RecordingCycle:
         self.deleting.append(binding.key.name)
 
     def record_failed_terms(self, _binding: Binding, _decision: Decision) -> None: ...
+
+
+DIVIDED = {"replicaScheduling": {"replicaSchedulingType": "Divided"}}
 
 
 class LoopHarness:
@@ -258,6 +264,30 @@ async def test_a_binding_without_a_placement_is_logged_once_and_again_under_a_re
     loop.queue.add(BindingKey("ResourceBinding", "demo", "web"))
     await loop.run()
     assert len(caplog.records) == 2
+
+
+@pytest.mark.parametrize(
+    ("placement", "reason"),
+    [
+        (DIVIDED, "Don't need to schedule"),
+        ({}, "Start to schedule"),
+    ],
+    ids=["divided", "duplicated"],
+)
+async def test_a_binding_that_needs_no_change_is_logged_at_verbosity_3_only(
+    placement: dict[str, Any], reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    placement = {"clusterAffinity": {"clusterNames": ["m1"]}, **placement}
+    manifest = manifests.binding("web", placement=placement, clusters=[{"name": "m1", "replicas": 2}])
+    manifest["metadata"]["annotations"] = {APPLIED_PLACEMENT_ANNOTATION: json.dumps(placement)}
+    for level, logged in ((logging.INFO, 0), (logs.V3, 1)):
+        loop = LoopHarness()
+        loop.bindings.put(Binding.from_manifest(manifest))
+        loop.queue.add(BindingKey("ResourceBinding", "demo", "web"))
+        caplog.clear()
+        caplog.set_level(level, "karmada_scheduler.scheduler")
+        await loop.run()
+        assert [reason in each.message for each in caplog.records].count(True) == logged
 
 
 async def test_deleted_bindings_without_a_placement_do_not_accumulate() -> None:
