@@ -126,6 +126,11 @@ class Snapshot:
         return None if self._log is None else self._log.between(position, self._logged)
 
     @property
+    def has_log(self) -> bool:
+        """Whether a log has its changes, so that positions count."""
+        return self._log is not None
+
+    @property
     def position(self) -> int:
         """The position of the last change in the log; 0 without a log."""
         return self._logged

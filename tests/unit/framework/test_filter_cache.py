@@ -404,6 +404,23 @@ def test_an_order_is_rebuilt_after_its_filter_results_were_dropped() -> None:
         assert orders.shared(scores.feasible, 0)[0].allocatable == available
 
 
+def test_positions_in_another_log_are_other_versions_although_it_begins_with_the_same_clusters() -> None:
+    clusters = [cluster(name).build() for name in NAMES]
+    results, scores, orders = FilterResults("key"), ScoreCache(), OrderCache()
+
+    def order(log: ChangeLog) -> list[str]:
+        results.refresh(Snapshot.of(clusters, log=log), lambda _: {})
+        scores.refresh(results, lambda found: [(0, 0)] * len(found))
+        orders.refresh(results, lambda rows: columns.filled(len(rows), 3))
+        return [each.name for each in orders.shared(scores.feasible, 0)]
+
+    while len(clusters) > 1:
+        log = ChangeLog()
+        assert order(log) == [each.name for each in clusters]
+        log.append(clusters.pop().name)
+        assert order(log) == [each.name for each in clusters]
+
+
 def _fill(available: int, rows: Column) -> Column:
     return columns.filled(len(rows), available)
 

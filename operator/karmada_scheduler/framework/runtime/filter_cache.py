@@ -172,8 +172,8 @@ class FilterResults:
         names = snapshot.changed_since(self._snapshot)
         if names is None:
             names = self._differing(snapshot)
-            # Without a log, snapshots at equal positions may differ.
-            era += bool(names or snapshot.position)
+            # Without a common log, snapshots at equal positions may differ, and so may later ones.
+            era += bool(names or snapshot.has_log or self._snapshot.has_log)
             self._latest = self.version, names if not snapshot.position else None
         else:
             self._latest = _NO_VERSION, None  # there may be changes after it
