@@ -38,6 +38,7 @@ OTHERS: Final[dict[str, int]] = {
     "records.record:_to_the_second": 4 * ENTRY,
     "logs:_second": ENTRY,
     "http_server.request_guard:_rates": 10_000 * (NAME + 3 * ENTRY),
+    "web.handlers.sessions:_failed_of": 10_000 * (NAME + 3 * ENTRY),
     # code
     "config.structure:_converter": MEBI,
     "views.fields:_names_of": MEBI,
