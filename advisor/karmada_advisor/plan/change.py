@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from karmada_advisor.plan import differences
+from karmada_advisor.plan.change_model import ChangeShown, FieldChange
 from karmada_advisor.plan.changed_objects import unknown
 from karmada_advisor.plan.cluster_edits import ClusterEdits
-from karmada_advisor.plan.model import ChangeShown, FieldChange
 from karmada_advisor.plan.objects import (
     Manifest,
     PlanObjects,

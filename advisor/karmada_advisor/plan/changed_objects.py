@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from karmada_advisor.plan.model import ChangeShown, FieldChange
+from karmada_advisor.plan.change_model import ChangeShown, FieldChange
 from karmada_advisor.plan.objects import Manifest, PlanObjects, part, text_of
 
 

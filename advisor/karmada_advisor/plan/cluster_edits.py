@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from karmada_advisor.explain.amounts import counted
+from karmada_advisor.plan.change_model import ChangeShown
 from karmada_advisor.plan.changed_objects import ChangedObjects, unknown
-from karmada_advisor.plan.model import ChangeShown
 from karmada_advisor.plan.objects import Manifest, part
 from karmada_advisor.plan.stored import ChangeError, next_generation
 from karmada_advisor.state.stored import mappings, value_at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from karmada_advisor.plan.model import FieldChange
+from karmada_advisor.plan.change_model import FieldChange
 from karmada_advisor.plan.objects import Manifest, part
 
 _NAMED_BY: Final[Mapping[str, tuple[str, ...]]] = {

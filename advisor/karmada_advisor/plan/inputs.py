@@ -9,9 +9,9 @@ from typing import TypeVar
 from karmada_advisor.claims.model import DetectorOptions
 from karmada_advisor.claims.quota import Quota
 from karmada_advisor.plan.change import Draft
+from karmada_advisor.plan.change_model import ChangeShown
 from karmada_advisor.plan.derive import DETECTOR
 from karmada_advisor.plan.lint_selectors import TemplatesKnown
-from karmada_advisor.plan.model import ChangeShown
 from karmada_advisor.plan.objects import Manifest, PlanObjects, part
 from karmada_advisor.plan.stored import ChangeError
 from karmada_advisor.state.schedulers import Schedulers

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from karmada_advisor.explain.amounts import request_of, units
-from karmada_advisor.plan.model import ClusterLoad, Demand
+from karmada_advisor.plan.capacity_model import ClusterLoad, Demand
 from karmada_scheduler.api.binding import BindingSpec, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.framework.snapshot import Snapshot

@@ -5,13 +5,13 @@ Units are those of the objects: replicas, and amounts of resources in cores of c
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from karmada_advisor.explain.model import Cause, PolicyRef, Provenance, Target
+from karmada_advisor.plan.capacity_model import Capacity, ClusterLoad
+from karmada_advisor.plan.change_model import ChangeShown
 from karmada_advisor.state.model import BindingEntry
 
 
@@ -50,64 +50,6 @@ class ClaimChange(Enum):
 
 
 CLASSES = (*(each.value for each in Effect), ClaimChange.ADOPTED.value, ClaimChange.RELEASED.value)
-
-
-@dataclass(frozen=True, slots=True)
-class FieldChange:
-    """A field that differs between two versions of an object.
-
-    Attributes:
-        path: ``spec.resourceSelectors[0].name``; an item of a list stands by its name, ``spreadConstraints[region]``, or by
-            its index in the list where it is: the new one, or the old one if it was removed.
-        before: The value before; None if there was none.
-        after: The value after; None if there is none.
-    """
-
-    path: str
-    before: Any = None
-    after: Any = None
-
-    def __str__(self) -> str:
-        if self.before is None:
-            return f"+ {self.path}: {value_text(self.after)}"
-        if self.after is None:
-            return f"- {self.path}: {value_text(self.before)}"
-        return f"{self.path}: {value_text(self.before)} -> {value_text(self.after)}"
-
-
-def value_text(value: Any) -> str:
-    """Return a value of a field as people write it: a requirement as ``region NotIn [a]``, a taint, else JSON."""
-    if isinstance(value, str):
-        return value or '""'
-    if isinstance(value, Mapping) and {"key", "operator"} == value.keys() - {"values"}:
-        listed = value.get("values")
-        values = f" [{', '.join(map(str, listed))}]" if isinstance(listed, list) and listed else ""
-        return f"{value['key']} {value['operator']}{values}"
-    if isinstance(value, Mapping) and {"key", "effect"} == value.keys() - {"value"}:
-        worth = f"={value['value']}" if value.get("value") else ""
-        return f"{value['key']}{worth}:{value['effect']}"
-    try:
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)
-    except ValueError:
-        return "..."
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeShown:
-    """One part of the change.
-
-    Attributes:
-        sign: ``+`` for an object that is new, ``-`` for one that is gone, ``~`` for a changed one, ``=`` for one that is
-            equal to what there is.
-        object: Kind and name: ``PropagationPolicy/shop/checkout``.
-        text: What changes in it, in one line; "" if that is the sign alone.
-        fields: The fields that change, for an object of a file.
-    """
-
-    sign: str
-    object: str
-    text: str = ""
-    fields: tuple[FieldChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,65 +209,6 @@ class FailureGroup:
     count: int
     bindings: tuple[str, ...]
     disallowed: tuple[Target, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """What starting replicas ask of a cluster, for one resource.
-
-    Attributes:
-        resource: ``cpu`` in cores, ``memory`` and others in whole units.
-        asked: The sum of the requests of all replicas that start there.
-        free: What the cluster has free, by its resource summary; None if it has not reported that resource.
-    """
-
-    resource: str
-    asked: float
-    free: float | None
-
-    @property
-    def is_over(self) -> bool:
-        """Whether more is asked than the cluster has free."""
-        return self.free is not None and self.asked > self.free
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterLoad:
-    """The replicas of one cluster before and after the whole plan.
-
-    Attributes:
-        starts: Replicas that start there; requests of replicas that stop are not subtracted.
-        over: The resources of which more is asked than is free.
-    """
-
-    name: str
-    before: int
-    after: int
-    starts: int
-    demands: tuple[Demand, ...] = ()
-    over: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Capacity:
-    """What the plan asks of the clusters, in one capacity mode.
-
-    Attributes:
-        mode: ``burst``: decisions do not see each other (gate SchedulingOvercommitProtection off). ``accounted``: each
-            sees the ones before it (gate on).
-        is_configured: Whether it is the mode of the scheduler after the change.
-        clusters: The clusters whose replicas change, the most overcommitted first.
-        overcommitted: The names of those of which more is asked than they have free.
-        fitting: Bindings that are placed in this mode, of those that move or are placed.
-        failing: Those that are not.
-    """
-
-    mode: str
-    is_configured: bool
-    clusters: tuple[ClusterLoad, ...]
-    overcommitted: tuple[str, ...]
-    fitting: int
-    failing: int
 
 
 @dataclass(frozen=True, slots=True)

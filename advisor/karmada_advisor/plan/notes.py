@@ -11,20 +11,14 @@ from typing import Final
 from karmada_advisor.claims.quota import Quota
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.plan import deletions
+from karmada_advisor.plan.capacity_model import Capacity, ClusterLoad
 from karmada_advisor.plan.cluster_edits import NOT_READY
 from karmada_advisor.plan.decide import HeldMove
 from karmada_advisor.plan.deletions import deleted_clusters
 from karmada_advisor.plan.derive import Derived
 from karmada_advisor.plan.effects import Comparison
 from karmada_advisor.plan.inputs import Parsed, PlanInputs
-from karmada_advisor.plan.model import (
-    BlockedDeletion,
-    Capacity,
-    ClusterLoad,
-    Effect,
-    FailureGroup,
-    PlanHeldBy,
-)
+from karmada_advisor.plan.model import BlockedDeletion, Effect, FailureGroup, PlanHeldBy
 from karmada_scheduler.api.binding import Binding, BindingKey
 
 _SHOWN: Final = 5

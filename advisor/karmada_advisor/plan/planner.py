@@ -8,12 +8,13 @@ from typing import Final, TypeVar
 from karmada_advisor.claims.quota import Quota
 from karmada_advisor.explain.inputs import rebalanced
 from karmada_advisor.plan import deletions, failures, holds, triggers
+from karmada_advisor.plan.capacity_model import Capacity, ClusterLoad
 from karmada_advisor.plan.decide import PlannedDecision, PlanSide, grouped
 from karmada_advisor.plan.derive import derive
 from karmada_advisor.plan.effects import Comparison, same
 from karmada_advisor.plan.inputs import PlanInputs, parse
 from karmada_advisor.plan.load import LoadMove, Loads
-from karmada_advisor.plan.model import Capacity, ClusterLoad, Effect, Plan
+from karmada_advisor.plan.model import Effect, Plan
 from karmada_advisor.plan.notes import Compared
 from karmada_advisor.plan.result import result
 from karmada_scheduler.api.binding import Binding, BindingKey

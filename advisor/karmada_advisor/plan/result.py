@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from karmada_advisor.explain.model import Provenance, Target, Tense
 from karmada_advisor.plan import triggers
+from karmada_advisor.plan.change_model import ChangeShown
 from karmada_advisor.plan.deletions import deleted_clusters
 from karmada_advisor.plan.derive import Derived
 from karmada_advisor.plan.effects import Comparison, Shift, shift
@@ -19,7 +20,6 @@ from karmada_advisor.plan.model import (
     CLASSES,
     BindingPlan,
     BlockedDeletion,
-    ChangeShown,
     ClaimChange,
     Drift,
     Effect,

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from karmada_advisor.explain.amounts import counted
+from karmada_advisor.plan.change_model import ChangeShown
 from karmada_advisor.plan.changed_objects import ChangedObjects, unknown
-from karmada_advisor.plan.model import ChangeShown
 from karmada_advisor.plan.objects import (
     Manifest,
     UnversionedTemplateKey,

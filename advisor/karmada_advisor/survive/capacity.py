@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from karmada_advisor.explain.amounts import units
+from karmada_advisor.plan.capacity_model import Demand
 from karmada_advisor.plan.load import CPU
-from karmada_advisor.plan.model import Demand
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.framework.snapshot import Snapshot
 

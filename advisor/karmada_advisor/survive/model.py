@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from karmada_advisor.explain.model import PolicyRef, Provenance, Target
 from karmada_advisor.explain.remedy_model import ObjectPatch
-from karmada_advisor.plan.model import Demand
+from karmada_advisor.plan.capacity_model import Demand
 from karmada_advisor.state.model import BindingEntry
 from karmada_advisor.survive.classify import FailedBy, LossClass
 from karmada_advisor.survive.loss import UNREACHABLE, Loss

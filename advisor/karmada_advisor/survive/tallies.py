@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from karmada_advisor.plan.model import Demand
+from karmada_advisor.plan.capacity_model import Demand
 from karmada_advisor.survive.classify import Classified, Evicted
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from karmada_advisor.plan.model import ChangeShown, FieldChange, value_text
+from karmada_advisor.plan.change_model import ChangeShown, FieldChange, value_text
 from karmada_advisor.views.layout import Style, printable
 
 LONGEST: Final = 120

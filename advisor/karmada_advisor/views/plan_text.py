@@ -7,15 +7,8 @@ from typing import Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import Target
-from karmada_advisor.plan.model import (
-    BindingPlan,
-    Capacity,
-    ClusterLoad,
-    Effect,
-    FailureGroup,
-    Plan,
-    PlanHeldBy,
-)
+from karmada_advisor.plan.capacity_model import Capacity, ClusterLoad
+from karmada_advisor.plan.model import BindingPlan, Effect, FailureGroup, Plan, PlanHeldBy
 from karmada_advisor.views import plan_words as words
 from karmada_advisor.views.layout import Style, folded_to, printable, table
 from karmada_advisor.views.plan_changes import change_lines

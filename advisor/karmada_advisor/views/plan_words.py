@@ -8,14 +8,13 @@ from typing import Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import Cause, Target
+from karmada_advisor.plan.capacity_model import Capacity, Demand
+from karmada_advisor.plan.change_model import ChangeShown
 from karmada_advisor.plan.model import (
     BindingPlan,
     BlockedDeletion,
     Blocker,
-    Capacity,
-    ChangeShown,
     ClaimChange,
-    Demand,
     Effect,
     FailureGroup,
     Plan,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from karmada_advisor.plan import differences
-from karmada_advisor.plan.model import ChangeShown, FieldChange
+from karmada_advisor.plan.change_model import ChangeShown, FieldChange
 from karmada_advisor.views.layout import Style
 from karmada_advisor.views.plan_changes import change_lines, field_line
 
