@@ -47,7 +47,7 @@ class _Seeds:
             dice("others", "words"),
         )
         self.least = 40 if differs == "amounts" else 1
-        """Of the amounts of a cluster; the larger one is enough for all bindings of the namespace."""
+        """Of the amounts of a cluster; the larger one is enough for all bindings of the namespace, and then all have amounts."""
         self.word = f"{CANARY}-{twin}" if differs != "amounts" else CANARY
         """Of others; in the same order as that of a twin, compared with the words of the namespace."""
 
@@ -66,7 +66,7 @@ def _clusters(dice: _Seeds, *, name: str) -> list[ClusterBuilder]:
         each.zones(f"{word}-zone").labels(tier=f"{word}-{shapes.randrange(9)}")
         if shapes.random() < 0.4:
             each.taint(f"{word}-taint=1:{shapes.choice(('NoSchedule', 'NoExecute', 'PreferNoSchedule'))}")
-        if shapes.random() < 0.2:
+        if shapes.random() < 0.2 and dice.least == 1:
             each.without_summary()
         if each_name in _OWN_CLUSTERS and dice.own.random() < 0.2:
             each.condition("Ready", "False")
@@ -200,7 +200,7 @@ def _whole(answer: Answer) -> str:
 
 def _without_changes(text: str) -> str:
     """Return an answer without kinds of changes: a search finds them by words, amounts, and effects on others."""
-    text = re.sub(r'<section id="remedies">.*?</section>', "", text, flags=re.DOTALL)
+    text = re.sub(r'<section id="remedies">.*?</section>\n', "", text, flags=re.DOTALL)
     return re.sub(r'"remedies": \[.*\]', "", text, flags=re.DOTALL)
 
 

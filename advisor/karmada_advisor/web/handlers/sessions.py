@@ -18,6 +18,8 @@ _FAILED: Final = 60
 """Attempts to sign in that fail, in a minute, of all together; the API server is asked no more then."""
 _FAILED_OF_ONE: Final = 10
 _MOST_REQUESTERS: Final = 10_000
+_LONGEST_REQUESTER: Final = 253
+"""Characters of what tells requesters apart; a part of it is a header, which may be long."""
 
 
 class SessionHandlers:
@@ -49,13 +51,13 @@ class SessionHandlers:
         return self._shown("", local_path(request.query.get("to", "/")), 200)
 
     async def _sign_in(self, request: HttpRequest) -> Document:
-        target = local_path(request.form.get("to", "/"))
-        if not self._may_try(request.requester):
+        target, requester = local_path(request.form.get("to", "/")), request.requester[:_LONGEST_REQUESTER]
+        if not self._may_try(requester):
             return self._shown("Too many attempts have failed. Try again in a minute.", target, 429)
         found = await self._authorization.sign_in(request.form.get("token", "").strip())
         if isinstance(found, RequestRefusal):
             if found.status == 401:
-                self._has_failed(request.requester)
+                self._has_failed(requester)
             return self._shown(found.text, target, found.status)
         return Document(b"", 303, "text/plain", {"Location": target}, found)
 
