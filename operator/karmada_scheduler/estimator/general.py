@@ -205,7 +205,8 @@ def _with_assumed(summary: ResourceSummary, assumed: Sequence[AssumedWorkload]) 
     allocating = dict(summary.allocating)
 
     def add(name: str, amount: Quantity) -> None:
-        allocating[name] = allocating.get(name, Quantity(0, format="")) + amount
+        # Not added to zero: the exponent, also of a zero, decides how a big decimal is wrapped to 64 bits.
+        allocating[name] = allocating[name] + amount if name in allocating else amount
 
     for workload in assumed:
         for component in workload.components:

@@ -142,6 +142,12 @@ def test_assumed_workloads_count_as_allocating() -> None:
     assert replicas(builder, None, component(2, cpu="100m")) == 13
 
 
+def test_an_assumed_zero_has_the_thousandths_in_which_an_overflow_is_wrapped() -> None:
+    """`make fuzz SEED=5312`, scenario 652: karmada-scheduler has no room on such a cluster."""
+    builder = cluster("m1").capacity(cpu=6, pods=110).allocated({"cpu": "1e19"})
+    assert replicas(builder, requiring(cpu=1), component(5, cpu=0)) == 0
+
+
 def test_without_the_gate_assumed_workloads_do_not_count() -> None:
     assert replicas(small(), requiring(cpu="500m"), component(2, cpu="500m"), on=FeatureGates()) == 6
 
