@@ -143,7 +143,7 @@ def test_assumed_workloads_count_as_allocating() -> None:
 
 
 def test_an_assumed_zero_has_the_thousandths_in_which_an_overflow_is_wrapped() -> None:
-    """`make fuzz SEED=5312`, scenario 652: karmada-scheduler has no room on such a cluster."""
+    """`make fuzz SEED=5312`, scenario 652: karmada-scheduler counts no available replicas on such a cluster."""
     builder = cluster("m1").capacity(cpu=6, pods=110).allocated({"cpu": "1e19"})
     assert replicas(builder, requiring(cpu=1), component(5, cpu=0)) == 0
 
