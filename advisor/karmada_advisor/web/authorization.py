@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from karmada_advisor.web.namespaces import NamespaceHints
-from karmada_advisor.web.request_query import NO_TOKEN, RETRY_SECONDS, how_to_get_a_token
+from karmada_advisor.web.request_query import NO_TOKEN, RETRY_SECONDS
 from karmada_advisor.web.sessions import LONGEST_TOKEN, Sessions
 from karmada_advisor.web.viewer import LIST_BINDINGS, Viewer
 from karmada_scheduler.client.karmada import FEDERATED_RESOURCE_QUOTAS, WATCHED
@@ -87,9 +87,11 @@ class Authorization:
         return await self._reviews.is_allowed(user, LIST_BINDINGS, namespace=namespace)
 
     def _unauthenticated(self, problem: str) -> RequestRefusal:
-        return RequestRefusal(
-            401, problem + how_to_get_a_token(self.audience), {"WWW-Authenticate": "Bearer"}
+        hint = (
+            "A proxy sends one in the header Authorization; by hand, with the kubeconfig of Karmada: "
+            f"kubectl create token NAME -n NAMESPACE --audience={self.audience}"
         )
+        return RequestRefusal(401, problem, {"WWW-Authenticate": "Bearer"}, hint=hint)
 
     async def _missing(self, user: User) -> list[Permission]:
         allowed = await asyncio.gather(*(self._reviews.is_allowed(user, each) for each in SHOWN))

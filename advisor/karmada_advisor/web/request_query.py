@@ -27,14 +27,6 @@ class RequestRefusedError(Exception):
         self.status = status
 
 
-def how_to_get_a_token(audience: str) -> str:
-    """Return what follows the reason for which somebody is not let in, for people and tools without a browser."""
-    return (
-        " A proxy sends one in the header Authorization; by hand, with the kubeconfig of Karmada: "
-        f"kubectl create token NAME -n NAMESPACE --audience={audience}"
-    )
-
-
 def loss_of(request: HttpRequest) -> Loss:
     """Return the world that a request asks about.
 

@@ -166,19 +166,22 @@ class Elector:
             "leaseTransitions": count_of(spec_of(held).get("leaseTransitions")),
         }
         try:
-            try:
-                released = await self._lock.update(held, spec, timeout=5.0)
-            except ApiError as error:
-                if not error.is_conflict:
-                    raise
-                # The last renewal may have been written although the stop did not wait for its response.
-                held = await self._lock.get(timeout=5.0)
-                if spec_of(held).get("holderIdentity") != self._identity:
-                    raise
-                released = await self._lock.update(held, spec, timeout=5.0)
-            self._observe(released)
+            self._observe(await self._written(held, spec))
         except ApiError as error:
             log.warning("Cannot release the lease", extra={"object": self.lease, "error": error})
+
+    async def _written(self, held: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+        """Write the spec of the Lease that this candidate holds; return the Lease. Raises ApiError."""
+        try:
+            return await self._lock.update(held, spec, timeout=5.0)
+        except ApiError as error:
+            if not error.is_conflict:
+                raise
+            # The last renewal may have been written although the stop did not wait for its response.
+            newest = await self._lock.get(timeout=5.0)
+            if spec_of(newest).get("holderIdentity") != self._identity:
+                raise
+            return await self._lock.update(newest, spec, timeout=5.0)
 
     @property
     def holder(self) -> str:

@@ -230,9 +230,8 @@ def _refusal(token: str, problem: str, audiences: Sequence[str]) -> str:
         return f"The token has expired at {datetime.fromtimestamp(expires, UTC):%Y-%m-%d %H:%M:%SZ}.{said}"
     given = claims.get("aud", [])
     given = [given] if isinstance(given, str) else given
-    is_of_account = str(claims.get("sub")).startswith(
-        SERVICE_ACCOUNT
-    )  # others are for a client of their issuer
+    # Other tokens are for a client of their issuer, and name no audience of ours.
+    is_of_account = str(claims.get("sub")).startswith(SERVICE_ACCOUNT)
     if audiences and is_of_account and isinstance(given, list) and not set(map(str, given)) & set(audiences):
         names = ", ".join(map(str, given))[:200] or "nobody"
         return f"The token is for {names}; expected {' or '.join(audiences)}.{said}"

@@ -8,13 +8,14 @@ Source: karmada v1.18.2 pkg/scheduler/core/generic_scheduler.go findClustersThat
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, ItemsView, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from typing import ClassVar
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.decision_inputs import DecisionInputs
+from karmada_scheduler.core.lazy_mapping import LazyMapping
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import Diagnosis
 from karmada_scheduler.framework.result import Result
@@ -127,36 +128,14 @@ def _replaced(
     """Return refusals in which those of some clusters are replaced."""
     if not filtered_out and not any(name in refused for name in names):
         return refused
-    return _ReplacedRefusals(refused, names, filtered_out)
+    return LazyMapping(partial(_merged, refused, names, filtered_out))
 
 
-class _ReplacedRefusals(Mapping[str, Result]):
-    """Refusals in which those of some clusters are replaced; made on first use, since most are never read."""
-
-    def __init__(
-        self, refused: Mapping[str, Result], names: frozenset[str], filtered_out: Mapping[str, Result]
-    ) -> None:
-        self._refused, self._names, self._filtered_out = refused, names, filtered_out
-
-    @cached_property
-    def _all(self) -> dict[str, Result]:
-        others = dict(self._refused)
-        for name in self._names:
-            others.pop(name, None)
-        others.update(self._filtered_out)
-        return others
-
-    def __getitem__(self, name: str) -> Result:
-        return self._all[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all)
-
-    def __len__(self) -> int:
-        return len(self._all)
-
-    def items(self) -> ItemsView[str, Result]:
-        return self._all.items()
-
-    def values(self) -> ValuesView[Result]:
-        return self._all.values()
+def _merged(
+    refused: Mapping[str, Result], names: frozenset[str], filtered_out: Mapping[str, Result]
+) -> Mapping[str, Result]:
+    others = dict(refused)
+    for name in names:
+        others.pop(name, None)
+    others.update(filtered_out)
+    return others

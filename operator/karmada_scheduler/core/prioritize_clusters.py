@@ -9,9 +9,9 @@ Source: karmada v1.18.2 pkg/scheduler/core/generic_scheduler.go prioritizeCluste
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Final
 
 from karmada_scheduler.api.cluster import Cluster
@@ -20,6 +20,7 @@ from karmada_scheduler.core.available_replicas import available_replicas, counts
 from karmada_scheduler.core.cluster_groups import preferred_first, tier_of
 from karmada_scheduler.core.decision_inputs import DecisionInputs
 from karmada_scheduler.core.find_clusters import CachedFilteredClusters, FilteredClusters
+from karmada_scheduler.core.lazy_mapping import LazyMapping
 from karmada_scheduler.core.ordering.cache import OrderKey, ScoreKey
 from karmada_scheduler.core.ordering.candidates import CandidateList
 from karmada_scheduler.core.ordering.columnar import SharedOrder
@@ -100,7 +101,9 @@ def scores_of(
     framework: Framework,
 ) -> Scores:
     """Return the scores of all candidates by plugin; with a cached order they are computed on first use."""
-    return scored.scores if isinstance(scored, ScoredClusters) else LazyScores(framework, cycle, candidates)
+    if isinstance(scored, ScoredClusters):
+        return scored.scores
+    return LazyMapping(partial(_scores_of, framework, cycle, candidates))
 
 
 def _shared_order(cycle: Cycle, found: CachedFilteredClusters, inputs: DecisionInputs) -> SharedOrder:
@@ -166,22 +169,7 @@ async def _candidates(
     return candidates
 
 
-class LazyScores(Mapping[str, Sequence[int]]):
-    """The scores of candidates with a cached order, computed on first use: most decisions do not need them."""
-
-    def __init__(self, framework: Framework, cycle: Cycle, candidates: Sequence[Candidate]) -> None:
-        self._framework, self._cycle, self._candidates = framework, cycle, candidates
-
-    @cached_property
-    def _scores(self) -> Scores:
-        clusters = sorted((each.cluster for each in self._candidates), key=lambda cluster: cluster.name)
-        return self._framework.score_clusters(self._cycle, clusters)
-
-    def __getitem__(self, plugin: str) -> Sequence[int]:
-        return self._scores[plugin]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._scores)
-
-    def __len__(self) -> int:
-        return len(self._scores)
+def _scores_of(framework: Framework, cycle: Cycle, candidates: Sequence[Candidate]) -> Scores:
+    """Return the scores of candidates with a cached order."""
+    clusters = sorted((each.cluster for each in candidates), key=lambda cluster: cluster.name)
+    return framework.score_clusters(cycle, clusters)

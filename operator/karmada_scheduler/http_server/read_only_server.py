@@ -222,7 +222,7 @@ class ReadOnlyServer:
 
     def _problem(self, request: web.Request, refused: RequestRefusal) -> web.Response:
         if self._problem_page is None or "text/html" not in request.headers.get("Accept", ""):
-            response = problem(refused.status, refused.text)
+            response = problem(refused.status, refused.whole_text)
         else:
             body = self._problem_page(refused, request.path_qs)
             response = web.Response(

@@ -13,8 +13,9 @@ MAX_BODY: Final = 2**20
 
 _LOCAL: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _MAX_RATES: Final = 10_000
-"""Users whose rate is known; of more, those who asked least recently start with a whole burst."""
+"""Requesters whose rate is known; of more, those who asked least recently start with a whole burst."""
 _MAX_NAME: Final = 253
+"""Characters of what tells requesters apart; a part of it may be a header, which may be long."""
 
 
 class Requester(Protocol):
@@ -69,6 +70,29 @@ class RequestRate:
         return True
 
 
+class RequestRates:
+    """Counts the requests of each requester against the same rate."""
+
+    def __init__(self, rate: float, burst: float) -> None:
+        """Allow each of them ``burst`` requests at once, and ``rate`` per second."""
+        self._rate, self._burst = rate, burst
+        self._rates: OrderedDict[str, RequestRate] = OrderedDict()
+
+    def allows(self, name: str, now: float) -> bool:
+        """Return whether a request of a requester would be within the rate."""
+        known = self._rates.get(name[:_MAX_NAME])
+        return known is None or known.allows(now)
+
+    def take(self, name: str, now: float) -> bool:
+        """Count a request of a requester; return whether it is within the rate."""
+        key = name[:_MAX_NAME]
+        known = self._rates.pop(key, None) or RequestRate(self._rate, self._burst, now)
+        self._rates[key] = known
+        if len(self._rates) > _MAX_RATES:
+            self._rates.popitem(last=False)
+        return known.take(now)
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """Who may read.
@@ -93,7 +117,8 @@ class RequestRefusal:
 
     Attributes:
         status: The HTTP status.
-        text: One sentence.
+        text: Why, as a sentence.
+        hint: What to do about it, as a sentence; "" without one. A page may offer it instead.
         headers: Of the response.
         close: Whether the connection is closed, because the rest of the request is not read.
     """
@@ -102,6 +127,12 @@ class RequestRefusal:
     text: str
     headers: Mapping[str, str] = field(default_factory=dict)
     close: bool = False
+    hint: str = ""
+
+    @property
+    def whole_text(self) -> str:
+        """Why, and what to do about it."""
+        return f"{self.text} {self.hint}" if self.hint else self.text
 
 
 class RequestGuard:
@@ -111,10 +142,9 @@ class RequestGuard:
         """Count requests from now on; ``clock`` returns seconds."""
         self._flag = access.flag
         self._hosts = _LOCAL | access.hosts
-        self._limits = limits
         self._clock = clock
         self._rate = RequestRate(limits.rate, limits.burst, clock())
-        self._rates: OrderedDict[str, RequestRate] = OrderedDict()
+        self._of_users = RequestRates(limits.user_rate, limits.user_burst)
 
     def refusal(
         self,
@@ -150,13 +180,7 @@ class RequestGuard:
 
     def refusal_of_user(self, requester: Requester) -> RequestRefusal | None:
         """Return why a request of somebody is refused whom the rate of all together lets in, None if it is answered."""
-        now, limits = self._clock(), self._limits
-        key = requester.name[:_MAX_NAME]
-        rate = self._rates.pop(key, None) or RequestRate(limits.user_rate, limits.user_burst, now)
-        self._rates[key] = rate
-        if len(self._rates) > _MAX_RATES:
-            self._rates.popitem(last=False)
-        if rate.take(now):
+        if self._of_users.take(requester.name, self._clock()):
             return None
         return RequestRefusal(429, f"too many requests of {requester.name}", {"Retry-After": "1"})
 

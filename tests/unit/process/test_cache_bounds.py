@@ -37,8 +37,7 @@ OTHERS: Final[dict[str, int]] = {
     "api.content_cache:_interned_map": (1 << 13) * 4096,
     "records.record:_to_the_second": 4 * ENTRY,
     "logs:_second": ENTRY,
-    "http_server.request_guard:_rates": 10_000 * (NAME + 3 * ENTRY),
-    "web.handlers.sessions:_failed_of": 10_000 * (NAME + 3 * ENTRY),
+    "http_server.request_guard:_rates": 2 * 10_000 * (NAME + 3 * ENTRY),
     # code
     "config.structure:_converter": MEBI,
     "views.fields:_names_of": MEBI,

@@ -156,7 +156,7 @@ async def test_others_learn_how_to_get_a_token(header: str) -> None:
 
     assert isinstance(refused, RequestRefusal)
     assert (refused.status, refused.headers) == (401, {"WWW-Authenticate": "Bearer"})
-    assert f"kubectl create token NAME -n NAMESPACE --audience={AUDIENCE}" in refused.text
+    assert f"kubectl create token NAME -n NAMESPACE --audience={AUDIENCE}" in refused.whole_text
 
 
 async def test_while_the_api_server_is_away_nobody_is_let_in() -> None:

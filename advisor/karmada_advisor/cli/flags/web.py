@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -44,7 +45,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--auth-cache",
-        type=_auth_cache_seconds,
+        type=_seconds_from(5, 60, "5s to 60s"),
         default=_AUTH_CACHE_SECONDS,
         metavar="TIME",
         help=f"how long a yes of the Karmada API server counts, 5s to 60s (default {_AUTH_CACHE_SECONDS:g}s)",
@@ -57,7 +58,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--session",
-        type=_session_seconds,
+        type=_seconds_from(60, 86_400, "1m to 24h"),
         default=_SESSION_SECONDS,
         metavar="TIME",
         help=f"how long they are signed in at most, 1m to 24h (default {_SESSION_SECONDS / 3600:g}h)",
@@ -82,7 +83,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--refresh",
-        type=_refresh_seconds,
+        type=_seconds_from(1, 3600, "1s to 60m"),
         default=_REFRESH_SECONDS,
         metavar="TIME",
         help=f"how often files, and decisions about a control plane, follow changes while somebody looks at the page (default {_REFRESH_SECONDS:g}s)",
@@ -109,25 +110,13 @@ def _address(text: str) -> str:
     return found
 
 
-def _refresh_seconds(text: str) -> float:
-    """Return the time between two readings in seconds, from 1 second to an hour."""
-    found = shared.seconds(text)
-    if not 1 <= found <= 3600:
-        raise argparse.ArgumentTypeError(f"expected 1s to 60m, got {text!r}")
-    return found
+def _seconds_from(least: float, most: float, bounds: str) -> Callable[[str], float]:
+    """Return what reads a time in seconds; ``bounds`` are its bounds as the user writes them."""
 
+    def read(text: str) -> float:
+        found = shared.seconds(text)
+        if not least <= found <= most:
+            raise argparse.ArgumentTypeError(f"expected {bounds}, got {text!r}")
+        return found
 
-def _auth_cache_seconds(text: str) -> float:
-    """Return how long an answer of the API server counts in seconds, from 5 to 60."""
-    found = shared.seconds(text)
-    if not 5 <= found <= 60:
-        raise argparse.ArgumentTypeError(f"expected 5s to 60s, got {text!r}")
-    return found
-
-
-def _session_seconds(text: str) -> float:
-    """Return how long a session lasts in seconds, from a minute to a day."""
-    found = shared.seconds(text)
-    if not 60 <= found <= 86_400:
-        raise argparse.ArgumentTypeError(f"expected 1m to 24h, got {text!r}")
-    return found
+    return read

@@ -15,12 +15,7 @@ from karmada_advisor.web.answers import Answers
 from karmada_advisor.web.computing import BusyError, Computer, TooLongError
 from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.paging import CursorError, CursorPage
-from karmada_advisor.web.request_query import (
-    NO_TOKEN,
-    RETRY_SECONDS,
-    RequestRefusedError,
-    how_to_get_a_token,
-)
+from karmada_advisor.web.request_query import NO_TOKEN, RETRY_SECONDS, RequestRefusedError
 from karmada_advisor.web.seen import SeenExplanation, SeenWhyNot
 from karmada_advisor.web.viewer import EVERYBODY, NOBODY, Viewer
 from karmada_advisor.whynot.model import WhyNot
@@ -127,9 +122,8 @@ class Responder:
     def problem_page(self, refused: RequestRefusal, target: str) -> bytes:
         """Return the page of a refusal: who is not known may sign in, where there are sessions, and goes on to ``target``."""
         if refused.status == 401 and self.has_sessions and "Refresh" not in refused.headers:
-            problem = refused.text.removesuffix(how_to_get_a_token(self._audience))
-            return self.sign_in_page("" if problem == NO_TOKEN else problem, target)
-        values = {"status": refused.status, "text": refused.text}
+            return self.sign_in_page("" if refused.text == NO_TOKEN else refused.text, target)
+        values = {"status": refused.status, "text": refused.whole_text}
         return self._pages.render("problem.html", self._common(HttpRequest()) | values)
 
     def sign_in_page(self, problem: str, target: str) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
@@ -11,15 +10,12 @@ from karmada_advisor.web.authorization import Authorization
 from karmada_advisor.web.handlers.responder import SIGN_IN, SIGN_OUT, Responder, Routes
 from karmada_advisor.web.sessions import ended
 from karmada_scheduler.http_server.messages import Document, HttpRequest
-from karmada_scheduler.http_server.request_guard import RequestRate, RequestRefusal
+from karmada_scheduler.http_server.request_guard import RequestRate, RequestRates, RequestRefusal
 
 _MINUTE: Final = 60.0
 _FAILED: Final = 60
 """Attempts to sign in that fail, in a minute, of all together; the API server is asked no more then."""
 _FAILED_OF_ONE: Final = 10
-_MOST_REQUESTERS: Final = 10_000
-_LONGEST_REQUESTER: Final = 253
-"""Characters of what tells requesters apart; a part of it is a header, which may be long."""
 
 
 class SessionHandlers:
@@ -37,7 +33,7 @@ class SessionHandlers:
         self._authorization = authorization
         self._clock = clock
         self._failed = RequestRate(_FAILED / _MINUTE, _FAILED, clock())
-        self._failed_of: OrderedDict[str, RequestRate] = OrderedDict()
+        self._failed_of = RequestRates(_FAILED_OF_ONE / _MINUTE, _FAILED_OF_ONE)
 
     def routes(self) -> Routes:
         """Return the handler of the page."""
@@ -51,7 +47,7 @@ class SessionHandlers:
         return self._shown("", local_path(request.query.get("to", "/")), 200)
 
     async def _sign_in(self, request: HttpRequest) -> Document:
-        target, requester = local_path(request.form.get("to", "/")), request.requester[:_LONGEST_REQUESTER]
+        target, requester = local_path(request.form.get("to", "/")), request.requester
         if not self._may_try(requester):
             return self._shown("Too many attempts have failed. Try again in a minute.", target, 429)
         found = await self._authorization.sign_in(request.form.get("token", "").strip())
@@ -70,19 +66,12 @@ class SessionHandlers:
 
     def _may_try(self, requester: str) -> bool:
         now = self._clock()
-        own = self._failed_of.get(requester)
-        return self._failed.allows(now) and (own is None or own.allows(now))
+        return self._failed.allows(now) and self._failed_of.allows(requester, now)
 
     def _has_failed(self, requester: str) -> None:
         now = self._clock()
         self._failed.take(now)
-        own = self._failed_of.pop(requester, None) or RequestRate(
-            _FAILED_OF_ONE / _MINUTE, _FAILED_OF_ONE, now
-        )
-        own.take(now)
-        self._failed_of[requester] = own
-        if len(self._failed_of) > _MOST_REQUESTERS:
-            self._failed_of.popitem(last=False)
+        self._failed_of.take(requester, now)
 
 
 def local_path(text: str) -> str:

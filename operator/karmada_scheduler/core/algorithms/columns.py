@@ -161,8 +161,8 @@ def with_inserted(order: Column, positions: Sequence[int], rows: Sequence[int]) 
 
 def taken(values: Column, rows: Column) -> list[int]:
     """Return the numbers of some rows; any number for a row past the end."""
-    taken: list[int] = values.take(rows, mode="clip").tolist() if len(values) else [0] * len(rows)
-    return taken
+    numbers: list[int] = values.take(rows, mode="clip").tolist() if len(values) else [0] * len(rows)
+    return numbers
 
 
 def extended(values: Column, more: Sequence[int]) -> Column:
