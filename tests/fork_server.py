@@ -83,13 +83,13 @@ def start(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes] | Fork
     Args:
         argv: The command.
         options: Those of ``subprocess.Popen``; for what is forked ``stdin=DEVNULL, stderr=STDOUT``, a file as ``stdout``,
-            ``env`` and ``process_group``.
+            ``env``, and maybe ``process_group``.
     """
     arguments = list(argv[3:])
     if tuple(argv[:3]) != (sys.executable, "-m", MODULE) or options["env"] != dict(os.environ):
         return subprocess.Popen(argv, **options)
     modules = PAGE if arguments[:1] == ["web"] else SCHEDULER
-    return fork(arguments, output=options["stdout"], modules=modules, group=options["process_group"])
+    return fork(arguments, output=options["stdout"], modules=modules, group=options.get("process_group"))
 
 
 def fork(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -42,15 +43,13 @@ class PageProcess:
             f"--clusters={self.clusters}", f"--bindings={self.bindings}", *flags,
         ]  # fmt: skip
         with self.log_path.open("wb") as output:
-            self.popen = (
-                subprocess.Popen(
-                    [sys.executable, "-c", f"{first}\n{_MAIN}", *command],
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                )
-                if first
-                else fork_server.fork(command, output=output, modules=fork_server.PAGE)
+            program = ["-c", f"{first}\n{_MAIN}"] if first else ["-m", fork_server.MODULE]
+            self.popen = fork_server.start(
+                [sys.executable, *program, *command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=dict(os.environ),
             )
 
     def write(self) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,7 +33,13 @@ class WatchingPage:
             f"--kubeconfig={write_kubeconfig(server, folder / 'kubeconfig')}", "--request-timeout=10s",
         ]  # fmt: skip
         with self.log.open("wb") as output:
-            self.popen = fork_server.fork(command, output=output, modules=fork_server.PAGE)
+            self.popen = fork_server.start(
+                [sys.executable, "-m", fork_server.MODULE, *command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=dict(os.environ),
+            )
 
     def get(self, path: str) -> requests.Response:
         with requests.Session() as session:

@@ -54,16 +54,13 @@ class SchedulerProcess:
         self.health = f"http://127.0.0.1:{ports[0]}"
         self.metrics = f"http://127.0.0.1:{ports[1]}"
         with log_path.open("ab") as output:
-            self._popen = (
-                fork_server.fork(flags, output=output, modules=fork_server.SCHEDULER)
-                if env is None
-                else subprocess.Popen(
-                    [sys.executable, "-m", module, *flags],
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    env={**os.environ, **env},
-                )
+            start = fork_server.start if env is None else subprocess.Popen
+            self._popen = start(
+                [sys.executable, "-m", module, *flags],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **(env or {})},
             )
 
     @property
