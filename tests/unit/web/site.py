@@ -130,7 +130,7 @@ class Site:
             f"127.0.0.1:{self.port}",
             self.routes,
             posts=handlers.posts(),
-            access=Access(hosts, "--allowed-host", None if found is None else who, handlers.tells_nothing),
+            access=Access(hosts, "--allowed-host", None if found is None else who, handlers.is_for_everybody),
             limits=RequestLimits(1000, 1000, user_rate=1000, user_burst=1000),
             problem_page=handlers.problem_page,
             on_response=on_response,

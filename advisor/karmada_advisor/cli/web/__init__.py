@@ -82,7 +82,7 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
             posts=handlers.posts(),
             always=PROBES,
             tls=access.tls,
-            access=replace(access.access, is_open=handlers.tells_nothing),
+            access=replace(access.access, is_open=handlers.is_for_everybody),
             limits=_LIMITS,
             name="web",
             problem_page=handlers.problem_page,

@@ -87,7 +87,7 @@ class Handlers:
         """Return the handlers of questions that are too long for an address, by path."""
         return self._plans.routes() | ({} if self._sessions is None else self._sessions.posts())
 
-    def tells_nothing(self, path: str) -> bool:
+    def is_for_everybody(self, path: str) -> bool:
         """Return whether a path is for everybody: files of the page, and where people sign in and out."""
         is_session = self._sessions is not None and path in {SIGN_IN, SIGN_OUT}
         return is_session or (path not in PROBES and self.is_silent(path))
