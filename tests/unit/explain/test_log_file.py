@@ -12,6 +12,7 @@ import pytest
 
 from karmada_scheduler.records import log_file as module
 from karmada_scheduler.records.log_file import LogFile
+from tools.controlplane import wait_for
 
 
 class Harness:
@@ -71,7 +72,7 @@ def test_a_renamed_file_is_replaced(tmp_path: Path) -> None:
     path, old = tmp_path / "log", tmp_path / "log.1"
     with _running(path) as harness:
         harness.log.write(b"1\n")
-        _until(lambda: path.exists() and path.read_bytes() == b"1\n")
+        wait_for(lambda: path.exists() and path.read_bytes() == b"1\n", "the line", interval=0.01)
         path.rename(old)
         harness.log.write(b"2\n")
     assert (old.read_bytes(), path.read_bytes()) == (b"1\n", b"2\n")
@@ -81,19 +82,10 @@ def test_a_truncated_file_is_continued_at_its_begin(tmp_path: Path) -> None:
     path = tmp_path / "log"
     with _running(path) as harness:
         harness.log.write(b"1\n")
-        _until(lambda: path.exists() and path.read_bytes() == b"1\n")
+        wait_for(lambda: path.exists() and path.read_bytes() == b"1\n", "the line", interval=0.01)
         path.write_bytes(b"")
         harness.log.write(b"2\n")
     assert path.read_bytes() == b"2\n"
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    waiting = threading.Event()
-    for _ in range(5000):
-        if condition():
-            return
-        waiting.wait(0.002)
-    raise AssertionError("waited 10 s")
 
 
 def test_a_full_disk_costs_lines_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,19 +19,13 @@ from karmada_scheduler.http_server.request_guard import RequestRefusal
 from karmada_scheduler.records import log_file
 from tests.unit.web.site import Site
 from tests.unit.web.test_viewer import DEVELOPER, bindings, clusters
+from tools.controlplane import wait_for
 
 NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
 
 
 def answered(user: str = "dev", *, route: str = "/b/{namespace}/{name}") -> AnsweredRequest:
     return AnsweredRequest("GET", route, {"namespace": "shop", "name": "web"}, user, 200, 0.0123)
-
-
-def until(reached: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def lines_of(path: Path) -> list[Any]:
@@ -65,7 +57,7 @@ def test_while_a_reader_hangs_lines_are_dropped_and_counted(monkeypatch: pytest.
     os.write(writer, filled)
     with os.fdopen(reader, "rb") as lines, AuditLog(Path("stdout"), descriptor=writer) as log:
         log.add(answered("first"))
-        until(lambda: not log._file._lines)  # its writer hangs
+        wait_for(lambda: not log._file._lines, "the writer to hang in a line", interval=0.01)
         monkeypatch.setattr(log_file, "MAX_BYTES", 0)
         for number in range(3):
             log.add(answered(str(number)))
@@ -83,7 +75,7 @@ def test_a_full_disk_loses_lines_and_nothing_else(caplog: pytest.LogCaptureFixtu
     file.symlink_to("/dev/full")
     with AuditLog(file) as log:
         log.add(answered("lost"))
-        until(lambda: log._dropped == 1)
+        wait_for(lambda: log._dropped == 1, "a dropped line", interval=0.01)
         file.unlink()
         log.add(answered("kept"))
 
