@@ -200,7 +200,26 @@ def test_a_page_without_tokens_has_no_service_and_listens_in_its_pod_only() -> N
     assert not [
         each for each in found if each["kind"] == "Service" and each["metadata"]["name"].endswith("-web")
     ]
-    assert "ports" not in _page(found)
+    assert {each["name"] for each in _page(found)["ports"]} == {"metrics", "health"}
+
+
+def test_no_service_of_the_page_that_an_ingress_may_have_leads_to_its_probes_or_metrics() -> None:
+    found = objects(TEAM_PAGE)
+    ports = {
+        each["metadata"]["name"]: [port["targetPort"] for port in each["spec"]["ports"]]
+        for each in found
+        if each["kind"] == "Service"
+    }
+    given = web.make_parser().parse_args(_page(found)["args"][1:])
+    own = {each["name"]: each["containerPort"] for each in _page(found)["ports"]}
+
+    assert ports["my-scheduler-web"] == ["web"]
+    assert ports["my-scheduler-web-metrics"] == ["metrics"]
+    assert given.metrics_bind_address == f":{own['metrics']}"
+    assert given.health_probe_bind_address == f":{own['health']}"
+    assert len(set(own.values())) == 3
+    for probe in ("readinessProbe", "livenessProbe"):
+        assert _page(found)[probe]["httpGet"]["port"] == "health"
 
 
 def test_a_page_for_tokens_has_a_service_and_asks_who_they_are() -> None:
@@ -213,9 +232,6 @@ def test_a_page_for_tokens_has_a_service_and_asks_who_they_are() -> None:
     assert given.tls_cert_file
     assert not given.behind_proxy
     assert (str(given.session_keys_file), given.session) == ("/etc/karmada/sessions/keys", 4 * 3600)
-    for probe in ("readinessProbe", "livenessProbe"):
-        got = _page(found)[probe]["httpGet"]
-        assert (got["scheme"], got["httpHeaders"]) == ("HTTPS", [{"name": "Host", "value": "localhost"}])
     assert [
         each["spec"]["ports"][0]["port"]
         for each in found
@@ -252,7 +268,7 @@ def test_several_replicas_of_the_page_are_drained_one_by_one() -> None:
 
 
 def test_only_named_peers_reach_a_page_for_tokens_and_none_reach_one_without() -> None:
-    def ingress(values: Values) -> object:
+    def ingress(values: Values) -> list[Any]:
         peers = [{"namespaceSelector": {"matchLabels": {"name": "ingress"}}}]
         found = objects({**values, "networkPolicy": {"enabled": True, "webFrom": peers}})
         [own] = [
@@ -260,14 +276,17 @@ def test_only_named_peers_reach_a_page_for_tokens_and_none_reach_one_without() -
             for each in found
             if each["kind"] == "NetworkPolicy" and each["metadata"]["name"].endswith("-web")
         ]
-        return own["spec"]["ingress"]
+        rules: list[Any] = own["spec"]["ingress"]
+        return rules
 
-    assert ingress(PAGE) == []
+    of_platform = ingress(PAGE)
+    assert [each["ports"][0]["port"] for each in of_platform] == ["health", "metrics"]
     assert ingress(TEAM_PAGE) == [
+        *of_platform,
         {
             "ports": [{"port": "web", "protocol": "TCP"}],
             "from": [{"namespaceSelector": {"matchLabels": {"name": "ingress"}}}],
-        }
+        },
     ]
 
 
@@ -367,6 +386,7 @@ def test_a_service_account_can_be_the_subject() -> None:
         ({"extraArgs": ["-v=4"]}, "set logging.verbosity instead"),
         ({"extraArgs": ["--explain-bind-address=127.0.0.1:1"]}, "set explain.enabled instead"),
         ({"explain": {"memory": "much"}}, "/explain/memory"),
+        ({"web": {**TOKENS, "port": 8080, "auth": {"mode": "none"}}}, "web.port is 8080, which is ports.metrics"),
         ({"web": {"enabled": True}}, "web.kubeconfig.secretName is empty: name a Secret"),
         ({"web": {**TOKENS, "tls": {"secretName": "t"}}}, "web.host is empty: name the host"),
         ({"web": {**TOKENS, "host": "a.example"}}, "tokens would be sent in clear text: name web.tls.secretName"),

@@ -27,6 +27,7 @@ from tests.e2e.workload import Workload, named
 from tools.controlplane import ControlPlane
 from tools.controlplane.ours import start_web
 from tools.controlplane.pki import Authority
+from tools.controlplane.processes import free_port
 
 ROOT: Final = Path(__file__).parents[2]
 AUDIENCE: Final = "karmada-pyscheduler-web"
@@ -58,6 +59,8 @@ class Page:
     certificate: Path
     key: Path
     session_keys: Path
+    probes: str
+    metrics: str
 
     def get(self, token: str = "", path: str = "v1/bindings", **headers: str) -> tuple[int, str]:
         """Return status and body of a request."""
@@ -112,18 +115,33 @@ def page(controlplane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -
     issued = authority.issue("web", server=True)
     keys = tmp_path_factory.mktemp("session-keys") / "keys"
     keys.write_bytes(base64.urlsafe_b64encode(os.urandom(32)) + b"\n")
+    probes, metrics = (f"127.0.0.1:{free_port()}" for _ in range(2))
     process, url = start_web(
         controlplane,
         "--auth=token",
+        f"--metrics-bind-address={metrics}",
         f"--session-keys-file={keys}",
         f"--auth-cache={CACHE_SECONDS}s",
         f"--tls-cert-file={issued.certificate}",
         f"--tls-key-file={issued.key}",
         authority=authority.certificate,
         name="web-tokens",
+        probes=probes,
     )
-    yield Page(controlplane, url, authority, process.log, issued.certificate, issued.key, keys)
+    yield Page(
+        controlplane, url, authority, process.log, issued.certificate, issued.key, keys, probes, metrics
+    )
     process.stop()
+
+
+def of_platform(address: str, path: str) -> tuple[int, str]:
+    """Return status and body of what is asked without a token, as kubelet and Prometheus do."""
+    try:
+        with urllib.request.urlopen(f"http://{address}/{path}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
 
 
 def _bind(plane: ControlPlane, account: str) -> None:
@@ -150,7 +168,20 @@ def test_who_may_read_all_is_answered_and_others_learn_why_not(page: Page) -> No
         status, text = page.get(path=path)
         assert status == 401
         assert f"--audience={AUDIENCE}" in text
-    assert page.get(path="healthz") == (200, "ok")
+
+
+def test_probes_and_metrics_are_answered_on_addresses_of_their_own_and_not_on_the_page(page: Page) -> None:
+    operator = page.token("operator")
+    for path in ("healthz", "readyz", "metrics"):
+        assert page.get(operator, path)[0] == 404
+
+    for path in ("healthz", "readyz"):
+        assert of_platform(page.probes, path) == (200, "ok")
+    status, text = of_platform(page.metrics, "metrics")
+    assert status == 200
+    assert re.search(r'web_requests_total\{route="/v1/bindings",status="200"\} [1-9]', text)
+    for unknown in ("v1/bindings", "", "b/a/b"):
+        assert {of_platform(address, unknown)[0] for address in (page.probes, page.metrics)} == {404}
 
 
 def test_a_token_of_the_page_opens_nothing_else_and_one_of_the_api_server_does_not_open_the_page(
@@ -205,7 +236,6 @@ def test_a_developer_sees_the_bindings_of_their_namespace_and_no_others(page: Pa
         (developer, f"v1/explain/default/{name}"),
         (developer, f"v1/why-not/{SHOP}/{name}?cluster=sim-b1"),
         (developer, "v1/clusters"),
-        (developer, "metrics"),
         (stranger, f"v1/bindings?namespace={SHOP}"),
         (stranger, f"b/{SHOP}/{name}"),
     ):
@@ -249,9 +279,9 @@ def test_without_the_api_server_nobody_is_answered_and_afterwards_all_are(page: 
         page.wait(token, 503, "the page to refuse")
         assert "resourcebindings" not in page.get(token)[1]
         page.plane.wait_for(
-            lambda: page.get(path="readyz"),
+            lambda: of_platform(page.probes, "readyz"),
             "probes to learn that it is not ready, and no more",
-            until=lambda it: it == (503, "not ready"),
+            until=lambda it: it == (503, "not ready\n"),
             timeout=60,
         )
     finally:

@@ -120,7 +120,7 @@ WEB_AUTH_RULES: Final = (_FILES / "web-auth-rules.yaml", _FILES / "web-hint-rule
 
 
 def start_web(
-    plane: ControlPlane, *flags: str, name: str = "web", authority: Path | None = None
+    plane: ControlPlane, *flags: str, name: str = "web", authority: Path | None = None, probes: str = ""
 ) -> tuple[Process, str]:
     """Start the page with an identity that may read and nothing else; return the process and the URL.
 
@@ -129,6 +129,7 @@ def start_web(
         flags: Further flags.
         name: Of the process and its user.
         authority: The certificate authority of the page, which then may ask about tokens; None for HTTP.
+        probes: An address of their own for probes; "" for that of the page.
     """
     user = f"system:karmada:{name}"
     files = [WEB_RULES] if authority is None else [WEB_RULES, *WEB_AUTH_RULES]
@@ -144,12 +145,13 @@ def start_web(
             "web",
             f"--kubeconfig={kubeconfig}",
             f"--bind-address={address}",
+            *([f"--health-probe-bind-address={probes}"] if probes else []),
             *flags,
         ],
     )
     url = f"{'http' if authority is None else 'https'}://{address}/"
     plane.wait_for(
-        lambda: _status(f"{url}readyz", authority),
+        lambda: _status(f"http://{probes}/readyz" if probes else f"{url}readyz", authority),
         f"the page on {url}",
         until=lambda found: found == 200,
         timeout=120,

@@ -8,8 +8,11 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, ProcessCollector, generate_latest
 
 from karmada_advisor.survive.model import SurvivalReport
+from karmada_scheduler.http_server.messages import AnsweredRequest
 from karmada_scheduler.metrics.families import SUBSYSTEM, Families
 
+CONTENT_TYPE: Final = "text/plain; version=0.0.4"
+"""Of ``WebMetrics.text``."""
 TRACES: Final = ("trigger", "filter", "score", "capacity", "select", "divide")
 
 
@@ -30,6 +33,16 @@ class WebMetrics:
         )
         for each in TRACES:
             self._mismatches.labels(each)
+        self._requests: Final = Families(self._registry).counter(
+            "web_requests",
+            "Requests to the page by the pattern of their path and the status of the answer",
+            "route",
+            "status",
+        )
+
+    def answered(self, request: AnsweredRequest) -> None:
+        """Count a request that was answered. Its path is not known where nothing has it, nor where it was refused before."""
+        self._requests.labels(request.route, str(request.status)).inc()
 
     def explained(self, mismatches: Iterable[str]) -> None:
         """Count an explanation, and the traces that differ from the decision."""

@@ -137,6 +137,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "pyscheduler.webArgs" -}}
 - web
 - --kubeconfig=/etc/karmada/config/{{ .Values.web.kubeconfig.key }}
+- --metrics-bind-address=:{{ .Values.ports.metrics }}
+- --health-probe-bind-address=:{{ .Values.ports.health }}
 {{- if eq .Values.web.auth.mode "token" }}
 - --bind-address=:{{ .Values.web.port }}
 - --auth=token
@@ -175,12 +177,6 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- end -}}
 
-{{- define "pyscheduler.webProbe" -}}
-scheme: {{ ternary "HTTPS" "HTTP" (ne .Values.web.tls.secretName "") }}
-# kubelet sends the address of the Pod otherwise, which the page refuses.
-httpHeaders: [{name: Host, value: localhost}]
-{{- end -}}
-
 {{- define "pyscheduler.webSubjects" -}}
 {{- range default (list (dict "kind" "User" "name" (printf "system:karmada:%s:web" .Values.schedulerName))) .Values.web.subjects }}
 - kind: {{ .kind }}
@@ -191,6 +187,17 @@ httpHeaders: [{name: Host, value: localhost}]
   apiGroup: rbac.authorization.k8s.io
   {{- end }}
 {{- end }}
+{{- end -}}
+
+{{- define "pyscheduler.commonIngress" -}}
+# From any address: probes come from the node, which some networks count as external.
+- ports: [{port: health, protocol: TCP}]
+- ports: [{port: metrics, protocol: TCP}]
+  {{- if .Values.networkPolicy.metricsFrom }}
+  from: {{- toYaml .Values.networkPolicy.metricsFrom | nindent 4 }}
+  {{- else }}
+  from: [{namespaceSelector: {}}]
+  {{- end }}
 {{- end -}}
 
 {{- define "pyscheduler.commonEgress" -}}

@@ -66,6 +66,9 @@ Each text names the problem and the values to set instead.
 {{- fail "web.auth.mode is token, and tokens would be sent in clear text: name web.tls.secretName, or set web.tls.behindProxy where a proxy ends TLS." -}}
 {{- end -}}
 {{- end -}}
+{{- if and .Values.web.enabled (has (int .Values.web.port) (list (int .Values.ports.metrics) (int .Values.ports.health))) -}}
+{{- fail (printf "web.port is %d, which is ports.metrics or ports.health: give it another one, because no Ingress may reach those." (int .Values.web.port)) -}}
+{{- end -}}
 {{- if eq (int .Values.ports.metrics) (int .Values.ports.health) -}}
 {{- fail (printf "ports.metrics and ports.health are both %d: give them different ports." (int .Values.ports.metrics)) -}}
 {{- end -}}

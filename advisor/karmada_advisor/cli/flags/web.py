@@ -32,6 +32,18 @@ def make_parser() -> argparse.ArgumentParser:
         help=f"address and port (default {_DEFAULT_ADDRESS}); without --auth=token a loopback address, which kubectl port-forward reaches in a Pod",
     )
     parser.add_argument(
+        "--health-probe-bind-address",
+        type=_address,
+        metavar="HOST:PORT",
+        help="address and port of /healthz and /readyz, for kubelet, instead of those of the page",
+    )
+    parser.add_argument(
+        "--metrics-bind-address",
+        type=_address,
+        metavar="HOST:PORT",
+        help="address and port of /metrics, for Prometheus: anyone who reaches it is answered (default: that of the page, and none with --auth=token)",
+    )
+    parser.add_argument(
         "--auth",
         choices=("none", "token"),
         default="none",

@@ -23,11 +23,13 @@ from karmada_advisor.explain.amounts import counted
 from karmada_advisor.sources.objects import NoAnswerError
 from karmada_advisor.web.computing import Computer
 from karmada_advisor.web.handlers import PROBES, Handlers
+from karmada_advisor.web.metrics import CONTENT_TYPE
 from karmada_advisor.web.pages import Pages
 from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.http_server.messages import AnsweredRequest
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
 from karmada_scheduler.http_server.request_guard import RequestLimits
-from karmada_scheduler.http_server.server import ListenError
+from karmada_scheduler.http_server.server import ListenError, Server
 from karmada_scheduler.process.memory import freeze_objects
 
 if TYPE_CHECKING:  # files do not need the client
@@ -74,8 +76,29 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
         reader.read()
     freeze_objects()
     computer, pages = Computer(), Pages()
-    handlers = Handlers(answers, computer, pages, is_open=access.is_open, sessions=access.sessions)
+    handlers = Handlers(
+        answers,
+        computer,
+        pages,
+        is_open=access.is_open,
+        has_probes=not arguments.health_probe_bind_address,
+        has_metrics=not arguments.metrics_bind_address,
+        sessions=access.sessions,
+    )
+    of_platform = Server(
+        health_address=arguments.health_probe_bind_address or "",
+        metrics_address=arguments.metrics_bind_address or "",
+        health=lambda: None,  # it is answered, so the event loop of the page runs
+        ready=handlers.not_ready,
+        exposition=lambda: answers.metrics,
+        content_type=CONTENT_TYPE,
+    )
     with audited(arguments.audit_log, handlers.is_silent) as note:
+
+        def answered(request: AnsweredRequest) -> None:
+            note(request)
+            answers.answered(request)
+
         server = ReadOnlyServer(
             arguments.bind_address,
             handlers.routes(),
@@ -86,9 +109,13 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
             limits=_LIMITS,
             name="web",
             problem_page=handlers.problem_page,
-            on_response=note,
+            on_response=answered,
         )
-        with _stopped_by_signals(computer), _running(server, access, reader, computer.stop), answers:
+        with (
+            _stopped_by_signals(computer),
+            _running((of_platform, server), access, reader, computer.stop),
+            answers,
+        ):
             if not reader.progress:
                 contents = reader.state.contents
                 text = f"{counted(len(contents.clusters), 'cluster')} and "
@@ -133,14 +160,17 @@ def _stopped_by_signals(computer: Computer) -> Iterator[None]:
 
 @contextmanager
 def _running(
-    server: ReadOnlyServer, access: PageAccess, reader: Reader | Watcher, stop: Callable[[], None]
+    servers: Sequence[Server | ReadOnlyServer],
+    access: PageAccess,
+    reader: Reader | Watcher,
+    stop: Callable[[], None],
 ) -> Iterator[None]:
-    """Run the server and the reader in a thread with an event loop of their own.
+    """Run the servers and the reader in a thread with an event loop of their own.
 
     Args:
-        server: The server.
-        access: Entered while the server runs.
-        reader: Reads while the server runs.
+        servers: The servers.
+        access: Entered while they run.
+        reader: Reads while they run.
         stop: Called when the thread ends, whatever the reason, so that the block ends as well.
 
     Raises:
@@ -154,7 +184,8 @@ def _running(
 
     async def start() -> None:
         try:
-            await server.start()
+            for each in servers:
+                await each.start()
         except BaseException as error:
             started.set_exception(error)
             raise
@@ -163,7 +194,8 @@ def _running(
             async with access:
                 await reader.keep_reading()
         finally:
-            await server.stop()
+            for each in servers:
+                await each.stop()
 
     task = loop.create_task(start())
 

@@ -51,6 +51,7 @@ from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.http_server.messages import AnsweredRequest
 
 if TYPE_CHECKING:  # files do not need the client
     from karmada_advisor.cli.web.watching import Watcher
@@ -143,6 +144,10 @@ class CommandAnswers:
             return text
         at_ = found.made_at.timestamp()
         return text + survival_metrics(found.report, top=TOP, at=at_, seconds=found.seconds)
+
+    def answered(self, request: AnsweredRequest) -> None:
+        """Count a request that was answered."""
+        self._metrics.answered(request)
 
     def seen(self) -> None:
         """Note that somebody reads."""

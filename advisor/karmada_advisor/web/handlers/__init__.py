@@ -13,6 +13,7 @@ from karmada_advisor.web.handlers.fleet import FleetHandlers
 from karmada_advisor.web.handlers.losses import LossHandlers
 from karmada_advisor.web.handlers.plans import PlanHandlers
 from karmada_advisor.web.handlers.responder import SIGN_IN, SIGN_OUT, Responder, Routes
+from karmada_advisor.web.metrics import CONTENT_TYPE
 from karmada_advisor.web.pages import Pages
 from karmada_scheduler.http_server.messages import Document, HttpRequest
 
@@ -34,6 +35,8 @@ class Handlers:
         pages: Pages,
         *,
         is_open: bool = True,
+        has_probes: bool = True,
+        has_metrics: bool = True,
         sessions: Authorization | None = None,
     ) -> None:
         """Answer requests from ``answers``.
@@ -43,9 +46,13 @@ class Handlers:
             computer: Runs the functions that take decisions.
             pages: Renders the pages.
             is_open: Whether everybody who sends a request may see everything, and why the page is not ready.
+            has_probes: Whether probes are answered here, not on another address.
+            has_metrics: Whether metrics are answered here; without ``is_open`` they never are.
             sessions: With whom people sign in; None where they cannot.
         """
         self._is_open = is_open
+        self._has_probes = has_probes
+        self._has_metrics = has_metrics and is_open
         audience = "" if sessions is None else sessions.audience
         responder = Responder(answers, computer, pages, is_open=is_open, audience=audience)
         self._sessions = _session_handlers(responder, sessions)
@@ -64,11 +71,11 @@ class Handlers:
 
     def routes(self) -> Routes:
         """Return the handlers by path."""
-        routes: Routes = {
-            "/healthz": _healthy,
-            "/readyz": self._ready,
-            "/metrics": self._responder.allowed(self._metrics),
-        }
+        routes: Routes = {}
+        if self._has_probes:
+            routes |= {"/healthz": _healthy, "/readyz": self._ready}
+        if self._has_metrics:
+            routes["/metrics"] = self._metrics
         for part in self._parts:
             routes |= part.routes()
         if self._sessions is not None:
@@ -92,13 +99,17 @@ class Handlers:
         is_session = self._sessions is not None and path in {SIGN_IN, SIGN_OUT}
         return is_session or (path not in PROBES and self.is_silent(path))
 
-    async def _ready(self, _: HttpRequest) -> Document:
+    def not_ready(self) -> str | None:
+        """Return why the page is not ready, as far as everybody may know; None if it is."""
         failure = self._answers.progress or self._answers.state.failure
-        text = failure if self._is_open else "not ready"
-        return Document((text if failure else "ok").encode(), 503 if failure else 200, "text/plain")
+        return (failure if self._is_open else "not ready") if failure else None
+
+    async def _ready(self, _: HttpRequest) -> Document:
+        problem = self.not_ready()
+        return Document((problem or "ok").encode(), 503 if problem else 200, "text/plain")
 
     async def _metrics(self, _: HttpRequest) -> Document:
-        return Document(self._answers.metrics, content_type="text/plain; version=0.0.4")
+        return Document(self._answers.metrics, content_type=CONTENT_TYPE)
 
 
 def _session_handlers(responder: Responder, sessions: Authorization | None) -> SessionHandlers | None:

@@ -28,7 +28,7 @@ class DecisionHandlers(HandlerGroup):
         return {
             "/decisions": page(self._decisions_page),
             "/v1/decisions": data(self._decisions_data),
-            "/v1/events": self._responder.allowed(self._events, is_scoped=True),
+            "/v1/events": self._responder.checked(self._events),
         }
 
     async def _decisions_page(self, request: HttpRequest) -> Document:

@@ -61,13 +61,11 @@ class Responder:
         """Return who sends a request."""
         return request.viewer if isinstance(request.viewer, Viewer) else self._anonymous
 
-    def allowed(self, handler: AsyncHandler, *, is_scoped: bool = False) -> AsyncHandler:
-        """Return a handler that is called for those who may see what it shows; ``is_scoped`` as of ``page``."""
+    def checked(self, handler: AsyncHandler) -> AsyncHandler:
+        """Return a handler that checks itself what the viewer may see; its problems are JSON."""
 
         async def handle(request: HttpRequest) -> HttpResponse | Document:
             try:
-                if not is_scoped:
-                    self.viewer(request).check_all()
                 return await handler(request)
             except _PROBLEMS as problem:
                 return _refused(problem, request)
