@@ -21,7 +21,7 @@ class BindingCache(Store[BindingKey, Binding]):
     def __init__(self) -> None:
         """Start empty."""
         super().__init__(lambda binding: binding.key)
-        self._index: dict[tuple[str, str], set[BindingKey]] = {}
+        self._index: dict[tuple[str, str], dict[BindingKey, None]] = {}
         self._counts: Counter[str] = Counter()
         self._listeners: list[Callable[[Binding | None, Binding | None], None]] = []
 
@@ -42,8 +42,8 @@ class BindingCache(Store[BindingKey, Binding]):
         return list(self._objects)
 
     def claimed_by(self, policy_id: str) -> Collection[BindingKey]:
-        """Return the keys of the bindings that carry a policy's permanent id."""
-        return self._index.get((_POLICY, policy_id), frozenset())
+        """Return the keys of the bindings that carry a policy's permanent id, in the order in which they got it."""
+        return self._index.get((_POLICY, policy_id), {}).keys()
 
     def in_affinity_group(self, group: str) -> Iterable[Binding]:
         """Return all bindings of a group, of all namespaces and schedulers."""
@@ -63,11 +63,11 @@ class BindingCache(Store[BindingKey, Binding]):
         before, after = _entries(old), _entries(new)
         for entry in before - after:
             keys = self._index[entry]
-            keys.discard(old.key)  # type: ignore[union-attr]
+            del keys[old.key]  # type: ignore[union-attr]
             if not keys:
                 del self._index[entry]
         for entry in after - before:
-            self._index.setdefault(entry, set()).add(new.key)  # type: ignore[union-attr]
+            self._index.setdefault(entry, {})[new.key] = None  # type: ignore[union-attr]
         for listener in self._listeners:
             listener(old, new)
 

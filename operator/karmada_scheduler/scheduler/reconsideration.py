@@ -72,7 +72,7 @@ class Reconsiderations:
         self._waiting: set[BindingKey] = set()
         self._refusals: dict[BindingKey, ProposalRefusal] = {}
         self._last: dict[str, float] = {}
-        self._candidates: set[BindingKey] = set()
+        self._candidates: dict[BindingKey, None] = {}  # in the order in which they became candidates
         self._changed_clusters: dict[str, tuple[Cluster | None, Cluster | None]] = {}
         self._cluster_changed = asyncio.Event()
         self._is_running = False
@@ -205,12 +205,15 @@ class Reconsiderations:
         if due:
             keys = [each.key for each in self._bindings if each.spec.responsible_scheduler in due]
             await self._enqueue(keys, lambda _: True)
-            for known in (self._candidates, self._waiting, self._due):
+            for known in (self._waiting, self._due):
                 known.difference_update([key for key in known if self._bindings.get(key) is None])
+            for key in [key for key in self._candidates if self._bindings.get(key) is None]:
+                del self._candidates[key]
             for key in [key for key in self._refusals if key not in self._candidates]:
                 del self._refusals[key]
         if changed:
-            await self._enqueue(list(self._candidates - self._due), lambda each: _may_concern(each, changed))
+            keys = [key for key in self._candidates if key not in self._due]
+            await self._enqueue(keys, lambda each: _may_concern(each, changed))
 
     async def _enqueue(self, keys: Sequence[BindingKey], is_concerned: Callable[[Binding], bool]) -> None:
         """Enqueue the bindings among these that have a proposal, one by one."""
@@ -220,7 +223,7 @@ class Reconsiderations:
             binding = self._bindings.get(key)
             framework = None if binding is None else self._profiles.of(binding)
             if binding is None or framework is None or not self._may_have_proposal(binding, framework):
-                self._candidates.discard(key)
+                self._candidates.pop(key, None)
                 self._waiting.discard(key)
                 continue
             if self._proposal_about(binding, framework) is None or not binding.is_settled:
@@ -259,11 +262,11 @@ class Reconsiderations:
             log.error("No proposal about %s: %s", binding.key.display, error)  # noqa: TRY400
             proposed = None
         if proposed is None:
-            self._candidates.discard(binding.key)
+            self._candidates.pop(binding.key, None)
             self._waiting.discard(binding.key)
             self._refusals.pop(binding.key, None)
         else:
-            self._candidates.add(binding.key)
+            self._candidates[binding.key] = None
         return proposed
 
     def _log(self, binding: Binding, found: Reconsidered) -> None:

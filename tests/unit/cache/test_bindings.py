@@ -1,5 +1,6 @@
 """The indexes of the binding cache."""
 
+from karmada_scheduler.api.well_known import POLICY_ID_LABEL
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.testing import binding
 
@@ -31,6 +32,14 @@ def test_a_deleted_binding_leaves_its_groups() -> None:
     cache.remove(one.key, 2)
     assert list(cache.in_affinity_group("app=x")) == []
     assert not cache._index
+
+
+def test_the_bindings_of_a_policy_are_in_the_order_in_which_they_got_its_id() -> None:
+    cache = BindingCache()
+    names = [f"b{number}" for number in (5, 1, 9, 0, 7, 3)]
+    for version, name in enumerate(names, start=1):
+        cache.put(binding(name).label(POLICY_ID_LABEL, "p1").resource_version(str(version)).build())
+    assert [key.name for key in cache.claimed_by("p1")] == [f"{name}-deployment" for name in names]
 
 
 def test_bindings_are_counted_by_kind() -> None:

@@ -88,10 +88,11 @@ def test_further_faults_break_no_invariant_without_the_bug(bug: PlantedBug) -> N
 
 
 def test_a_seed_repeats_itself_in_another_process_with_another_hash_seed() -> None:
+    seeds = (("2", "guard"), ("1", "fail_back"))
     program = (
         "from tools.simulation.profiles import plan_for\n"
         "from tools.simulation.run import Run\n"
-        "print(Run(plan_for('5', 'storm')).execute().trace_hash)"
+        f"print([Run(plan_for(*each)).execute().trace_hash for each in {seeds}])"
     )
     hashes = {
         subprocess.run(
@@ -101,7 +102,7 @@ def test_a_seed_repeats_itself_in_another_process_with_another_hash_seed() -> No
         ).stdout.strip()
         for seed in ("0", "7")
     }  # fmt: skip
-    assert hashes == {Run(plan_for("5", "storm")).execute().trace_hash}
+    assert len(hashes) == 1
 
 
 def test_a_plan_survives_its_json(tmp_path: Path) -> None:
