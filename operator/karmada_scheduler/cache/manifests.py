@@ -85,12 +85,7 @@ class ManifestCache:
 def _document(manifest: Mapping[str, Any], api_version: str, kind: str) -> bytes:
     """Return an object as JSON; items of a list have no apiVersion and kind, so they are added."""
     metadata = {name: value for name, value in manifest["metadata"].items() if name != "managedFields"}
-    document = {
-        "apiVersion": api_version,
-        "kind": kind,
-        **{name: value for name, value in manifest.items() if name not in ("apiVersion", "kind")},
-        "metadata": metadata,
-    }
+    document = {**manifest, "apiVersion": api_version, "kind": kind, "metadata": metadata}
     try:
         return orjson.dumps(document)
     except orjson.JSONEncodeError:  # orjson writes 254 levels; the status of a custom resource may be deeper

@@ -82,17 +82,14 @@ class GuardedBindings:
 
 def _states(binding: Binding, names: Container[str]) -> tuple[str, ...]:
     found: tuple[str, ...] = ()
-    tasks = binding.spec.graceful_eviction_tasks
-    if tasks and any(task.producer in names for task in tasks):
+    if any(task.producer in names for task in binding.spec.graceful_eviction_tasks):
         found = (LEAVING,)
-    if binding.spec.responsible_scheduler in names and was_kept_by_guard(binding):
+    if binding.spec.responsible_scheduler not in names:
+        return found
+    if was_kept_by_guard(binding):
         condition = binding.status.condition(SCHEDULED_CONDITION) or {}
         is_kept = condition.get("reason") == outcome.NO_CLUSTER_FIT
         found = (*found, KEPT if is_kept else HELD)
-    if (
-        binding.annotations
-        and binding.spec.responsible_scheduler in names
-        and unreadable_annotation(binding.annotations) is not None
-    ):
+    if unreadable_annotation(binding.annotations) is not None:
         found = (*found, UNREADABLE)
     return found

@@ -553,6 +553,15 @@ async def test_a_binding_that_no_cluster_fits_is_retried_if_a_post_filter_plugin
     assert outcome.action is Action.RETRY
 
 
+async def test_a_binding_that_no_cluster_fits_is_retried_when_a_plugin_asks_for_it() -> None:
+    harness = CycleHarness(scheduled_manifest())
+    later = Diagnosis({"m1": Result.unschedulable("closed", retry_after=0.5)})
+    error = FitError(1, later)
+    attempts = (TermAttempt(error=error, diagnosis=later),)
+    outcome = await harness.bind(harness.decision(error=error, attempts=attempts))
+    assert (outcome.action, outcome.delay) == (Action.RETRY, 0.5)
+
+
 async def test_if_no_cluster_of_any_term_fits_an_event_says_so(harness: CycleHarness) -> None:
     error = FitError(3, Diagnosis())
     failed = harness.decision(error=error, failed_terms=(TermFailure(0, "first", error),))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import weakref
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.binding_cycle.result import NotLeadingError, TransactionResult
+from karmada_scheduler.binding_cycle.result import NotLeadingError, TransactionResult, ending_of
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.core.decision import Decision
@@ -32,9 +33,12 @@ class FakeWriter:
         self.writes: list[Decision] = []
         self.failure: Exception | None = None
         self.changes_something = True
+        self.is_leading = True
         self.written_by_plugin: Binding | None = None
 
-    def ensure_leading(self) -> None: ...
+    def ensure_leading(self) -> None:
+        if not self.is_leading:
+            raise NotLeadingError("not leading")
 
     async def write(self, binding: Binding, decision: Decision) -> TransactionResult:
         if self.failure is not None:
@@ -54,7 +58,7 @@ class FakeWriter:
 class TransactionHarness:
     """A decision about one binding, with a fake writer and a Reserve plugin that records its calls."""
 
-    def __init__(self, *plugins: Any, names: str = "m1") -> None:
+    def __init__(self, *plugins: Any, names: str = "m1", changes_result: bool = True) -> None:
         self.calls: list[str] = []
         self.may_be_stored: list[bool] = []
         self.writer = FakeWriter()
@@ -67,7 +71,7 @@ class TransactionHarness:
             self.decision,
             plugins=framework(ledger, *plugins).binding,
             writer=self.writer,
-            changes_result=True,
+            changes_result=changes_result,
         )
 
     def _reserve(self, _: BindContext) -> Result:
@@ -207,6 +211,50 @@ async def test_a_plugin_that_fails_after_the_write_changes_nothing() -> None:
     result = await harness.run()
     assert (result.was_written, result.error) == (True, None)
     assert harness.calls == ["reserve"]
+
+
+async def test_a_cancellation_after_the_write_is_raised() -> None:
+    async def bind(context: BindContext) -> Result:
+        await context.patch()
+        written.set()
+        await asyncio.Event().wait()
+        return SUCCESS
+
+    written = asyncio.Event()
+    harness = TransactionHarness(plugin("B", bind=bind))
+    attempt = asyncio.create_task(harness.run())
+    await written.wait()
+    attempt.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await attempt
+    assert harness.may_be_stored == [True]
+
+
+async def test_no_plugin_writes_after_the_process_stopped_leading() -> None:
+    harness = TransactionHarness()
+    harness.writer.is_leading = False
+    result = await harness.run()
+    assert isinstance(result.error, NotLeadingError)
+    assert harness.may_be_stored == [False]
+
+
+def test_plugins_do_not_run_for_a_decision_that_changes_only_the_status() -> None:
+    assert not TransactionHarness(changes_result=False).transaction.runs_plugins
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (AbandonedError("outdated", reschedule=True), "abandoned"),
+        (NotLeadingError("not leading"), "not leading"),
+        (PluginError("no"), "refused"),
+        (CONFLICT, "conflict"),
+        (ApiError("no answer"), "not written"),
+        (ZeroDivisionError("a bug"), "failed"),
+    ],
+)
+def test_records_name_the_way_in_which_a_transaction_failed(error: Exception, name: str) -> None:
+    assert ending_of(error) == name
 
 
 async def test_a_decision_that_no_cluster_fits_is_written_without_plugins() -> None:

@@ -37,6 +37,7 @@ def test_a_stored_manifest_is_returned_complete(cache: ManifestCache) -> None:
     put(cache, m1)
     assert read(cache.binding(WEB)) == web
     assert read(cache.cluster("m1")) == m1
+    assert len(cache) == 2
 
 
 def test_a_newer_version_replaces_the_stored_manifest(cache: ManifestCache) -> None:

@@ -21,7 +21,9 @@ def store() -> Store[str, FakeObject]:
 
 def test_an_object_that_is_new_is_stored(store: Store[str, FakeObject]) -> None:
     stored_object = FakeObject("a", "5")
-    assert store.put(stored_object) == Change(None, stored_object)
+    change = store.put(stored_object)
+    assert change == Change(None, stored_object)
+    assert not change.is_rollback
     assert store.get("a") is stored_object
 
 
@@ -102,6 +104,24 @@ def test_a_discarded_object_counts_as_new_when_it_is_seen_again(store: Store[str
     store.put(stored_object)
     assert store.discard("a") == Change(stored_object, None)
     assert store.put(stored_object) == Change(None, stored_object)
+
+
+def test_a_discarded_object_has_no_earlier_deletion_either(store: Store[str, FakeObject]) -> None:
+    store.remove("a", 8)
+    store.put(FakeObject("a", "9", uid="2"))
+    store.discard("a")
+    assert store.put(FakeObject("a", "7")) is not None
+
+
+def test_deletions_beyond_a_bound_are_forgotten_the_oldest_first(
+    store: Store[str, FakeObject], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("karmada_scheduler.cache.store._TOMBSTONES", 2)
+    store.remove("a", 8)
+    store.remove("b", 8)
+    assert store.is_known("a", 8)
+    store.remove("c", 8)
+    assert [key for key in "abc" if store.is_known(key, 8)] == ["b", "c"]
 
 
 @pytest.mark.parametrize("as_of", [990, 1000])

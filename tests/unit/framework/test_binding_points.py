@@ -210,6 +210,7 @@ async def test_a_decision_with_a_cluster_that_goes_while_permit_runs_is_given_up
         return Result.wait(60.0)
 
     harness = SchedulerHarness(plugin("P", permit=permit))
+    harness.sleep(100.0)
     harness.put(placement={"clusterAffinity": {"clusterNames": ["m1"]}})
     await harness.run()
     assert not harness.waiting.all()
@@ -222,6 +223,9 @@ async def test_a_decision_with_a_cluster_that_goes_while_permit_runs_is_given_up
     }
     assert waits["abandoned"]
     assert not waits["allowed"]
+    assert not harness.metrics.registry.get_sample_value(
+        "karmada_scheduler_permit_wait_duration_seconds_sum", {"result": "abandoned"}
+    )
     waiting = harness.metrics.registry.get_sample_value(
         "karmada_scheduler_permit_waiting_bindings", {"plugin": "P"}
     )

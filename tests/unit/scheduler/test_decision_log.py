@@ -1,5 +1,9 @@
 """The log lines of a decision at --v=4."""
 
+import pytest
+
+from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.scheduler import decision_log
 from karmada_scheduler.testing import binding, cluster, decide
 
@@ -41,3 +45,12 @@ def test_each_affinity_term_has_a_heading() -> None:
     decision = decide(binding("web").term("first", "gone").term("second", "m1"), cluster("m1"))
     logged = list(decision_log.lines(decision))
     assert logged.index('Affinity term "first"') < logged.index('Affinity term "second"')
+
+
+@pytest.mark.parametrize(
+    ("names", "text"), [("a", "a (gone)"), ("ba", "a and 1 more (gone)"), ("bca", "a and 2 more (gone)")]
+)
+def test_clusters_without_an_estimate_are_shortened_to_the_first(names: str, text: str) -> None:
+    key = BindingKey("ResourceBinding", "demo", "web")
+    decision = Decision(key, fallbacks=dict.fromkeys(names, "gone"))
+    assert decision_log.fallbacks(decision) == text

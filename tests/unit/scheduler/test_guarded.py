@@ -10,6 +10,7 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.framework import EvictionTask, GuardAnswer, Result
 from karmada_scheduler.scheduler.guarded import GuardedBindings
+from tests import manifests
 from tests.unit.framework.plugins import answering, plugin
 from tests.unit.framework.scheduler_harness import SchedulerHarness
 
@@ -53,6 +54,29 @@ async def test_a_binding_that_is_moved_without_guards_is_not_counted() -> None:
     harness.put(placement={"clusterAffinity": {"clusterNames": ["m9"]}}, **ON_M1)
     await harness.run()
     assert sum(guarded.counts().values()) == 0
+
+
+@pytest.mark.parametrize(("scheduler", "count"), [("ours", 1), ("theirs", 0)])
+def test_a_binding_may_be_in_several_states_and_counts_for_its_own_scheduler_only(
+    scheduler: str, count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    manifest = manifests.binding(
+        schedulerName=scheduler, gracefulEvictionTasks=[{"fromCluster": "m1", "producer": scheduler}]
+    )
+    held = {
+        "type": "Scheduled",
+        "status": "False",
+        "reason": "SchedulerError",
+        "message": "held at Guard by G",
+    }
+    manifest["status"] = {"conditions": [held]}
+    guarded = GuardedBindings({"ours"})
+    guarded.changed(None, Binding.from_manifest(manifest))
+    assert guarded.counts() == {"leaving": count, "held": count, "kept": 0, "unreadable": 0}
+    assert not caplog.records
+    manifest["metadata"]["annotations"] = {"pyscheduler.karmada.io/last-move": "["}
+    guarded.changed(None, Binding.from_manifest(manifest))
+    assert guarded.counts() == {"leaving": count, "held": count, "kept": 0, "unreadable": count}
 
 
 TEXT = (
