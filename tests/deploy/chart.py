@@ -69,8 +69,10 @@ PAGE: Final[Values] = {
 
 TEAM_PAGE: Final[Values] = {
     **PAGE,
+    "explain": {**EVERYTHING["explain"], "tls": {"secretName": "records-tls"}},
     "web": {
         **PAGE["web"],
+        "records": True,
         "replicas": 2,
         "auth": {
             "mode": "token",
@@ -84,7 +86,7 @@ TEAM_PAGE: Final[Values] = {
         "tls": {"secretName": "web-tls", "behindProxy": False},
     },
 }
-"""With a page for the holders of tokens."""
+"""With a page for the holders of tokens, which asks the scheduler for its records."""
 
 
 class HelmError(RuntimeError):

@@ -254,6 +254,59 @@ def test_keys_of_sessions_are_mounted_and_made_by_nobody() -> None:
     }
 
 
+def test_the_page_finds_the_records_under_the_name_that_the_scheduler_answers_to() -> None:
+    found = objects(TEAM_PAGE)
+    [scheduler] = [
+        each["spec"]["template"]["spec"]
+        for each in found
+        if each["kind"] == "Deployment" and each["metadata"]["name"] == "my-scheduler"
+    ]
+    own = scheduler["containers"][0]
+    [records] = [each for each in found if each["metadata"]["name"] == "my-scheduler-records"]
+    given = web.make_parser().parse_args(_page(found)["args"][1:])
+    host = f"my-scheduler-records.{records['metadata']['namespace']}.svc"
+
+    assert given.records == [f"https://{host}:10400"]
+    assert (given.records_lease, given.records_account) == (
+        ("karmada-system", "my-scheduler"),
+        ("karmada-system", "my-scheduler-records"),
+    )
+    assert {
+        "--explain-bind-address=$(POD_IP):10400",
+        f"--explain-allowed-host={host}",
+        "--explain-tls-cert-file=/etc/karmada/records/tls.crt",
+    } <= set(own["args"])
+    assert records["spec"]["clusterIP"] == "None"
+    assert {"name": "records", "containerPort": 10400, "protocol": "TCP"} in own["ports"]
+    [volume] = [each["secret"] for each in scheduler["volumes"] if each["name"] == "records"]
+    assert volume["secretName"] == "records-tls"
+
+
+def test_the_page_gets_the_authority_of_the_records_and_not_their_key() -> None:
+    [deployment] = [
+        each
+        for each in objects(TEAM_PAGE)
+        if each["kind"] == "Deployment" and each["metadata"]["name"].endswith("-web")
+    ]
+    volumes = deployment["spec"]["template"]["spec"]["volumes"]
+    [volume] = [each["secret"] for each in volumes if each["name"] == "records"]
+    assert [each["key"] for each in volume["items"]] == ["ca.crt"]
+
+
+def test_the_account_of_the_records_may_read_them_and_nothing_else() -> None:
+    found = objects(TEAM_PAGE, side="karmada")
+    [account] = [each for each in found if each["kind"] == "ServiceAccount"]
+    name = account["metadata"]["name"]
+    roles = [
+        each["roleRef"]["name"]
+        for each in found
+        if any(subject["name"] == name for subject in each.get("subjects", ()))
+    ]
+    [role] = [each for each in found if each["kind"] == "ClusterRole" and each["metadata"]["name"] in roles]
+    assert (name, roles) == ("my-scheduler-records", [role["metadata"]["name"]])
+    assert role["rules"] == [{"nonResourceURLs": ["/karmada-pyscheduler/records"], "verbs": ["get"]}]
+
+
 def test_several_replicas_of_the_page_are_drained_one_by_one() -> None:
     def budgets(values: Values) -> list[Any]:
         return [
@@ -387,6 +440,16 @@ def test_a_service_account_can_be_the_subject() -> None:
         ({"extraArgs": ["--explain-bind-address=127.0.0.1:1"]}, "set explain.enabled instead"),
         ({"explain": {"memory": "much"}}, "/explain/memory"),
         ({"web": {**TOKENS, "port": 8080, "auth": {"mode": "none"}}}, "web.port is 8080, which is ports.metrics"),
+        ({"web": {"enabled": True, "kubeconfig": {"secretName": "web"}, "records": True}}, "set explain.enabled to true"),
+        (
+            {
+                "explain": {"enabled": True, "tls": {"secretName": "records"}},
+                "leaderElection": {"enabled": False},
+                "replicas": 1,
+                "web": {"enabled": True, "kubeconfig": {"secretName": "web"}, "records": True},
+            },
+            "the page finds the scheduler by its Lease",
+        ),
         ({"web": {"enabled": True}}, "web.kubeconfig.secretName is empty: name a Secret"),
         ({"web": {**TOKENS, "tls": {"secretName": "t"}}}, "web.host is empty: name the host"),
         ({"web": {**TOKENS, "host": "a.example"}}, "tokens would be sent in clear text: name web.tls.secretName"),

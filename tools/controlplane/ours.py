@@ -116,11 +116,16 @@ def environment(plane: ControlPlane) -> str:
 
 _FILES: Final = Path(__file__).parents[2] / "charts" / "karmada-pyscheduler" / "files"
 WEB_RULES: Final = _FILES / "web-rules.yaml"
-WEB_AUTH_RULES: Final = (_FILES / "web-auth-rules.yaml", _FILES / "web-hint-rules.yaml")
+WEB_AUTH_RULES: Final = (_FILES / "reviews-rules.yaml", _FILES / "web-hint-rules.yaml")
 
 
 def start_web(
-    plane: ControlPlane, *flags: str, name: str = "web", authority: Path | None = None, probes: str = ""
+    plane: ControlPlane,
+    *flags: str,
+    name: str = "web",
+    authority: Path | None = None,
+    probes: str = "",
+    kubeconfig: Path | None = None,
 ) -> tuple[Process, str]:
     """Start the page with an identity that may read and nothing else; return the process and the URL.
 
@@ -130,11 +135,12 @@ def start_web(
         name: Of the process and its user.
         authority: The certificate authority of the page, which then may ask about tokens; None for HTTP.
         probes: An address of their own for probes; "" for that of the page.
+        kubeconfig: Another identity.
     """
     user = f"system:karmada:{name}"
     files = [WEB_RULES] if authority is None else [WEB_RULES, *WEB_AUTH_RULES]
     rules = [rule for file in files for rule in yaml.safe_load(file.read_text())]
-    kubeconfig = plane.kubeconfig_with_rules(user, rules)
+    kubeconfig = kubeconfig or plane.kubeconfig_with_rules(user, rules)
     address = f"127.0.0.1:{free_port()}"
     process = plane.spawn(
         name,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import socket
+import ssl
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from karmada_advisor.explain.inputs import ProcessView
 from karmada_advisor.sources.objects import NoAnswerError
@@ -29,9 +32,30 @@ _unanswered: Final = threading.BoundedSemaphore(_MAX_UNANSWERED)
 _OK: Final = 200
 _REDIRECTED: Final = 300
 _NOT_FOUND: Final = 404
+_REFUSED: Final = frozenset({401, 403, 421, 429, 503})
 
 
-def read_process(url: str, key: BindingKey) -> ProcessView:
+@dataclass(frozen=True, slots=True)
+class ProcessAddress:
+    """Where a process answers.
+
+    Attributes:
+        url: For example ``http://localhost:10353``. Its host is named in requests, and a certificate is checked against it.
+        ip: The address to connect to, one of several behind the host; "" for any.
+        token: A bearer token; "" for none.
+        tls: The context of ``https``; None for the authorities of the system.
+    """
+
+    url: str
+    ip: str = ""
+    token: str = field(default="", repr=False)
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.url} at {self.ip}" if self.ip else self.url
+
+
+def read_process(url: ProcessAddress | str, key: BindingKey) -> ProcessView:
     """Return what a process says about a binding; a process that cannot be reached is a problem, not an error.
 
     Raises:
@@ -71,19 +95,22 @@ def use_rules(arguments: argparse.Namespace) -> ProcessConfiguration:
     return found
 
 
-def read_state(url: str) -> Mapping[str, Any]:
+def read_state(url: ProcessAddress | str) -> Mapping[str, Any]:
     """Return the state of a process: its queue, its configuration, whether it leads.
 
     Raises:
         NoAnswerError: It cannot be read.
     """
     try:
-        return state_of(_read(url, "/v1/state")[1])
+        status, found = _read(url, "/v1/state")
+        if status in _REFUSED:
+            raise NoAnswerError(f"{url}: {_message(found) or f'it has answered with status {status}'}")
+        return state_of(found)
     except ManifestError as problem:
         raise NoAnswerError(f"{url} cannot be read: {problem}") from problem
 
 
-def read_decisions(url: str, limit: int) -> Sequence[Mapping[str, Any]]:
+def read_decisions(url: ProcessAddress | str, limit: int) -> Sequence[Mapping[str, Any]]:
     """Return the last records of a process, the oldest first.
 
     Raises:
@@ -92,10 +119,14 @@ def read_decisions(url: str, limit: int) -> Sequence[Mapping[str, Any]]:
     status, found = _read(url, f"/v1/decisions?limit={limit}")
     items = found.get("items")
     if status != _OK or not isinstance(items, list):
-        error = found.get("error")
-        message = error.get("message") if isinstance(error, dict) else ""
-        raise NoAnswerError(str(message or f"{url} has answered with status {status}"))
+        raise NoAnswerError(_message(found) or f"{url} has answered with status {status}")
     return [record for each in items[-limit:] if (record := _record(each)) is not None]
+
+
+def _message(found: Mapping[str, Any]) -> str:
+    """Return why a process refuses an answer; "" if it does not say so."""
+    error = found.get("error")
+    return str(error.get("message") or "") if isinstance(error, dict) else ""
 
 
 def _record(found: object) -> Mapping[str, Any] | None:
@@ -106,7 +137,7 @@ def _record(found: object) -> Mapping[str, Any] | None:
         return None
 
 
-def _read(url: str, path: str) -> tuple[int, Mapping[str, Any]]:
+def _read(url: ProcessAddress | str, path: str) -> tuple[int, Mapping[str, Any]]:
     try:
         return _get(url, path)
     except (OSError, ValueError) as problem:
@@ -158,17 +189,18 @@ def decisions_of(found: ProcessConfiguration, given: str | None) -> str | None:
     return known or given
 
 
-def _get(url: str, path: str) -> tuple[int, Mapping[str, Any]]:
+def _get(url: ProcessAddress | str, path: str) -> tuple[int, Mapping[str, Any]]:
     """Return status and content of a response; OSError or ValueError without a complete one in time."""
-    parts = urlsplit(url)
+    process = ProcessAddress(url) if isinstance(url, str) else url
+    parts = urlsplit(process.url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise NoAnswerError(f"--from: expected a URL like http://localhost:10353, got {url!r}")
+        raise NoAnswerError(f"--from: expected a URL like http://localhost:10353, got {process.url!r}")
     if not _unanswered.acquire(blocking=False):
         raise OSError(f"{_MAX_UNANSWERED} requests before this one have no answer yet")
     result: Future[tuple[int, bytes]] = Future()
     # A thread, because a server that sends a byte now and then never exceeds the timeout of a socket.
     threading.Thread(
-        target=_request, args=(parts, path, result, _unanswered), name="ask the scheduler", daemon=True
+        target=_request, args=(process, path, result, _unanswered), name="ask the scheduler", daemon=True
     ).start()
     try:
         status, body = result.result(_TOTAL_SECONDS)
@@ -183,10 +215,10 @@ def _get(url: str, path: str) -> tuple[int, Mapping[str, Any]]:
 
 
 def _request(
-    parts: SplitResult, path: str, result: Future[tuple[int, bytes]], unanswered: threading.Semaphore
+    process: ProcessAddress, path: str, result: Future[tuple[int, bytes]], unanswered: threading.Semaphore
 ) -> None:
     try:
-        result.set_result(_response(parts, path))
+        result.set_result(_response(process, path))
     except (OSError, ValueError) as error:
         result.set_exception(error)
     except (HTTPException, OverflowError) as error:
@@ -195,12 +227,35 @@ def _request(
         unanswered.release()
 
 
-def _response(parts: SplitResult, path: str) -> tuple[int, bytes]:
+class _ConnectionTo(HTTPSConnection):
+    """A connection to one address of a name, whose certificate has to be for the name."""
+
+    def __init__(self, ip: str, host: str, port: int | None, context: ssl.SSLContext) -> None:
+        super().__init__(host, port, timeout=_TIMEOUT_SECONDS, context=context)
+        self._ip = ip
+        self._tls = context
+
+    def connect(self) -> None:
+        plain = socket.create_connection((self._ip or self.host, self.port), _TIMEOUT_SECONDS)
+        self.sock = self._tls.wrap_socket(plain, server_hostname=self.host)
+
+
+def _connection(process: ProcessAddress) -> HTTPConnection:
+    parts = urlsplit(process.url)
+    host = parts.hostname or ""
+    if parts.scheme == "http":
+        return HTTPConnection(host, parts.port, timeout=_TIMEOUT_SECONDS)
+    return _ConnectionTo(process.ip, host, parts.port, process.tls or ssl.create_default_context())
+
+
+def _response(process: ProcessAddress, path: str) -> tuple[int, bytes]:
     began = time.monotonic()
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=_TIMEOUT_SECONDS)
+    connection = _connection(process)
+    headers = {"Accept": "application/json"}
+    if process.token:
+        headers["Authorization"] = f"Bearer {process.token}"
     try:
-        connection.request("GET", f"{parts.path.rstrip('/')}{path}", headers={"Accept": "application/json"})
+        connection.request("GET", f"{urlsplit(process.url).path.rstrip('/')}{path}", headers=headers)
         with connection.getresponse() as response:
             body = bytearray()
             while part := response.read1(_PART_BYTES):

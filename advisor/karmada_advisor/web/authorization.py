@@ -14,7 +14,7 @@ from karmada_advisor.web.viewer import LIST_BINDINGS, Viewer
 from karmada_scheduler.client.karmada import FEDERATED_RESOURCE_QUOTAS, WATCHED
 from karmada_scheduler.client.permissions import Permission
 from karmada_scheduler.client.reviews import Reviews, ReviewUnavailableError, TokenRefusedError, User
-from karmada_scheduler.http_server.request_guard import RequestRefusal
+from karmada_scheduler.http_server.request_guard import RequestRefusal, bearer_token
 
 SHOWN: Final = (
     *(Permission("list", each.group, each.plural) for each in (*WATCHED, FEDERATED_RESOURCE_QUOTAS)),
@@ -38,15 +38,15 @@ class Authorization:
 
     async def viewer(self, headers: Mapping[str, str]) -> Viewer | RequestRefusal:
         """Return who sends a request, or why it is not answered. A header counts before a session."""
-        scheme, _, token = headers.get("Authorization", "").partition(" ")
-        is_bearer = scheme.lower() == "bearer" and bool(token.strip())
+        token = bearer_token(headers)
+        is_bearer = bool(token)
         if not is_bearer:
             session = None if self._sessions is None else self._sessions.opened(headers.get("Cookie", ""))
             if not session:
                 return self._without_token(headers, has_ended=session is not None)
             token = session
         try:
-            user = await self._reviews.user_of(token.strip())
+            user = await self._reviews.user_of(token)
             missing = await self._missing(user)
         except TokenRefusedError as error:
             return self._unauthenticated(str(error))

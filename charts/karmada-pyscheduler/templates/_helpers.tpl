@@ -106,7 +106,14 @@ kind: KarmadaSchedulerConfiguration
 {{- end }}
 {{- with .Values.explain }}
 {{- if .enabled }}
+{{- if .tls.secretName }}
+- --explain-bind-address=$(POD_IP):{{ .port }}
+- --explain-allowed-host={{ include "pyscheduler.recordsHost" $ }}
+- --explain-tls-cert-file=/etc/karmada/records/tls.crt
+- --explain-tls-key-file=/etc/karmada/records/tls.key
+{{- else }}
 - --explain-bind-address=127.0.0.1:{{ .port }}
+{{- end }}
 - --explain-memory={{ .memory }}
 {{- end }}
 {{- end }}
@@ -115,6 +122,18 @@ kind: KarmadaSchedulerConfiguration
 {{- range .Values.extraArgs }}
 - {{ . | quote }}
 {{- end }}
+{{- end -}}
+
+{{- define "pyscheduler.servesRecords" -}}
+{{- if and .Values.explain.enabled .Values.explain.tls.secretName }}yes{{ end -}}
+{{- end -}}
+
+{{- define "pyscheduler.recordsHost" -}}
+{{ include "pyscheduler.fullname" . }}-records.{{ .Release.Namespace }}.svc
+{{- end -}}
+
+{{- define "pyscheduler.recordsAccount" -}}
+{{ .Values.schedulerName }}-records
 {{- end -}}
 
 {{- define "pyscheduler.subjects" -}}
@@ -160,6 +179,12 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- else }}
 - --bind-address=127.0.0.1:{{ .Values.web.port }}
+{{- end }}
+{{- if .Values.web.records }}
+- --records=https://{{ include "pyscheduler.recordsHost" . }}:{{ .Values.explain.port }}
+- --records-ca-file=/etc/karmada/records/ca.crt
+- --records-lease={{ .Values.leaderElection.leaseNamespace }}/{{ include "pyscheduler.lease" . }}
+- --records-account={{ .Values.leaderElection.leaseNamespace }}/{{ include "pyscheduler.recordsAccount" . }}
 {{- end }}
 - --scheduler-name={{ .Values.schedulerName }}
 - --plugins={{ join "," .Values.plugins }}

@@ -58,6 +58,12 @@ Each text names the problem and the values to set instead.
 {{- if and .Values.web.enabled (not .Values.web.kubeconfig.secretName) -}}
 {{- fail "web.enabled is true and web.kubeconfig.secretName is empty: name a Secret with a kubeconfig that can only read (docs/web.md has the commands)." -}}
 {{- end -}}
+{{- if and .Values.web.enabled .Values.web.records (not (include "pyscheduler.servesRecords" .)) -}}
+{{- fail "web.records is true, and the scheduler serves no records to the page: set explain.enabled to true, and name explain.tls.secretName." -}}
+{{- end -}}
+{{- if and .Values.web.enabled .Values.web.records (not .Values.leaderElection.enabled) -}}
+{{- fail "web.records is true and leaderElection.enabled is false: the page finds the scheduler by its Lease. Set leaderElection.enabled to true." -}}
+{{- end -}}
 {{- if and .Values.web.enabled (eq .Values.web.auth.mode "token") -}}
 {{- if not .Values.web.host -}}
 {{- fail "web.auth.mode is token and web.host is empty: name the host under which people reach the page." -}}
@@ -81,6 +87,7 @@ Each text names the problem and the values to set instead.
   "kubeconfig" "kubeconfig.secretName" "scheduler-name" "schedulerName" "plugins" "plugins" "feature-gates" "featureGates" "decisions-of" "decisionsOf"
   "config" "config" "plugin-dir" "pluginFiles" "logging-format" "logging.format" "v" "logging.verbosity"
   "explain-bind-address" "explain.enabled" "explain-memory" "explain.memory"
+  "explain-tls-cert-file" "explain.tls.secretName" "explain-tls-key-file" "explain.tls.secretName"
   "metrics-bind-address" "ports.metrics" "health-probe-bind-address" "ports.health" "bind-address" "ports.health" "secure-port" "ports.health"
   "leader-elect" "leaderElection.enabled" "leader-elect-resource-name" "leaderElection.leaseName"
   "leader-elect-resource-namespace" "leaderElection.leaseNamespace" "leader-elect-lease-duration" "leaderElection.leaseDuration"

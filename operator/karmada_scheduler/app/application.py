@@ -113,6 +113,7 @@ class Application:
                 estimation=self._estimation,
                 refusal=self._wiring.reconsiderations.refusal,
                 now=self._seconds_of_day,
+                connect=self._api_server.connect,
             )
         estimation, explain = self._estimation, self._explain
         self._event_handlers = self._wiring.new_event_handlers(

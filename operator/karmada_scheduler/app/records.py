@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -12,20 +11,22 @@ from typing import Any, Final
 from karmada_scheduler import __version__
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.app.host import Host
-from karmada_scheduler.config import features, yaml_file
+from karmada_scheduler.app.recorded_configuration import RecordedConfiguration
+from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.config.options import Options
+from karmada_scheduler.config.problems import ConfigError, ConfigProblem
 from karmada_scheduler.estimator.estimation import Estimation
-from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.profile.profiles import Profiles
-from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.http_server.certificate import CertificateError, ServerCertificate
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
 from karmada_scheduler.http_server.request_guard import Access
 from karmada_scheduler.metrics.explain import UNLOGGED
+from karmada_scheduler.records.access import RecordsAccess
 from karmada_scheduler.records.cluster_changes import ClusterChangeTimes
 from karmada_scheduler.records.endpoints import Endpoints
 from karmada_scheduler.records.full_decisions import FullDecisions
 from karmada_scheduler.records.log_file import LogFile
-from karmada_scheduler.records.record import Process, encode, timestamp
+from karmada_scheduler.records.record import Process, timestamp
 from karmada_scheduler.records.record_store import RecordStore
 from karmada_scheduler.records.recorder import Recorder
 from karmada_scheduler.scheduler.state import SchedulerState
@@ -61,6 +62,7 @@ class Explain:
         estimation: Estimation | None,
         refusal: Callable[[BindingKey], tuple[str, str, float | None] | None],
         now: Callable[[], float],
+        connect: Callable[[], Awaitable[Connection]],
     ) -> None:
         """Build everything; ``start`` opens the file and the listener.
 
@@ -74,6 +76,10 @@ class Explain:
             refusal: Returns plugin, reason and remaining seconds of the last proposal of a Reconsider plugin about a
                 binding, None if none was refused; called in the thread of the server.
             now: The time of day in seconds since 1970.
+            connect: Opens a connection to the Karmada API server.
+
+        Raises:
+            ConfigError: The certificate cannot be used.
         """
         chosen = options.explain
         self._elects = options.leader_election.enabled
@@ -114,6 +120,10 @@ class Explain:
         )
         state.bindings.add_listener(self.recorder.binding_changed)
         self._server: ReadOnlyServer | None = None
+        self._access: RecordsAccess | None = None
+        if chosen.tls_cert_file is not None and chosen.tls_key_file is not None:
+            certificate = _certificate(chosen.tls_cert_file, chosen.tls_key_file)
+            self._access = RecordsAccess(certificate, connect)
         if chosen.address:
             self._server = ReadOnlyServer(
                 chosen.address,
@@ -127,7 +137,11 @@ class Explain:
                     queue_state=self._queue_state,
                     cluster_times=self.clusters.times,
                 ).routes(),
-                access=Access(hosts=frozenset(chosen.allowed_hosts)),
+                tls=None if self._access is None else self._access.tls,
+                access=Access(
+                    hosts=frozenset(chosen.allowed_hosts),
+                    authorize=None if self._access is None else self._access.reader,
+                ),
                 on_response=lambda answered: metrics.requests.labels(str(answered.status)).inc(),
                 on_error=metrics.errors.labels("serve").inc,
             )
@@ -137,12 +151,16 @@ class Explain:
         if self._log is not None:
             self._log.start()
         if self._server is not None:
+            if self._access is not None:
+                await self._host.supervisor.run(self._access.open())
             await self._host.supervisor.run(self._server.start())
 
     async def close(self) -> None:
         """Close the listener, and write what is left of the decision log."""
         if self._server is not None:
             await self._host.supervisor.run(self._server.stop())
+            if self._access is not None:
+                await self._host.supervisor.run(self._access.close())
         if self._log is not None:
             await self._host.environment.in_thread(self._log.close, name="close decision log")
 
@@ -206,6 +224,13 @@ class Explain:
         return fields
 
 
+def _certificate(certificate: Path, key: Path) -> ServerCertificate:
+    try:
+        return ServerCertificate(certificate, key)
+    except CertificateError as error:
+        raise ConfigError([ConfigProblem("--explain-tls-cert-file", str(error))]) from error
+
+
 def _pod(identity: str) -> str:
     """Return the name of the Pod, or of the machine, from an identity in the Lease."""
     return identity.rpartition("_")[0] or identity
@@ -213,77 +238,6 @@ def _pod(identity: str) -> str:
 
 def _listed(keys: list[BindingKey]) -> dict[str, Any]:
     return {"count": len(keys), "bindings": [f"{each.kind}/{each}" for each in sorted(keys)[:_LISTED]]}
-
-
-class RecordedConfiguration:
-    """The configuration that decisions depend on, and a hash over it."""
-
-    def __init__(self, options: Options, profiles: Profiles) -> None:
-        """Take the flags, and the profiles, which change when a plugin file does."""
-        self._options = options
-        self._profiles = profiles
-        self._file = options.config.read_bytes() if options.config is not None else b""
-        self._shown_file = _without_extenders(self._file)
-        self._frameworks: list[tuple[str, Framework]] = []
-        self._hash = ""
-        self.hash()
-
-    def hash(self) -> str:
-        """Return a hash over gates, plugins and their arguments; plugins are compared by name and file."""
-        frameworks = self._profiles.items()
-        if frameworks != self._frameworks:
-            text = encode(self.fields(with_hash=False))
-            folders = self._options.plugin_dirs
-            files = [(file.name, _content(file)) for each in folders for file in sorted(each.glob("*.py"))]
-            self._hash = hashlib.sha256(repr((text, self._file, files)).encode()).hexdigest()[:12]
-            self._frameworks = frameworks
-        return self._hash
-
-    def fields(self, *, with_hash: bool = True) -> dict[str, Any]:
-        """Return the configuration as JSON values."""
-        options = self._options
-        fields = {
-            "featureGates": {name: options.feature_gates.enabled(name) for name in sorted(features.KNOWN)},
-            "decisionsOf": options.decisions_of,
-            "plugins": list(options.plugins),
-            "pluginDirs": [str(folder) for folder in options.plugin_dirs],
-            "config": str(options.config) if options.config is not None else None,
-            "file": self._shown_file,
-            "schedulerName": options.scheduler_name,
-            "enableEmptyWorkloadPropagation": options.enable_empty_workload_propagation,
-            "estimatorFailurePolicy": options.estimators.failure_policy
-            if options.estimators.enabled
-            else None,
-            "profiles": [_profile(name, framework) for name, framework in self._profiles.items()],
-        }
-        return fields | ({"hash": self._hash} if with_hash else {})
-
-
-def _without_extenders(content: bytes) -> Mapping[str, Any] | None:
-    """Return a configuration file as data, without the extenders, whose keys may stand in it; None without a file."""
-    found = yaml_file.parse(content) if content else None
-    if not isinstance(found, Mapping):
-        return None
-    return {str(name): value for name, value in found.items() if name != "extenders"}
-
-
-def _content(file: Path) -> bytes:
-    """Return the content of a file, b"" if it was removed meanwhile or cannot be read."""
-    try:
-        return file.read_bytes()
-    except OSError:
-        return b""
-
-
-def _profile(name: str, framework: Framework) -> dict[str, Any]:
-    plugins = framework.plugins
-    points = {point.value: [each.name for each in plugins.at(point)] for point in Point}
-    return {
-        "schedulerName": name,
-        "plugins": {point: names for point, names in points.items() if names},
-        "weights": dict(plugins.weights),
-        "extenders": len(framework.extenders),
-    }
 
 
 def _rounded(seconds: float | None) -> float | None:

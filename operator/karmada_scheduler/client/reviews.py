@@ -124,8 +124,29 @@ class Reviews:
         Raises:
             ReviewUnavailableError: The API server has not answered.
         """
-        key = hashlib.sha256(repr((user, wanted, namespace)).encode()).digest()
-        return await self._allowed.of(key, lambda: self._review_access(user, wanted, namespace), bool)
+        resource, _, subresource = wanted.resource.partition("/")
+        attributes = {
+            "verb": wanted.verb,
+            "group": wanted.group,
+            "resource": resource,
+            "subresource": subresource,
+            "namespace": namespace,
+            "name": wanted.name,
+        }
+        given = {name: value for name, value in attributes.items() if value}
+        return await self._may(user, {"resourceAttributes": given})
+
+    async def may_get(self, user: User, path: str) -> bool:
+        """Return whether somebody may get a path that is none of a resource (``nonResourceURLs`` of a ClusterRole).
+
+        Raises:
+            ReviewUnavailableError: The API server has not answered.
+        """
+        return await self._may(user, {"nonResourceAttributes": {"path": path, "verb": "get"}})
+
+    async def _may(self, user: User, attributes: Mapping[str, Mapping[str, str]]) -> bool:
+        key = hashlib.sha256(repr((user, attributes)).encode()).digest()
+        return await self._allowed.of(key, lambda: self._review_access(user, attributes), bool)
 
     async def _review_token(self, token: str) -> User | TokenRefusedError:
         spec: dict[str, Any] = {"token": token}
@@ -144,22 +165,13 @@ class Reviews:
             _refusal(token, problem[:300] if isinstance(problem, str) else "", self._audiences)
         )
 
-    async def _review_access(self, user: User, wanted: Permission, namespace: str) -> bool:
-        resource, _, subresource = wanted.resource.partition("/")
-        attributes = {
-            "verb": wanted.verb,
-            "group": wanted.group,
-            "resource": resource,
-            "subresource": subresource,
-            "namespace": namespace,
-            "name": wanted.name,
-        }
+    async def _review_access(self, user: User, attributes: Mapping[str, Mapping[str, str]]) -> bool:
         spec = {
             "user": user.name,
             "uid": user.uid,
             "groups": list(user.groups),
             "extra": {name: list(values) for name, values in user.extra},
-            "resourceAttributes": {name: value for name, value in attributes.items() if value},
+            **attributes,
         }
         status = await self._review(_ACCESS_REVIEWS, "authorization.k8s.io/v1", "SubjectAccessReview", spec)
         return status.get("allowed") is True and status.get("denied") is not True

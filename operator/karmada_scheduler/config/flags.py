@@ -274,7 +274,7 @@ def _validated(given: argparse.Namespace) -> Options:
     )
     explain: dict[str, Any] = {}
     try:
-        explain["address"] = validation.loopback_address(given.explain_bind_address)
+        explain["address"] = validation.records_address(given)
     except ValueError as error:
         problems.append(f"--explain-bind-address: {error}")
     problems.extend(validation.explain_problems(given))
@@ -312,8 +312,14 @@ def _explain(given: argparse.Namespace, *, address: str) -> ExplainOptions:
         address=address,
         allowed_hosts=tuple(name.lower() for name in given.explain_allowed_host or ()),
         memory=given.explain_memory,
-        decision_log=Path(given.decision_log) if given.decision_log else None,
+        decision_log=_path(given.decision_log),
+        tls_cert_file=_path(given.explain_tls_cert_file),
+        tls_key_file=_path(given.explain_tls_key_file),
     )
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None
 
 
 def _retry_limits(given: argparse.Namespace) -> RetryLimits:

@@ -158,7 +158,8 @@ class ExplainOptions:
     """Records of decisions.
 
     Attributes:
-        address: ``host:port`` of the records, or "" for none; the host is a loopback address.
+        address: ``host:port`` of the records, or "" for none; the host is a loopback address unless there is a certificate.
+        tls_cert_file, tls_key_file: The certificate of the server in PEM, whose readers then need a token; None for HTTP.
         allowed_hosts: Names in the ``Host`` header besides those of this machine, in lower case.
         memory: The memory of all records in bytes.
         decision_log: The file to which records are appended; None for none.
@@ -167,7 +168,17 @@ class ExplainOptions:
     address: str = _flag(
         "explain-bind-address",
         "",
-        "loopback address and port of the records of decisions, such as 127.0.0.1:10353; 0 or nothing for none",
+        "address and port of the records of decisions, such as 127.0.0.1:10353; without --explain-tls-cert-file a loopback address; 0 or nothing for none",
+    )
+    tls_cert_file: Path | None = _flag(  # noqa: RUF009 (it is a field)
+        "explain-tls-cert-file",
+        None,
+        "certificate chain of the records: readers need a token of the Karmada API server for the audience karmada-pyscheduler-records, whose holder may get /karmada-pyscheduler/records there",
+        kind="text",
+        metavar="FILE",
+    )
+    tls_key_file: Path | None = _flag(  # noqa: RUF009 (it is a field)
+        "explain-tls-key-file", None, "key of that certificate", kind="text", metavar="FILE"
     )
     allowed_hosts: tuple[str, ...] = _flag(
         "explain-allowed-host",

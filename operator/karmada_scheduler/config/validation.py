@@ -105,8 +105,21 @@ def explain_problems(given: argparse.Namespace) -> Iterator[str]:
     for name in given.explain_allowed_host or ():
         if not name or any(character in name for character in " /:@*"):
             yield f"--explain-allowed-host: {name!r} is not a name of a host, without port and scheme"
+    if bool(given.explain_tls_cert_file) != bool(given.explain_tls_key_file):
+        yield "--explain-tls-cert-file and --explain-tls-key-file belong together: name both"
     if given.decision_log and Path(given.decision_log).is_dir():
         yield f"--decision-log: {given.decision_log}: Is a directory"
+
+
+def records_address(given: argparse.Namespace) -> str:
+    """Return the address of the records; ValueError if it is none, or none that has to be a loopback address."""
+    text = given.explain_bind_address
+    if given.explain_tls_cert_file:
+        return address(text)
+    try:
+        return loopback_address(text)
+    except ValueError as error:
+        raise ValueError(f"{error}, or name --explain-tls-cert-file") from error
 
 
 def loopback_address(text: str) -> str:

@@ -204,6 +204,12 @@ def is_cross_site(method: str, headers: Mapping[str, str]) -> bool:
     return not (method == "GET" and is_opened)
 
 
+def bearer_token(headers: Mapping[str, str]) -> str:
+    """Return the bearer token of a request; "" without one."""
+    scheme, _, token = headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
 def _host_of(origin: str) -> str | None:
     """Return host and port of an Origin header; None for ``null`` and what is no URL."""
     try:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from karmada_scheduler.app.records import RecordedConfiguration
+from karmada_scheduler.app.recorded_configuration import RecordedConfiguration
 from karmada_scheduler.config import flags
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.testing import framework

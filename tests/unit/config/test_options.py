@@ -205,6 +205,19 @@ def test_records_are_not_served_on_other_addresses(address: str) -> None:
         parse([f"--explain-bind-address={address}"])
 
 
+@pytest.mark.parametrize("address", ["0.0.0.0:10353", ":10353", "127.0.0.1:10353"])
+def test_records_with_a_certificate_are_served_on_any_address(address: str) -> None:
+    pair = ["--explain-tls-cert-file=tls.crt", "--explain-tls-key-file=tls.key"]
+    found = parse([f"--explain-bind-address={address}", *pair]).explain
+    assert (found.address, str(found.tls_cert_file), str(found.tls_key_file)) == (
+        address,
+        "tls.crt",
+        "tls.key",
+    )
+    with pytest.raises(OptionsError, match="belong together: name both"):
+        parse([f"--explain-bind-address={address}", pair[0]])
+
+
 def test_decisions_are_recorded_only_if_the_records_can_be_read(tmp_path: Path) -> None:
     assert not parse([]).explain.enabled
     assert not parse(["--explain-bind-address=0"]).explain.enabled

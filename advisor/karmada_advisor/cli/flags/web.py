@@ -107,7 +107,42 @@ def make_parser() -> argparse.ArgumentParser:
     survive.add_reactions(parser)
     shared.add_rules(parser)
     shared.add_process(parser, "for its records and its queue", "; its feature gates are used")
+    _add_records(parser)
     return parser
+
+
+def _add_records(parser: argparse.ArgumentParser) -> None:
+    shared.add_texts(
+        parser,
+        "--records",
+        "URL",
+        "https://NAME:PORT of the scheduler's records: a headless Service, behind which the page finds the replica that leads; may be repeated",
+    )
+    parser.add_argument(
+        "--records-lease",
+        type=_namespaced,
+        metavar="NAMESPACE/NAME",
+        help="the Lease of that scheduler, which the page gets",
+    )
+    parser.add_argument(
+        "--records-account",
+        type=_namespaced,
+        metavar="NAMESPACE/NAME",
+        help="the ServiceAccount of the Karmada API server that may read the records; the page creates tokens of it",
+    )
+    parser.add_argument(
+        "--records-ca-file",
+        type=Path,
+        metavar="FILE",
+        help="authorities of the certificate of the records (default: those of the system)",
+    )
+
+
+def _namespaced(text: str) -> tuple[str, str]:
+    namespace, _, name = text.partition("/")
+    if not namespace or not name or "/" in name:
+        raise argparse.ArgumentTypeError(f"expected NAMESPACE/NAME, got {text!r}")
+    return namespace, name
 
 
 def _address(text: str) -> str:

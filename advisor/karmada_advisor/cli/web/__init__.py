@@ -33,6 +33,7 @@ from karmada_scheduler.http_server.server import ListenError, Server
 from karmada_scheduler.process.memory import freeze_objects
 
 if TYPE_CHECKING:  # files do not need the client
+    from karmada_advisor.cli.web.leader import LeaderRecords
     from karmada_advisor.cli.web.watching import Watcher
 
 log = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
     access = PageAccess(arguments)
     reader = _reader(arguments)
-    answers = CommandAnswers(arguments, reader, own)
+    answers = CommandAnswers(arguments, reader, own, records=_records(arguments, access))
     if isinstance(reader, Reader):
         reader.read()
     freeze_objects()
@@ -123,6 +124,15 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
             scheme = "https" if access.tls else "http"
             print_error(f"The page is on {scheme}://{arguments.bind_address}/ until Ctrl-C.")
             computer.serve(answers.work_ahead, ended=answers.start_again)
+
+
+def _records(arguments: argparse.Namespace, access: PageAccess) -> LeaderRecords | None:
+    """Return what finds the scheduler's leader; None without ``--records``. Raises NoAnswerError."""
+    if not arguments.records:
+        return None
+    from karmada_advisor.cli.web.leader import leader_records
+
+    return leader_records(arguments, access.connection)
 
 
 def _reader(arguments: argparse.Namespace) -> Reader | Watcher:

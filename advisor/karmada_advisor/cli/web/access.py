@@ -71,6 +71,8 @@ class PageAccess:
                 raise NoAnswerError(str(error)) from error
         self.tls = None if self._certificate is None else self._certificate.context
         self._stack = AsyncExitStack()
+        self.connection = _OwnConnection(arguments, self._stack)
+        """For reviews, and for what finds the scheduler's leader."""
         self.is_open = arguments.auth == "none"
         hosts = frozenset(name.lower() for name in arguments.allowed_host)
         authorization = None if self.is_open else self._authorization()
@@ -93,11 +95,10 @@ class PageAccess:
         from karmada_scheduler.client.reviews import Reviews
 
         audiences = self._arguments.audience or [DEFAULT_AUDIENCE]
-        connection = _ReviewConnection(self._arguments, self._stack)
-        reviews = Reviews(connection, audiences=audiences, kept_seconds=self._arguments.auth_cache)
+        reviews = Reviews(self.connection, audiences=audiences, kept_seconds=self._arguments.auth_cache)
         return Authorization(
             reviews,
-            NamespaceHints(connection.role_bindings),
+            NamespaceHints(self.connection.role_bindings),
             audience=audiences[0],
             sessions=self._sessions(),
         )
@@ -115,15 +116,15 @@ class PageAccess:
             raise NoAnswerError(f"--session-keys-file: {error}") from error
 
 
-class _ReviewConnection:
-    """A connection for reviews alone: a reading of the objects does not delay them. It is made for the first review."""
+class _OwnConnection:
+    """A connection of the page's server: a reading of the objects does not delay it. It is made for the first request."""
 
     def __init__(self, arguments: argparse.Namespace, stack: AsyncExitStack) -> None:
         self._arguments, self._stack = arguments, stack
         self._connection: Connection | None = None
         self._making = asyncio.Lock()
 
-    async def request(self, method: str, path: str, *, body: Any, timeout: float) -> dict[str, Any]:
+    async def request(self, method: str, path: str, *, body: Any = None, timeout: float) -> dict[str, Any]:
         """Send a request. Raises ApiError."""
         return await (await self._connected()).request(method, path, body=body, timeout=timeout)
 

@@ -29,7 +29,13 @@ from karmada_advisor.plan.stored import ChangeError
 from karmada_advisor.sources.change_files import read_change_text
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.inputs import Explaining, explaining
-from karmada_advisor.sources.process import read_decisions, read_process, read_state, use_rules
+from karmada_advisor.sources.process import (
+    ProcessAddress,
+    read_decisions,
+    read_process,
+    read_state,
+    use_rules,
+)
 from karmada_advisor.sources.remedies import with_remedies
 from karmada_advisor.sources.rules import parsed_gates
 from karmada_advisor.web.answers import AskedChange, CauseScan, FoundCause, Question, summary
@@ -54,6 +60,7 @@ from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.http_server.messages import AnsweredRequest
 
 if TYPE_CHECKING:  # files do not need the client
+    from karmada_advisor.cli.web.leader import LeaderRecords
     from karmada_advisor.cli.web.watching import Watcher
 
 log = logging.getLogger(__name__)
@@ -68,7 +75,7 @@ _CLUSTER_SECONDS: Final = 5.0
 """The time for the question which bindings a cluster does not have."""
 
 _DECISIONS_SECONDS: Final = 1.0
-_AWAY_SECONDS: Final = 10.0
+_AWAY_SECONDS: Final = 5.0
 """How long a running scheduler that could not be read is not asked again, because each request would wait for it."""
 
 
@@ -76,9 +83,14 @@ class CommandAnswers:
     """Implements ``web.answers.Answers`` over the objects of a reader. ``explain`` and ``why_not`` run in the main thread."""
 
     def __init__(
-        self, arguments: argparse.Namespace, reader: Reader | Watcher, own: Sequence[Registration]
+        self,
+        arguments: argparse.Namespace,
+        reader: Reader | Watcher,
+        own: Sequence[Registration],
+        *,
+        records: LeaderRecords | None = None,
     ) -> None:
-        """Take the flags, and ask the running scheduler for its gates if it is named.
+        """Take the flags, and ask the running scheduler for its gates if it is named; ``records`` finds one that is not.
 
         Raises:
             NoAnswerError: The flags cannot be used.
@@ -87,6 +99,7 @@ class CommandAnswers:
         self._reader = reader
         self._own = own
         self._names: frozenset[str] = frozenset()
+        self._records = records
         if arguments.process:
             is_named = bool(arguments.scheduler_name or arguments.config)
             configuration = use_rules(arguments)
@@ -244,15 +257,23 @@ class CommandAnswers:
 
     async def process_view(self, key: BindingKey) -> ProcessView | None:
         """Return what the running scheduler says about a binding; None if none was named."""
-        if not self._arguments.process:
+        if not self._arguments.process and self._records is None:
             return None
         if (kept := self._kept_decisions()) is not None and kept.problem:
             return ProcessView(problem=kept.problem)
-        return await asyncio.to_thread(read_process, self._arguments.process, key)
+        try:
+            process = await self._process()
+        except NoAnswerError as problem:
+            return ProcessView(problem=str(problem))
+        return await asyncio.to_thread(read_process, process, key)
+
+    async def _process(self) -> ProcessAddress | str:
+        """Return where the running scheduler answers. Raises NoAnswerError: its leader is not known."""
+        return self._arguments.process if self._records is None else await self._records.address()
 
     async def decisions(self, state: PageState) -> Decisions:
         """Return the last decisions; the running scheduler is asked once a second at most, and less often if it is away."""
-        if not self._arguments.process:
+        if not self._arguments.process and self._records is None:
             if self._decisions is None or self._decisions[1] != state.number:
                 self._decisions = (
                     0.0,
@@ -263,7 +284,7 @@ class CommandAnswers:
         async with self._asking:
             kept = self._kept_decisions()
             if kept is None:
-                kept = await asyncio.to_thread(self._read_decisions, state)
+                kept = await self._read_decisions(state)
                 self._decisions = (time.monotonic(), state.number, kept)
             return kept
 
@@ -276,11 +297,11 @@ class CommandAnswers:
             return kept if time.monotonic() - at < _AWAY_SECONDS else None
         return kept if number == self.state.number and time.monotonic() - at < _DECISIONS_SECONDS else None
 
-    def _read_decisions(self, state: PageState) -> Decisions:
-        url = self._arguments.process
+    async def _read_decisions(self, state: PageState) -> Decisions:
         try:
-            process = process_state(read_state(url))
-            records = read_decisions(url, 2 * SHOWN)
+            url = await self._process()
+            process = process_state(await asyncio.to_thread(read_state, url))
+            records = await asyncio.to_thread(read_decisions, url, 2 * SHOWN)
         except NoAnswerError as problem:
             text = str(problem)
             return Decisions(

@@ -1,0 +1,212 @@
+"""Finds the replica of the scheduler that leads, for its records, and asks it with a token of an account of its own.
+
+The names of a headless Service are the addresses of all replicas. Each says by ``/v1/state`` whether it leads, and the Lease says
+which one has the right to. The token is for the records only, so it is worth nothing at the API server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.sources.process import ProcessAddress, read_state
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.records.access import AUDIENCE
+
+KEPT_SECONDS: Final = 2.0
+"""How long a leader, or that there is none, is taken for known."""
+
+_SECONDS: Final = 3.0
+"""How long a request to the API server may take."""
+_TOKEN_SECONDS: Final = 600
+"""How long a token is valid; it is renewed after half of that."""
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+ReadState = Callable[[ProcessAddress], Mapping[str, Any]]
+
+
+class RecordsConnection(Protocol):
+    """What asks the Karmada API server: a ``Connection``."""
+
+    async def request(self, method: str, path: str, *, body: Any = None, timeout: float) -> dict[str, Any]:
+        """Send a request. Raises ApiError."""
+
+
+async def addresses_of(host: str, port: int) -> Sequence[str]:
+    """Return the addresses of a name. Raises OSError."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=1)  # SOCK_STREAM
+    return list(dict.fromkeys(str(each[4][0]) for each in found))
+
+
+class LeaderRecords:
+    """Where the leader of a scheduler answers."""
+
+    def __init__(
+        self,
+        connection: RecordsConnection,
+        urls: Sequence[str],
+        *,
+        lease: tuple[str, str],
+        account: tuple[str, str],
+        tls: ssl.SSLContext,
+        resolve: Resolve = addresses_of,
+        read: ReadState = read_state,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Ask nobody yet.
+
+        Args:
+            connection: To the Karmada API server, as somebody who may get the Lease and create tokens of the account.
+            urls: ``https://NAME:PORT``; behind each address of the name is a replica.
+            lease: Namespace and name.
+            account: Namespace and name of a ServiceAccount that may read records.
+            tls: The context of the connections; it checks the names of the URLs.
+            resolve: Returns the addresses of a name.
+            read: Returns the state of a replica; called in a thread of its own.
+            clock: In seconds, never running backwards.
+            now: The time of day in seconds since 1970.
+        """
+        self._connection = connection
+        self._urls = urls
+        self._lease = lease
+        self._account = account
+        self._tls = tls
+        self._resolve = resolve
+        self._read = read
+        self._clock = clock
+        self._now = now
+        self._token, self._renew_at = "", 0.0
+        self._asking = asyncio.Lock()
+        self._found: ProcessAddress | NoAnswerError | None = None
+        self._until = 0.0
+
+    async def address(self) -> ProcessAddress:
+        """Return where the leader answers.
+
+        Raises:
+            NoAnswerError: No replica leads, or that is not known.
+        """
+        async with self._asking:
+            if self._found is None or self._clock() >= self._until:
+                try:
+                    self._found = await self._find()
+                except NoAnswerError as problem:
+                    self._found = problem
+                self._until = self._clock() + KEPT_SECONDS
+            if isinstance(self._found, NoAnswerError):
+                raise NoAnswerError(str(self._found))
+            return self._found
+
+    async def _find(self) -> ProcessAddress:
+        try:
+            holder = await self._holder()
+            replicas = await self._replicas(await self._fresh_token())
+        except (ApiError, OSError) as problem:
+            raise NoAnswerError(f"the scheduler's leader is not known: {problem}") from problem
+        if not replicas:
+            raise NoAnswerError(
+                f"the scheduler's leader is not known: no replica behind {', '.join(self._urls)}"
+            )
+        said = []
+        for answer in asyncio.as_completed([asyncio.to_thread(self._asked, each) for each in replicas]):
+            replica, state, unread = await answer
+            if not unread and state["leading"] and state["process"] == holder.rpartition("_")[0]:
+                return replica
+            said.append(
+                unread or f"{replica}: {state['process'] or 'a process without a name'} does not lead"
+            )
+        raise NoAnswerError(
+            f"no replica leads; the Lease names {holder or 'nobody'} ({'; '.join(sorted(said))})"
+        )
+
+    def _asked(self, replica: ProcessAddress) -> tuple[ProcessAddress, Mapping[str, Any], str]:
+        """Return the state of a replica, or why it has none."""
+        try:
+            return replica, self._read(replica), ""
+        except NoAnswerError as problem:
+            return replica, {}, str(problem)
+
+    async def _holder(self) -> str:
+        """Return the identity in the Lease, which begins with the name of a process. Raises ApiError."""
+        namespace, name = self._lease
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
+        found = await self._connection.request("GET", path, timeout=_SECONDS)
+        spec = found.get("spec")
+        return str(spec.get("holderIdentity") or "") if isinstance(spec, dict) else ""
+
+    async def _replicas(self, token: str) -> list[ProcessAddress]:
+        """Return the addresses of all replicas. Raises OSError."""
+        found = []
+        for url in self._urls:
+            parts = urlsplit(url)
+            addresses = await self._resolve(parts.hostname or "", parts.port or 443)
+            found += [ProcessAddress(url, ip=each, token=token, tls=self._tls) for each in addresses]
+        return found
+
+    async def _fresh_token(self) -> str:
+        """Return a token of the account for records. Raises ApiError."""
+        if self._now() < self._renew_at:
+            return self._token
+        namespace, name = self._account
+        began = self._now()
+        found = await self._connection.request(
+            "POST",
+            f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
+            body={
+                "apiVersion": "authentication.k8s.io/v1",
+                "kind": "TokenRequest",
+                "spec": {"audiences": [AUDIENCE], "expirationSeconds": _TOKEN_SECONDS},
+            },
+            timeout=_SECONDS,
+        )
+        status = found.get("status")
+        if not isinstance(status, dict) or not isinstance(status.get("token"), str):
+            raise ApiError(f"no token of the ServiceAccount {namespace}/{name}: the response has none")
+        self._token, self._renew_at = status["token"], began + _TOKEN_SECONDS / 2
+        return self._token
+
+
+def leader_records(arguments: argparse.Namespace, connection: RecordsConnection) -> LeaderRecords:
+    """Return what finds the leader by the flags.
+
+    Raises:
+        NoAnswerError: The flags cannot be used.
+    """
+    if arguments.process:
+        raise NoAnswerError("--records and --from both name the scheduler: use one of them")
+    for url in arguments.records:
+        try:
+            parts = urlsplit(url)
+            is_usable = parts.scheme == "https" and parts.hostname and (parts.port or True)
+        except ValueError:  # the port is no number
+            is_usable = False
+        if not is_usable:
+            raise NoAnswerError(f"--records: expected https://NAME:PORT, got {url!r}")
+    for flag, given in (
+        ("--records-lease", arguments.records_lease),
+        ("--records-account", arguments.records_account),
+    ):
+        if given is None:
+            raise NoAnswerError(f"--records needs {flag}")
+    return LeaderRecords(
+        connection,
+        arguments.records,
+        lease=arguments.records_lease,
+        account=arguments.records_account,
+        tls=_tls(arguments.records_ca_file),
+    )
+
+
+def _tls(authority: Path | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=authority)
+    except OSError as error:  # an SSLError is one
+        raise NoAnswerError(f"--records-ca-file: {authority} has no certificates in PEM: {error}") from error
