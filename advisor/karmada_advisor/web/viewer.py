@@ -17,6 +17,7 @@ from karmada_scheduler.client.permissions import Permission
 from karmada_scheduler.client.reviews import SERVICE_ACCOUNT
 
 LIST_BINDINGS: Final = Permission("list", "work.karmada.io", "resourcebindings")
+LIST_CLUSTER_BINDINGS: Final = Permission("list", "work.karmada.io", "clusterresourcebindings")
 LIST_CLUSTERS: Final = Permission("list", "cluster.karmada.io", "clusters")
 
 MOST_NAMESPACES: Final = 200
@@ -54,6 +55,11 @@ class Viewer:
     def sees_clusters(self) -> bool:
         """Whether they may know the names of all clusters."""
         return LIST_CLUSTERS not in self.missing
+
+    @property
+    def sees_bindings(self) -> bool:
+        """Whether they may list the bindings of all namespaces, and those without one."""
+        return not {LIST_BINDINGS, LIST_CLUSTER_BINDINGS} & {*self.missing}
 
     @property
     def home(self) -> str:
@@ -94,6 +100,15 @@ class Viewer:
             f"The bindings of one namespace are on /bindings?namespace={self.home or 'NAMESPACE'}",
         )
 
+    def check_clusters(self) -> None:
+        """Check that the viewer may see Clusters, before one is looked up.
+
+        Raises:
+            RequestRefusedError: They may not.
+        """
+        if not self.sees_clusters:
+            raise RequestRefusedError(403, f"{self.name} may not {LIST_CLUSTERS}")
+
     async def check_namespace(self, namespace: str) -> None:
         """Check that the viewer may see the bindings of a namespace, before anything is looked up.
 
@@ -124,5 +139,5 @@ async def _never(_: str) -> bool:
 
 EVERYBODY: Final = Viewer("", (), _always)
 """The viewer of a page on a loopback address."""
-NOBODY: Final = Viewer("", (LIST_BINDINGS, LIST_CLUSTERS), _never)
+NOBODY: Final = Viewer("", (LIST_BINDINGS, LIST_CLUSTER_BINDINGS, LIST_CLUSTERS), _never)
 """Somebody who was not let in, and gets the page that says so."""

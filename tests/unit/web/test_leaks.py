@@ -18,7 +18,7 @@ import pytest
 from karmada_advisor.web.viewer import Viewer
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.unit.web.site import Answer, Site, without_times
-from tests.unit.web.test_viewer import CANARY, DEVELOPER, OF_CLUSTERS, OPEN, SCOPED
+from tests.unit.web.test_viewer import CANARY, DEVELOPER, OF_CLUSTER_LISTS, OF_CLUSTERS, OPEN, SCOPED
 
 _CASES: Final = int(os.environ.get("CASES", "10"))
 _TWINS: Final = int(os.environ.get("TWINS", "3"))
@@ -36,7 +36,7 @@ _OWN_NAMES: Final = ("web", "api", "cache", "mail", "jobs")
 class _Seeds:
     """The random numbers of a fleet: those of the namespace, and of others what twins have in common, and in what they differ."""
 
-    def __init__(self, seed: str, twin: int, differs: str = "all") -> None:
+    def __init__(self, seed: str, twin: int, differs: str = "all", *, viewer: Viewer = DEVELOPER) -> None:
         def dice(name: str, *parts: str) -> random.Random:
             return random.Random(f"{name}/{seed}" + (f"/{twin}" if differs in {"all", *parts} else ""))
 
@@ -50,13 +50,16 @@ class _Seeds:
         """Of the amounts of a cluster; the larger one is enough for all bindings of the namespace, and then all have amounts."""
         self.word = f"{CANARY}-{twin}" if differs != "amounts" else CANARY
         """Of others; in the same order as that of a twin, compared with the words of the namespace."""
+        self.viewer = viewer
+        self.of_clusters = "plain" if viewer.sees_clusters else self.word
+        """Of Clusters, which who may list them sees."""
 
 
-def _clusters(dice: _Seeds, *, name: str) -> list[ClusterBuilder]:
+def _clusters(dice: _Seeds) -> list[ClusterBuilder]:
     """Return the clusters of the namespace, of which all but readiness is of others, and further ones."""
     made = []
-    shapes, amounts, word = dice.shapes, dice.amounts, dice.word
-    for each_name in (*_OWN_CLUSTERS, *(f"{name}-{number}" for number in range(shapes.randrange(5)))):
+    shapes, amounts, word = dice.shapes, dice.amounts, dice.of_clusters
+    for each_name in (*_OWN_CLUSTERS, *(f"{word}-{number}" for number in range(shapes.randrange(5)))):
         each = cluster(each_name).capacity(
             cpu=amounts.randrange(dice.least, 99),
             memory=f"{amounts.randrange(dice.least, 99)}Gi",
@@ -150,13 +153,13 @@ def _bindings(dice: _Seeds, *, by_capacity: bool) -> list[BindingBuilder]:
     return rest
 
 
-def _site(folder: Path, dice: _Seeds, *, viewer: Viewer = DEVELOPER, by_capacity: bool = True) -> Site:
+def _site(folder: Path, dice: _Seeds, *, by_capacity: bool = True) -> Site:
     folder.mkdir()
     return Site(
         folder,
-        clusters=_clusters(dice, name="plain" if viewer.sees_clusters else dice.word),
+        clusters=_clusters(dice),
         bindings=_bindings(dice, by_capacity=by_capacity),
-        viewer=viewer,
+        viewer=dice.viewer,
         flags=("--timeout=60s",),  # the search for changes is not ended by the load of the machine
     )
 
@@ -168,7 +171,7 @@ def _paths(site: Site, dice: random.Random) -> list[tuple[str, str]]:
         values = {
             "namespace": dice.choice(("shop", "shop", f"{CANARY}-ns", "shopping", "nowhere")),
             "name": dice.choice(("web-deployment", "api-deployment", f"{CANARY}-0-1-deployment", "nothing")),
-            "kind": dice.choice(("cluster", "region", "zone")),
+            "kind": dice.choice(("cluster", "region", "zone", "Deployment")),
             "cluster": dice.choice((*_OWN_CLUSTERS, f"{CANARY}-0-0", NEAR)),
         }
         path = re.sub(r"\{(\w+)\}", lambda match: values[match[1]], route)  # noqa: B023 (used at once)
@@ -205,11 +208,12 @@ def _without_changes(text: str) -> str:
 
 
 async def test_no_word_of_others_is_in_an_answer(tmp_path: Path) -> None:
-    answered = {200: 0, 403: 0, 404: 0, 400: 0, 422: 0}
+    answered = {200: 0, 302: 0, 403: 0, 404: 0, 400: 0, 422: 0}
     for case in range(_CASES):
         dice = random.Random(f"leaks/{_SEED}/{case}")
         viewer = dice.choice((DEVELOPER, OF_CLUSTERS))
-        async with _site(tmp_path / str(case), _Seeds(f"{_SEED}/{case}", 0), viewer=viewer) as site:
+        seen = SCOPED | OPEN | (OF_CLUSTER_LISTS if viewer.sees_clusters else set())
+        async with _site(tmp_path / str(case), _Seeds(f"{_SEED}/{case}", 0, viewer=viewer)) as site:
             for route, path in _paths(site, dice):
                 answer = await site.get(path, Accept=dice.choice(("text/html", "application/json")))
                 shown = _whole(answer)
@@ -218,25 +222,36 @@ async def test_no_word_of_others_is_in_an_answer(tmp_path: Path) -> None:
                         shown = re.sub(rf"{asked}(?![a-z-])", "", shown)
                 assert CANARY not in shown, (case, path)
                 answered[answer.status] += 1
-                assert answer.status == 403 or route in SCOPED | OPEN, (case, path)
+                assert answer.status == 403 or route in seen, (case, path)
     assert answered[200] > _CASES
     assert answered[403] > _CASES
 
 
-@pytest.mark.parametrize("differs", ["all", "words", "amounts"])
+@pytest.mark.parametrize(
+    ("differs", "viewer"),
+    [
+        ("all", DEVELOPER),
+        ("words", DEVELOPER),
+        ("amounts", DEVELOPER),
+        ("names", DEVELOPER),
+        ("words", OF_CLUSTERS),
+    ],
+    ids=["all", "words", "amounts", "names", "words, clusters are seen"],
+)
 async def test_fleets_that_differ_in_what_is_not_theirs_give_the_same_answers(
-    tmp_path: Path, differs: str
+    tmp_path: Path, differs: str, viewer: Viewer
 ) -> None:
     """Reasons have numbers of clusters, so they are compared where only words, other bindings, or ample amounts differ.
 
-    With ``amounts``, no placement asks for a choice by amounts.
+    With ``amounts``, no placement asks for a choice by amounts. With ``names``, others have other names and are the same
+    otherwise, so kinds of changes are compared, too.
     """
     compared = 0
     for case in range(_TWINS):
         found: list[list[tuple[str, str]]] = []
         for twin in range(2):
             dice = random.Random(f"twins/{_SEED}/{case}")
-            fleet = _Seeds(f"twins/{_SEED}/{case}", twin, differs)
+            fleet = _Seeds(f"twins/{_SEED}/{case}", twin, differs, viewer=viewer)
             by_capacity = differs != "amounts"
             async with _site(tmp_path / f"{case}-{twin}", fleet, by_capacity=by_capacity) as site:
                 paths = [path for route, path in _paths(site, dice) if route not in OPEN]
@@ -245,11 +260,16 @@ async def test_fleets_that_differ_in_what_is_not_theirs_give_the_same_answers(
                     "/v1/bindings?namespace=shop&limit=2",
                     "/bindings?namespace=shopping",
                 ]
+                if viewer.sees_clusters:
+                    paths += ["/clusters?sort=bindings", *(f"/clusters/{name}" for name in _OWN_CLUSTERS)]
                 if differs == "all":
                     paths = [each for each in paths if not each.startswith(_REASONED)]
                 else:
                     paths += [f"{each}shop/{name}-deployment" for each in _REASONED for name in _OWN_NAMES]
-                found.append([(path, _without_changes(_whole(await site.get(path)))) for path in paths])
+                answers = [(path, _whole(await site.get(path))) for path in paths]
+                if differs != "names":
+                    answers = [(path, _without_changes(answer)) for path, answer in answers]
+                found.append(answers)
         for (path, one), (_, other) in zip(*found, strict=True):
             assert one == other, (case, path)
             compared += 1

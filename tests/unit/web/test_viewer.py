@@ -9,7 +9,13 @@ from typing import Final
 
 import pytest
 
-from karmada_advisor.web.viewer import LIST_BINDINGS, LIST_CLUSTERS, NOBODY, Viewer
+from karmada_advisor.web.viewer import (
+    LIST_BINDINGS,
+    LIST_CLUSTER_BINDINGS,
+    LIST_CLUSTERS,
+    NOBODY,
+    Viewer,
+)
 from karmada_scheduler.client.reviews import ReviewUnavailableError
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.unit.web.site import Site, without_times
@@ -17,9 +23,15 @@ from tests.unit.web.site import Site, without_times
 CANARY: Final = "canary"
 """In each name, label, taint, region and message that is not of the namespace."""
 OPEN: Final = {"/healthz", "/readyz", "/favicon.ico"}
-SCOPED: Final = {"/", "/v1/namespaces", "/bindings", "/v1/bindings", "/v1/events"} | {
-    f"{each}/{{namespace}}/{{name}}" for each in ("/b", "/why-not", "/v1/explain", "/v1/why-not")
+SCOPED: Final = {
+    *("/", "/v1/namespaces", "/bindings", "/v1/bindings", "/v1/events"),
+    *("/n/{namespace}", "/w/{namespace}/{kind}/{name}"),
+    *(f"{each}/{{namespace}}/{{name}}" for each in ("/b", "/why-not", "/v1/explain", "/v1/why-not")),
 }
+OF_CLUSTER_LISTS: Final = {
+    f"{each}{cluster}" for each in ("/clusters", "/v1/clusters") for cluster in ("", "/{cluster}")
+}
+"""For those who may list Clusters."""
 
 
 async def _in_shop(namespace: str) -> bool:
@@ -34,8 +46,9 @@ async def _hints() -> Collection[str]:
     return {"shop", f"{CANARY}-ns"}
 
 
-DEVELOPER: Final = Viewer("system:serviceaccount:shop:dev", (LIST_BINDINGS, LIST_CLUSTERS), _in_shop, _hints)
-OF_CLUSTERS: Final = Viewer("system:serviceaccount:shop:sre", (LIST_BINDINGS,), _in_shop)
+_BINDINGS: Final = (LIST_BINDINGS, LIST_CLUSTER_BINDINGS)
+DEVELOPER: Final = Viewer("system:serviceaccount:shop:dev", (*_BINDINGS, LIST_CLUSTERS), _in_shop, _hints)
+OF_CLUSTERS: Final = Viewer("system:serviceaccount:shop:sre", _BINDINGS, _in_shop, _hints)
 """Somebody who may list Clusters, too."""
 
 
@@ -202,3 +215,56 @@ async def test_a_request_that_nobody_vouches_for_sees_nothing(tmp_path: Path) ->
         for _, path in paths(site):
             answer = await site.get(path)
             assert answer.status != 200 or path.partition("?")[0] in OPEN, path
+
+
+async def test_who_may_list_clusters_sees_them_with_their_own_bindings_and_no_others(tmp_path: Path) -> None:
+    found = []
+    for more in (0, 8):
+        folder = tmp_path / str(more)
+        folder.mkdir()
+        async with Site(
+            folder, clusters=clusters(), bindings=bindings(others=more), viewer=OF_CLUSTERS
+        ) as site:
+            pages = [
+                await site.get(path)
+                for path in ("/clusters?sort=bindings", "/clusters/eu-1", "/v1/clusters/eu-1")
+            ]
+            closed = [await site.get(path) for path in ("/clusters/eu-1/why-not", "/survive/cluster/eu-1")]
+            missing = await site.get("/clusters/none")
+        assert [each.status for each in (*pages, *closed, missing)] == [200, 200, 200, 403, 403, 404]
+        found.append([without_times(each.text) for each in pages])
+    assert found[0] == found[1]
+    lists, cluster_page, fields = found[0]
+    assert f"{CANARY}-taint=1:PreferNoSchedule" in cluster_page
+    assert '"holds": ["shop/web-deployment"]' in fields.replace("\n", "").replace("  ", "")
+    assert "/b/shop/web-deployment" in cluster_page
+    assert f"{CANARY}-2" in lists
+    async with Site(tmp_path, clusters=clusters(), bindings=bindings(), viewer=DEVELOPER) as site:
+        there, away = [await site.get(f"/clusters/{name}") for name in ("eu-1", "none")]
+    assert (there.status, away.status) == (403, 403)
+    assert without_times(there.text).replace("eu-1", "none") == without_times(away.text)
+
+
+async def test_a_link_by_the_name_of_the_workload_leads_to_its_binding(site: Site) -> None:
+    async with site:
+        for kind in ("Deployment", "deployment"):
+            found = await site.get(f"/w/shop/{kind}/web")
+            assert (found.status, found.headers["Location"]) == (302, "/b/shop/web-deployment")
+        missing = await site.get("/w/shop/StatefulSet/web")
+        assert (missing.status, "no policy has selected it" in missing.page.text) == (404, True)
+        there, away = [
+            await site.get(f"/w/{namespace}/Deployment/{CANARY}-0")
+            for namespace in (f"{CANARY}-ns", "nowhere-ns")
+        ]
+        assert there.status == away.status == 403
+        assert there.text.replace(f"{CANARY}-ns", "X") == away.text.replace("nowhere-ns", "X")
+
+
+async def test_the_home_of_a_namespace_has_its_bindings_and_is_refreshed_by_them_alone(site: Site) -> None:
+    async with site:
+        home = await site.get("/n/shop?q=web")
+        listed = await site.get("/bindings?namespace=shop&q=web")
+    assert home.status == 200
+    assert "web-deployment" in home.page.text
+    assert home.page.attributes("body", "data-namespace") == ["shop"]
+    assert home.page.attributes("body", "data-stamp") == listed.page.attributes("body", "data-stamp")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from karmada_advisor.web.answers import Answers
 from karmada_advisor.web.computing import Computer
 from karmada_advisor.web.handlers.bindings import BindingHandlers
+from karmada_advisor.web.handlers.clusters import ClusterHandlers
 from karmada_advisor.web.handlers.decisions import DecisionHandlers
 from karmada_advisor.web.handlers.fleet import FleetHandlers
 from karmada_advisor.web.handlers.losses import LossHandlers
@@ -62,6 +63,7 @@ class Handlers:
         self._plans = PlanHandlers(responder)
         self._parts = (
             FleetHandlers(responder),
+            ClusterHandlers(responder),
             BindingHandlers(responder),
             DecisionHandlers(responder),
             LossHandlers(responder),

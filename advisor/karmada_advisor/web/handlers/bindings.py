@@ -24,6 +24,7 @@ from karmada_advisor.web.handlers.responder import (
     list_fields,
 )
 from karmada_advisor.web.index import Filter, IndexedBinding
+from karmada_advisor.web.pages import path_of, query
 from karmada_advisor.web.paging import ROWS, CursorPage, bindings_page
 from karmada_advisor.web.request_query import RequestRefusedError, number_of, page_of
 from karmada_advisor.web.seen import (
@@ -55,6 +56,8 @@ class BindingHandlers(HandlerGroup):
         page, data = self._responder.page, self._responder.data
         routes: Routes = {
             "/bindings": page(self._bindings_page, is_scoped=True),
+            "/n/{namespace}": page(self._bindings_page, is_scoped=True),
+            "/w/{namespace}/{kind}/{name}": page(self._of_workload, is_scoped=True),
             "/v1/bindings": data(self._bindings_data, is_scoped=True),
         }
         for name in ("{name}", "{namespace}/{name}"):
@@ -69,10 +72,11 @@ class BindingHandlers(HandlerGroup):
     async def _filtered(
         self, request: HttpRequest, state: PageState
     ) -> tuple[Filter, CursorPage[IndexedBinding]]:
-        await self._responder.viewer(request).check_namespace(request.query.get("namespace", ""))
+        namespace = request.path.get("namespace") or request.query.get("namespace", "")
+        await self._responder.viewer(request).check_namespace(namespace)
         wanted = Filter(
             text=request.query.get("q", "").strip(),
-            namespace=request.query.get("namespace", ""),
+            namespace=namespace,
             policy=request.query.get("policy", "").strip(),
             state=request.query.get("state", ""),
             reason=request.query.get("reason", ""),
@@ -95,8 +99,21 @@ class BindingHandlers(HandlerGroup):
             "namespaces": namespaces,
             "states": [each.value for each in StateName],
             "counts": counts,
+            "home": "namespace" in request.path,
         }
-        return self._responder.rendered("bindings.html", request, values, data=f"/v1{request.target}")
+        data = f"/v1/bindings{query({**request.query, 'namespace': wanted.namespace})}".rstrip("?")
+        return self._responder.rendered("bindings.html", request, values, data=data)
+
+    async def _of_workload(self, request: HttpRequest) -> Document:
+        """Return where the page of a workload's binding is; alerts and people know the workload."""
+        await self._check(request)
+        namespace, kind, name = (request.path[each] for each in ("namespace", "kind", "name"))
+        for row in self._answers.state.contents.index.of_namespace(namespace):
+            resource = row.binding.spec.resource
+            if resource.kind.lower() == kind.lower() and resource.name == name:
+                return Document(b"", 302, "text/plain", {"Location": path_of(namespace, row.name)})
+        text = f"{kind} {name} in the namespace {namespace} has no binding: no policy has selected it, or it does not exist"
+        raise RequestRefusedError(404, text)
 
     async def _bindings_data(self, request: HttpRequest) -> Mapping[str, Any]:
         state = self._answers.state

@@ -167,11 +167,14 @@ class Responder:
         """
         state, sees_all = self.answers.state, self.viewer(request).sees_all
         scope = request.query.get("namespace", "") if request.target.startswith("/bindings") else ""
+        if request.target.startswith("/n/"):
+            scope = own or ""
         if not sees_all:
             scope = "" if own is None else scope or own
         problems = [*filter(None, (state.failure,)), *state.problems, *self.answers.problems]
         return {
             "sees_all": sees_all,
+            "sees_clusters": self.viewer(request).sees_clusters,
             "home": self.viewer(request).home,
             "user": self.viewer(request).name,
             "has_session": self.viewer(request).has_session,
