@@ -10,7 +10,9 @@ import pytest
 
 from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.framework import SUCCESS, Proposal, ReconsiderContext, Result, Terms
-from karmada_scheduler.testing import binding, cluster, schedule
+from karmada_scheduler.framework.profile.profiles import Profiles
+from karmada_scheduler.scheduler.reconsideration import CHANGE_SECONDS, Reconsiderations
+from karmada_scheduler.testing import binding, cluster, framework, schedule
 from tests.unit.framework.plugins import answering, plugin, raising
 from tests.unit.framework.scheduler_harness import SchedulerHarness
 
@@ -211,6 +213,17 @@ async def test_a_binding_that_is_not_settled_is_not_reconsidered(
     assert sum(map(harness.count, ("accepted", "declined", "missed", "held", "failed"))) == 0
 
 
+async def test_a_binding_that_has_to_leave_one_of_its_clusters_is_not_reconsidered() -> None:
+    on_both = [{"name": "m2", "replicas": 2}, {"name": "m3", "replicas": 2}]
+    harness = Reconsidered(proposing(), placement=placement(kind="Duplicated"), clusters=on_both)
+    await harness.run()
+    harness.server.change("web", clusters=on_both)
+    harness.server.change("web", status=True, **STATUS | {"schedulerObservedGeneration": 3})
+    harness.cluster("m2", version=7, deletionTimestamp="2026-01-01T00:00:00Z")
+    await harness.look()
+    assert harness.count("accepted") == 0
+
+
 @pytest.mark.parametrize("gate", [answering(Result.unschedulable("closed")), raising()])
 async def test_a_binding_that_pre_enqueue_plugins_keep_out_is_not_reconsidered(gate: Any) -> None:
     harness = Reconsidered(proposing(), plugin("P", pre_enqueue=gate))
@@ -360,6 +373,50 @@ async def test_a_cluster_that_becomes_ready_or_not_tries_a_proposal(status: str,
     await harness.look(seconds=1)
     before = old.condition("Ready") if old is not None else None
     assert harness.count("declined") == 1 + (is_tried or before is None)
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+async def test_a_cluster_that_is_added_or_deleted_tries_a_proposal(*, is_deleted: bool) -> None:
+    harness = Reconsidered(proposing(answer=Result.unschedulable("not yet")))
+    await harness.look()
+    found = harness.clusters.get("m1")
+    harness.reconsiderations.on_cluster(*((found, None) if is_deleted else (None, found)))
+    await harness.look(seconds=1)
+    assert harness.count("declined") == 2
+
+
+async def test_proposals_are_looked_for_at_the_shortest_interval_and_after_a_pause_that_collects_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    intervals, pauses, timeout, sleep = list[float](), list[float](), asyncio.timeout, asyncio.sleep
+
+    def elapsed(seconds: float) -> asyncio.Timeout:
+        intervals.append(seconds)
+        return timeout(0)
+
+    async def slept(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(asyncio, "timeout", elapsed)
+    monkeypatch.setattr(asyncio, "sleep", slept)
+    made = proposing()
+    type(made).reconsider_seconds = 5.0
+    harness = SchedulerHarness()
+    reconsiderations = Reconsiderations(
+        bindings=harness.bindings,
+        queue=harness.queue,
+        profiles=Profiles({"ours": framework(made), "theirs": framework()}),
+        metrics=harness.metrics.plugins,
+        clock=lambda: 0.0,
+    )
+    reconsiderations.start()
+    await reconsiderations._wait()
+    assert (intervals, pauses) == ([5.0], [])
+    reconsiderations.on_cluster(None, cluster("m1").build())
+    await reconsiderations._wait()
+    await reconsiderations._wait()
+    assert pauses == [CHANGE_SECONDS]
 
 
 async def test_changes_before_the_start_are_not_kept() -> None:

@@ -36,8 +36,10 @@ class Harness(SchedulerHarness):
 
 async def test_a_written_decision() -> None:
     harness = Harness()
+    harness.sleep(100.0)
     harness.put()
     [found] = await harness.recorded()
+    assert found["tookMicros"] == 0
     assert found["trigger"] == {"event": "BindingAdd", "class": "First"}
     assert (found["ending"], found["problem"]) == ("written", None)
     assert sorted(found["targets"]) == sorted(harness.placed())

@@ -160,6 +160,7 @@ class LoopHarness:
         await _run_pending_tasks()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+        assert task.cancelled()
 
     def sample(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(f"karmada_scheduler_{name}", labels) or 0.0
@@ -181,6 +182,7 @@ async def test_a_decision_is_written_and_counted() -> None:
     [decision] = loop.cycle.bound
     assert [target.name for target in decision.targets or ()] == ["m1", "m2"]
     assert loop.sample("classified_bindings_total", schedule_class="First") == 1
+    assert loop.sample("queue_wait_seconds_count") == 1
     assert loop.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
     assert loop.queue.processing == 0
 
@@ -193,8 +195,9 @@ async def test_a_decision_that_changes_nothing_is_counted_and_not_written() -> N
     assert loop.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
 
 
-async def test_a_deleted_binding_and_one_of_another_scheduler_are_skipped() -> None:
-    loop = LoopHarness()
+@pytest.mark.parametrize("is_on", [True, False])
+async def test_a_deleted_binding_and_one_of_another_scheduler_are_skipped(*, is_on: bool) -> None:
+    loop = LoopHarness(feature_gates=gates(WorkloadAffinity=is_on))
     loop.queue.add(BindingKey("ResourceBinding", "demo", "gone"))
     loop.put(schedulerName="theirs")
     await loop.run()
@@ -358,15 +361,17 @@ async def test_a_binding_that_no_cluster_fits_counts_as_scheduled_as_upstream() 
 
 
 @pytest.mark.parametrize(
-    ("replicas", "claimed", "observed"),
+    ("replicas", "claimed", "meanwhile", "action", "observed"),
     [
-        pytest.param(0, True, ["web"], id="nothing is left to do"),
-        pytest.param(2, True, [], id="replicas are missing"),
-        pytest.param(0, False, [], id="its own write does not enqueue it"),
+        pytest.param(0, True, {}, Action.FORGET, ["web"], id="nothing is left to do"),
+        pytest.param(2, True, {}, Action.FORGET, [], id="replicas are missing"),
+        pytest.param(0, False, {}, Action.FORGET, [], id="its own write does not enqueue it"),
+        pytest.param(0, True, {"placement": None}, Action.FORGET, [], id="it has no placement any more"),
+        pytest.param(0, True, {}, Action.RETRY, [], id="it is tried again"),
     ],
 )
 async def test_a_binding_without_replicas_that_loses_its_clusters_has_its_generation_recorded(
-    replicas: int, *, claimed: bool, observed: list[str]
+    replicas: int, *, claimed: bool, meanwhile: dict[str, Any], action: Action, observed: list[str]
 ) -> None:
     """As upstream, whose own write enqueues the binding."""
     loop = LoopHarness()
@@ -387,7 +392,7 @@ async def test_a_binding_without_replicas_that_loses_its_clusters_has_its_genera
     loop.queue.add(before.key)
 
     def written(decision: Decision) -> None:
-        cleared = {**manifest["spec"], "clusters": []}
+        cleared = {**manifest["spec"], "clusters": [], **meanwhile}
         metadata = {
             **manifest["metadata"],
             "generation": before.generation + 1,
@@ -397,11 +402,12 @@ async def test_a_binding_without_replicas_that_loses_its_clusters_has_its_genera
         loop.bindings.put_written(Binding.from_manifest({**manifest, "metadata": metadata, "spec": cleared}))
 
     loop.cycle.on_bind = written
-    loop.cycle.results.append(AttemptOutcome(error=FitError(2, Diagnosis())))
+    loop.cycle.results.append(AttemptOutcome(action, FitError(2, Diagnosis())))
     loop.cycle.observations.append(AttemptOutcome(Action.RETRY, SchedulingError("not answered")))
     await loop.run()
     assert loop.cycle.observed == observed
-    assert loop.queue.delayed == len(observed), "what could not be noted is tried again"
+    is_tried_again = bool(observed) or action is Action.RETRY
+    assert loop.queue.delayed == is_tried_again, "what could not be noted is tried again"
 
 
 async def test_a_write_that_ends_without_an_outcome_is_tried_again() -> None:
@@ -438,6 +444,7 @@ async def test_further_conflicts_in_a_row_are_followed_by_a_backoff(caplog: pyte
     await loop.run()
     assert (len(loop.cycle.bound), loop.queue.delayed) == (2, 1)
     assert loop.queue.num_requeues(key) == 1
+    assert "conflicts again" not in caplog.text
     for bound in (3, 4):
         loop.now += 1
         await loop.run()
@@ -510,6 +517,15 @@ async def test_a_member_of_a_workload_group_waits_for_results_and_not_for_status
     assert len(loop.cycle.bound) == 2
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_binding_without_a_workload_group_waits_for_no_results() -> None:
+    loop = LoopHarness(feature_gates=gates(WorkloadAffinity=True))
+    loop.cycle.gate.clear()
+    loop.put("a")
+    loop.put("b")
+    await loop.run()
+    assert len(loop.cycle.bound) == 2
 
 
 async def test_a_member_of_a_workload_group_that_waits_at_the_stop_stays_queued() -> None:
