@@ -43,6 +43,7 @@ class ChangingClusters:
         self.refused: set[str] = set()
         self.caches = FilterResults("key"), ScoreCache(), OrderCache()
         self.estimated: list[str] = []
+        self.scored: list[str] = []
         for name in self.names:
             self.change(name)
 
@@ -55,6 +56,13 @@ class ChangingClusters:
         self.available[name] = self.rng.choice((0, 1, 1, 2, 5, MAX_INT32, self.rng.randrange(-9, 100)))
         self.tier_scores[name] = self.rng.choice(self.possible)
         (self.refused.add if self.rng.random() < 0.1 else self.refused.discard)(name)
+
+    def put(self, name: str, region: str = "") -> None:
+        """Replace a cluster by one that passes the filters."""
+        self.log.append(name)
+        self.clusters[name] = cluster(name).region(region).build()
+        self.available[name], self.tier_scores[name] = 3, (0, 0)
+        self.refused.discard(name)
 
     def cached(self, *, unknown: int = 7) -> SharedOrder:
         return self.refreshed(*self.caches, unknown=unknown)
@@ -72,7 +80,12 @@ class ChangingClusters:
             self.estimated += names
             return columns.column([self.available[name] for name in names])
 
-        scores.refresh(results, lambda clusters: [self.tier_scores[each.name] for each in clusters])
+        def score(clusters: Sequence[Cluster]) -> list[TierScore]:
+            names = [each.name for each in clusters]
+            self.scored += names
+            return [self.tier_scores[name] for name in names]
+
+        scores.refresh(results, score)
         order.refresh(results, estimate)
         return order.shared(scores.feasible, unknown)
 
@@ -148,18 +161,30 @@ def test_a_refreshed_order_equals_an_order_built_from_scratch(
         assert shown(clusters.cached().with_overrides(names, overrides)) == shown(moved)
 
 
-def test_only_changed_clusters_are_estimated() -> None:
+def test_only_changed_clusters_are_scored_and_estimated() -> None:
     clusters = ChangingClusters(2, tier_scores=[(0, 0)])
     clusters.cached()
     clusters.estimated.clear()
+    clusters.scored.clear()
     for name in ("m0003", "m0004"):
-        clusters.log.append(name)
-        clusters.clusters[name] = cluster(name).build()
-        clusters.available[name], clusters.tier_scores[name] = 3, (0, 0)
-        clusters.refused.discard(name)
+        clusters.put(name)
     clusters.cached()
-    assert clusters.estimated == ["m0003", "m0004"]
+    assert clusters.estimated == clusters.scored == ["m0003", "m0004"]
     assert clusters.cached() == clusters.from_scratch()
+
+
+def test_an_order_of_one_cluster_grows() -> None:
+    clusters = ChangingClusters(2, tier_scores=[(0, 0)], size=0)
+    for name in ("m1", "m2"):
+        clusters.put(name)
+        assert clusters.cached() == clusters.from_scratch()
+
+
+def test_a_region_whose_only_cluster_does_not_fit_one_binding_is_left_out_for_that_binding() -> None:
+    clusters = ChangingClusters(2, tier_scores=[(0, 0)], size=0)
+    clusters.put("m1", region="a")
+    clusters.put("m2", region="b")
+    assert list(clusters.cached().with_overrides(["m1"], []).by_region()) == ["b"]
 
 
 def test_scores_are_used_again_for_other_filters_but_not_for_other_scores() -> None:

@@ -473,7 +473,7 @@ def test_the_assumed_workloads_of_other_bindings_stay() -> None:
 
 
 def test_the_shortest_delay_that_a_plugin_requests_counts() -> None:
-    delays = {"m1": 30.0, "m2": 10.0, "m3": 20.0}
+    delays = {"m1": 30.0, "m2": 10.0, "m3": 20.0, "m4": 0.0}
     later = plugin(
         "P", filter=lambda context: Result.unschedulable("later", retry_after=delays[context.cluster.name])
     )

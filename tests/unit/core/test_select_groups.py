@@ -30,6 +30,7 @@ SIX = "R1:1:80 R2:4:40 R3:1:30 R4:3:30 R5:3:20 R6:5:10"
     [
         pytest.param("", Limits(2, 3, 1), "", id="no-groups"),
         pytest.param("R1:1:80", Limits(2, 3, 1), "", id="too-few"),
+        pytest.param("R1:1:80", Limits(10**9, 10**9, 1), "", id="far-too-few"),
         pytest.param("R1:1:80 R2:2:30", Limits(2, 3, 4), "", id="too-few-clusters"),
         pytest.param("R1:1:80", Limits(1, 3, 1), "R1", id="the-only-one"),
         pytest.param(

@@ -328,6 +328,17 @@ async def test_only_own_tasks_can_be_cancelled(cancel: Any) -> None:
     assert "clusters with an eviction task of this scheduler" in text
 
 
+async def test_own_tasks_are_cancelled_for_the_clusters_that_take_the_workload_back() -> None:
+    harness = SchedulerHarness(guarding(GuardAnswer(cancel=["m1", "m2"])))
+    tasks = [OWN, {**OWN, "fromCluster": "m2"}]
+    harness.put(
+        placement={"clusterAffinity": {"clusterNames": ["m1"]}}, clusters=[], gracefulEvictionTasks=tasks
+    )
+    await harness.run()
+    assert harness.placed() == ["m1"]
+    assert harness.server.stored["web"]["spec"]["gracefulEvictionTasks"] == tasks[1:]
+
+
 async def test_nothing_is_cancelled_if_a_cluster_fits() -> None:
     harness = SchedulerHarness(guarding(GuardAnswer(cancel=["m1"])))
     harness.put(placement=TO_M2, clusters=[], gracefulEvictionTasks=[OWN])
@@ -381,13 +392,13 @@ async def test_a_generation_that_may_not_be_observed_yet_is_not_written_again_an
 
 
 @pytest.mark.parametrize("divided", [True, False], ids=["Divided", "Duplicated"])
-@pytest.mark.parametrize("producer", ["ours", "TaintManager"])
+@pytest.mark.parametrize("producers", [["ours"], ["TaintManager"], ["ours", "TaintManager"]])
 async def test_the_generation_of_an_own_move_is_observed_when_the_plugin_allows_it(
-    producer: str, *, divided: bool
+    producers: list[str], *, divided: bool
 ) -> None:
     harness = SchedulerHarness(guarding(SUCCESS, guard_observation=ready_replicas))
     placement = {**TO_M2, **(DIVIDED if divided else {})}
-    tasks = [{"fromCluster": "m1", "producer": producer, "reason": "Rescheduled"}]
+    tasks = [{"fromCluster": "m1", "producer": each, "reason": "Rescheduled"} for each in producers]
     harness.put(placement=placement, clusters=[{"name": "m2", "replicas": 2}], gracefulEvictionTasks=tasks)
     applied = Binding.from_manifest(harness.server.stored["web"]).spec.placement
     assert applied is not None
@@ -396,7 +407,7 @@ async def test_the_generation_of_an_own_move_is_observed_when_the_plugin_allows_
     harness.server.change("web", replicas=2)  # a new generation, as Karmada's stamping of the task
     await harness.run()
     status = harness.server.stored["web"]["status"]
-    assert status["schedulerObservedGeneration"] == (1 if producer == "ours" else 2)
+    assert status["schedulerObservedGeneration"] == (1 if "ours" in producers else 2)
     harness.server.change(
         "web", status=True, **moved(ready=2, observed=status["schedulerObservedGeneration"])
     )

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from karmada_scheduler.binding_cycle import status_writer
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.reconsider import within_proposed_terms
 from karmada_scheduler.framework import SUCCESS, Proposal, ReconsiderContext, Result, Terms
+from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.scheduler.reconsideration import CHANGE_SECONDS, Reconsiderations
 from karmada_scheduler.testing import binding, cluster, framework, schedule
@@ -508,6 +512,15 @@ async def test_the_first_plugin_with_a_proposal_counts() -> None:
     harness = Reconsidered(none, proposing(), last)
     await harness.look()
     assert harness.count("accepted") == 1
+
+
+def test_a_proposed_decision_that_ends_in_another_term_is_an_error() -> None:
+    web = binding("web").term("a", "m1").term("b", "m2").build()
+    decision = Decision(web.key, affinity_name="b")
+    assert within_proposed_terms(decision, web, range(2)) is decision
+    assert "continues with term b" in str(within_proposed_terms(decision, web, range(1)).error)
+    failed = replace(decision, error=SchedulingError("no"))
+    assert within_proposed_terms(failed, web, range(1)) is failed
 
 
 # --- errors ---
