@@ -142,7 +142,7 @@ def placement_changed(binding: Binding, placement: Placement) -> bool:
         return True
     name = binding.status.scheduler_observing_affinity_name
     term, before = placement.affinity_term(name), applied.affinity_term(name)
-    return not name or term is None or before is None or term != before
+    return not name or term is None or term != before
 
 
 def replicas_changed(binding: Binding, placement: Placement, gates: FeatureGates) -> bool:
