@@ -182,10 +182,12 @@ def test_changes_during_a_scan_are_for_the_next_one_and_bindings_are_tested_in_t
     while harness.reconciler.step():
         pass
     assert harness.enqueued == [f"b{number}" for number in (*range(18), 19)]
+    assert not harness.queue.holds(BindingKey("ResourceBinding", "demo", "b18"))
 
 
 def test_a_scan_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     harness = ReconcilerHarness(30)
+    harness.put(30, version=31, placement={"clusterAffinity": {"clusterNames": ["another"]}})
     for number in range(8):
         harness.reconciler.on_change(*versions(f"m{number}", 1, 2))
     with caplog.at_level(logs.V4, logger="karmada_scheduler"):

@@ -9,6 +9,7 @@ from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.cache.manifests import ManifestCache
 from karmada_scheduler.client import json_body
 from karmada_scheduler.config.options import RetryLimits
 from karmada_scheduler.informer.event_handlers import EventHandlers
@@ -24,7 +25,7 @@ WEB = BindingKey(RB, "demo", "web-deployment")
 class HandlersHarness:
     """Event handlers with the caches and the queue that they fill."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, stored: ManifestCache | None = None) -> None:
         self.bindings = BindingCache()
         self.clusters = ClusterCache()
         self.queue: WorkQueue[BindingKey] = WorkQueue(limits=RetryLimits(), clock=lambda: 0.0)
@@ -38,6 +39,7 @@ class HandlersHarness:
             scheduler_names=["ours"],
             metrics=self.metrics,
             clock=lambda: self.now,
+            manifests=stored,
             listeners=Listeners(
                 bindings=[self._binding_changed],
                 versions=[lambda _, version: self.observed.append(version)],
@@ -107,6 +109,25 @@ def test_a_binding_is_not_enqueued_by_a_known_version_or_a_changed_status(
     harness.enqueued()
     harness.handlers.on_event(RB, "MODIFIED", manifests.binding(**change))
     assert harness.enqueued() == []
+
+
+def test_counters_with_alerts_start_at_0(harness: HandlersHarness) -> None:
+    for kind in (RB, "Cluster", "PropagationPolicy"):
+        for name, labels in (("cache_repairs", {"repair": "older"}), ("malformed_objects", {})):
+            sample = f"karmada_scheduler_{name}_total"
+            assert harness.metrics.registry.get_sample_value(sample, {"kind": kind, **labels}) == 0
+
+
+def test_the_manifest_of_an_own_write_is_stored_when_its_event_arrives() -> None:
+    stored = ManifestCache(is_needed=lambda _: True, clusters=False)
+    harness = HandlersHarness(stored=stored)
+    harness.handlers.on_event(RB, "ADDED", manifests.binding())
+    written = manifests.binding(version=2, replicas=7)
+    harness.bindings.put_written(Binding.from_manifest(written))
+    harness.handlers.on_event(RB, "MODIFIED", written)
+    assert b'"replicas":7' in (stored.binding(WEB) or b"")
+    harness.handlers.on_event(RB, "DELETED", manifests.binding(version=3))
+    assert len(stored) == 0
 
 
 def test_the_queue_of_a_standby_drops_deleted_bindings(harness: HandlersHarness) -> None:

@@ -126,14 +126,23 @@ async def test_kopf_is_started_again_when_it_ends_and_other_tasks_are_not_cancel
 ) -> None:
     monkeypatch.setattr(module, "_RESTART_SECONDS", (0.0,))
     forever: list[asyncio.Task[Any]] = []
+    leftovers: list[asyncio.Task[Any]] = []
+    started_with: list[dict[str, Any]] = []
+
+    async def leftover() -> None:
+        await asyncio.Event().wait()
+
+    leftover.__code__ = leftover.__code__.replace(co_filename=kopf.__file__)
 
     async def end() -> None:
         await asyncio.sleep(0)
         if failure is not None:
             raise failure
 
-    async def spawn(**_: Any) -> list[asyncio.Task[Any]]:
+    async def spawn(**options: Any) -> list[asyncio.Task[Any]]:
+        started_with.append(options)
         forever.append(asyncio.create_task(asyncio.Event().wait()))
+        leftovers.append(asyncio.create_task(leftover()))
         return [forever[-1], asyncio.create_task(end())]
 
     monkeypatch.setattr(kopf, "spawn_tasks", spawn)
@@ -148,6 +157,8 @@ async def test_kopf_is_started_again_when_it_ends_and_other_tasks_are_not_cancel
     other_task.cancel()
     await asyncio.gather(running, other_task, return_exceptions=True)
     assert forever[-1].cancelled()
+    assert all(task.cancelled() or task.cancelling() for task in leftovers), "tasks that kopf left behind"
+    assert all(options["clusterwide"] and options["standalone"] for options in started_with)
 
 
 async def test_the_watch_has_a_problem_while_kopf_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
