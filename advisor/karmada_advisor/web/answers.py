@@ -11,6 +11,7 @@ from karmada_advisor.explain.overview import EXPLAINED, BindingName, Explanation
 from karmada_advisor.plan.model import Plan
 from karmada_advisor.views.state import headline
 from karmada_advisor.web.decisions import Decisions
+from karmada_advisor.web.history import History
 from karmada_advisor.web.index import IndexedBinding
 from karmada_advisor.web.state import PageState
 from karmada_advisor.web.survival import Survival
@@ -118,6 +119,9 @@ class Answers(Protocol):
 
     async def process_view(self, key: BindingKey) -> ProcessView | None:
         """Return what the running scheduler says about a binding; None if none was named."""
+
+    async def history(self, state: PageState, key: BindingKey, *, with_events: bool) -> History:
+        """Return what has happened to a binding; its problem may name anything."""
 
     async def decisions(self, state: PageState) -> Decisions:
         """Return the last decisions."""

@@ -10,7 +10,7 @@ from typing import Final
 from karmada_advisor.web.namespaces import NamespaceHints
 from karmada_advisor.web.request_query import NO_TOKEN, RETRY_SECONDS
 from karmada_advisor.web.sessions import LONGEST_TOKEN, Sessions
-from karmada_advisor.web.viewer import LIST_BINDINGS, Viewer
+from karmada_advisor.web.viewer import LIST_BINDINGS, LIST_EVENTS, Viewer
 from karmada_scheduler.client.karmada import FEDERATED_RESOURCE_QUOTAS, WATCHED
 from karmada_scheduler.client.permissions import Permission
 from karmada_scheduler.client.reviews import Reviews, ReviewUnavailableError, TokenRefusedError, User
@@ -19,7 +19,7 @@ from karmada_scheduler.http_server.request_guard import RequestRefusal, bearer_t
 SHOWN: Final = (
     *(Permission("list", each.group, each.plural) for each in (*WATCHED, FEDERATED_RESOURCE_QUOTAS)),
     Permission("list", "policy.karmada.io", "clustertaintpolicies"),
-    Permission("list", "", "events"),
+    LIST_EVENTS,
 )
 """What the page shows, as permissions."""
 
@@ -55,8 +55,9 @@ class Authorization:
         return Viewer(
             user.name,
             tuple(missing),
-            partial(self._may_list, user),
+            partial(self._may_list, user, LIST_BINDINGS),
             partial(self._hints.of, user),
+            partial(self._may_list, user, LIST_EVENTS),
             has_session=not is_bearer,
         )
 
@@ -83,8 +84,8 @@ class Authorization:
             return RequestRefusal(401, "One moment.", {"Refresh": "0"})
         return self._unauthenticated(NO_TOKEN)
 
-    async def _may_list(self, user: User, namespace: str) -> bool:
-        return await self._reviews.is_allowed(user, LIST_BINDINGS, namespace=namespace)
+    async def _may_list(self, user: User, wanted: Permission, namespace: str) -> bool:
+        return await self._reviews.is_allowed(user, wanted, namespace=namespace)
 
     def _unauthenticated(self, problem: str) -> RequestRefusal:
         hint = (

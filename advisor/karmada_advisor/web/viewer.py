@@ -18,10 +18,15 @@ from karmada_scheduler.client.reviews import SERVICE_ACCOUNT
 
 LIST_BINDINGS: Final = Permission("list", "work.karmada.io", "resourcebindings")
 LIST_CLUSTER_BINDINGS: Final = Permission("list", "work.karmada.io", "clusterresourcebindings")
+LIST_EVENTS: Final = Permission("list", "", "events")
 LIST_CLUSTERS: Final = Permission("list", "cluster.karmada.io", "clusters")
 
 MOST_NAMESPACES: Final = 200
 """Namespaces that are looked at for one viewer; 200 reviews take 0.6 s, and their answers are kept."""
+
+
+async def _never(_: str) -> bool:
+    return False
 
 
 async def _no_hints() -> Collection[str]:
@@ -37,6 +42,7 @@ class Viewer:
         missing: What they would need to see everything; none if they do.
         may_list: Returns whether they may list the bindings of a namespace.
         hints: Returns namespaces in which they may have rights.
+        may_list_events: Returns whether they may list the Events of a namespace.
         has_session: Whether they have signed in on the page, so that they can sign out.
     """
 
@@ -44,6 +50,7 @@ class Viewer:
     missing: tuple[Permission, ...]
     may_list: Callable[[str], Awaitable[bool]]
     hints: Callable[[], Awaitable[Collection[str]]] = _no_hints
+    may_list_events: Callable[[str], Awaitable[bool]] = _never
     has_session: bool = False
 
     @property
@@ -84,6 +91,10 @@ class Viewer:
         found = found[:MOST_NAMESPACES]
         allowed = await asyncio.gather(*map(self.may_list, found))
         return [each for each, is_allowed in zip(found, allowed, strict=True) if is_allowed]
+
+    async def sees_events(self, namespace: str) -> bool:
+        """Return whether they may see the Events of a namespace."""
+        return LIST_EVENTS not in self.missing or await self.may_list_events(namespace)
 
     def check_all(self) -> None:
         """Check that the viewer may see everything.
@@ -133,11 +144,7 @@ async def _always(_: str) -> bool:
     return True
 
 
-async def _never(_: str) -> bool:
-    return False
-
-
 EVERYBODY: Final = Viewer("", (), _always)
 """The viewer of a page on a loopback address."""
-NOBODY: Final = Viewer("", (LIST_BINDINGS, LIST_CLUSTER_BINDINGS, LIST_CLUSTERS), _never)
+NOBODY: Final = Viewer("", (LIST_BINDINGS, LIST_CLUSTER_BINDINGS, LIST_CLUSTERS, LIST_EVENTS), _never)
 """Somebody who was not let in, and gets the page that says so."""

@@ -19,6 +19,7 @@ from karmada_advisor.cli.web.reading import Reader
 from karmada_advisor.web.authorization import Authorization
 from karmada_advisor.web.computing import Computer
 from karmada_advisor.web.handlers import Handlers
+from karmada_advisor.web.history import EventsConnection
 from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.viewer import NOBODY, Viewer
 from karmada_scheduler.http_server.messages import AnsweredRequest
@@ -103,6 +104,7 @@ class Site:
         viewer: Viewer | None = None,
         refusal: RequestRefusal | None = None,
         sessions: Authorization | None = None,
+        events: EventsConnection | None = None,
         on_response: Callable[[AnsweredRequest], None] = lambda _: None,
     ) -> None:
         paths = files or (folder / "clusters.json", folder / "bindings.json")
@@ -115,7 +117,7 @@ class Site:
         self.port = free_port()
         self.reader = Reader(self.arguments)
         self.reader.read()
-        self.answers = CommandAnswers(self.arguments, self.reader, ())
+        self.answers = CommandAnswers(self.arguments, self.reader, (), events=events)
         found = refusal or viewer or (NOBODY if sessions is not None else None)
         handlers = Handlers(self.answers, Inline(), Pages(), is_open=found is None, sessions=sessions)
         self.routes = handlers.routes()

@@ -560,7 +560,11 @@ async def test_what_runs_is_shown_for_each_cluster_and_in_the_list(tmp_path: Pat
         site.reader.read()
         page = (await site.get("/b/default/web-deployment")).page
         assert "placed, not running" in page.text
-        for part in ("What runs", "Not applied on eu-west-2: the image is <refused>", "3 yes 3 Healthy"):
+        for part in (
+            "From the workload to its clusters",
+            "Not applied on eu-west-2: the image is <refused>",
+            "3 yes 3 Healthy",
+        ):
             assert part in page.text
         text = (await site.get("/bindings")).page.text
         assert "1/2" in text

@@ -13,6 +13,7 @@ from karmada_advisor.web.viewer import (
     LIST_BINDINGS,
     LIST_CLUSTER_BINDINGS,
     LIST_CLUSTERS,
+    LIST_EVENTS,
     NOBODY,
     Viewer,
 )
@@ -23,10 +24,11 @@ from tests.unit.web.site import Site, without_times
 CANARY: Final = "canary"
 """In each name, label, taint, region and message that is not of the namespace."""
 OPEN: Final = {"/healthz", "/readyz", "/favicon.ico"}
+_OF_BINDING: Final = ("/b", "/why-not", "/v1/explain", "/v1/why-not", "/v1/history")
 SCOPED: Final = {
     *("/", "/v1/namespaces", "/bindings", "/v1/bindings", "/v1/events"),
     *("/n/{namespace}", "/w/{namespace}/{kind}/{name}"),
-    *(f"{each}/{{namespace}}/{{name}}" for each in ("/b", "/why-not", "/v1/explain", "/v1/why-not")),
+    *(f"{each}/{{namespace}}/{{name}}" for each in _OF_BINDING),
 }
 OF_CLUSTER_LISTS: Final = {
     f"{each}{cluster}" for each in ("/clusters", "/v1/clusters") for cluster in ("", "/{cluster}")
@@ -46,7 +48,7 @@ async def _hints() -> Collection[str]:
     return {"shop", f"{CANARY}-ns"}
 
 
-_BINDINGS: Final = (LIST_BINDINGS, LIST_CLUSTER_BINDINGS)
+_BINDINGS: Final = (LIST_BINDINGS, LIST_CLUSTER_BINDINGS, LIST_EVENTS)
 DEVELOPER: Final = Viewer("system:serviceaccount:shop:dev", (*_BINDINGS, LIST_CLUSTERS), _in_shop, _hints)
 OF_CLUSTERS: Final = Viewer("system:serviceaccount:shop:sre", _BINDINGS, _in_shop, _hints)
 """Somebody who may list Clusters, too."""
@@ -169,7 +171,7 @@ async def test_their_own_bindings_are_listed_and_shown_as_they_are_stored(site: 
         lost = (await site.get("/b/shop/lost-deployment")).page
 
     assert [each["name"] for each in listed["items"]] == ["lost-deployment", "web-deployment"]
-    assert "What runs" in page.text
+    assert "From the workload to its clusters workload Deployment web 2 replicas" in page.text
     assert "eu-1 2" in page.text
     assert "0/1 clusters fit" in lost.text
     assert not [each for each in page.attributes("a", "href") if each.startswith(("/clusters", "/survive"))]

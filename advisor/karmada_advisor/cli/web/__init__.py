@@ -72,7 +72,14 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
     access = PageAccess(arguments)
     reader = _reader(arguments)
-    answers = CommandAnswers(arguments, reader, own, records=_records(arguments, access))
+    is_live = not (arguments.clusters or arguments.bindings or arguments.replay)
+    answers = CommandAnswers(
+        arguments,
+        reader,
+        own,
+        records=_records(arguments, access),
+        events=access.connection if is_live else None,
+    )
     if isinstance(reader, Reader):
         reader.read()
     freeze_objects()

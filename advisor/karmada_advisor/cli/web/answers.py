@@ -50,12 +50,14 @@ from karmada_advisor.web.decisions import (
     of_records,
     process_state,
 )
+from karmada_advisor.web.history import EventsConnection, History, history_of, read_events
 from karmada_advisor.web.metrics import WebMetrics, survival_metrics
 from karmada_advisor.web.state import PageState
 from karmada_advisor.web.survival import Survival
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.http_server.messages import AnsweredRequest
 
@@ -89,8 +91,11 @@ class CommandAnswers:
         own: Sequence[Registration],
         *,
         records: LeaderRecords | None = None,
+        events: EventsConnection | None = None,
     ) -> None:
         """Take the flags, and ask the running scheduler for its gates if it is named; ``records`` finds one that is not.
+
+        ``events`` reads Events; None if there are none.
 
         Raises:
             NoAnswerError: The flags cannot be used.
@@ -100,6 +105,7 @@ class CommandAnswers:
         self._own = own
         self._names: frozenset[str] = frozenset()
         self._records = records
+        self._events = events
         if arguments.process:
             is_named = bool(arguments.scheduler_name or arguments.config)
             configuration = use_rules(arguments)
@@ -270,6 +276,16 @@ class CommandAnswers:
     async def _process(self) -> ProcessAddress | str:
         """Return where the running scheduler answers. Raises NoAnswerError: its leader is not known."""
         return self._arguments.process if self._records is None else await self._records.address()
+
+    async def history(self, state: PageState, key: BindingKey, *, with_events: bool) -> History:
+        """Return what has happened to a binding."""
+        manifest = state.contents.manifests.get(key, {})
+        if not with_events or self._events is None:
+            return history_of(manifest, None)
+        try:
+            return history_of(manifest, await read_events(self._events, manifest))
+        except ApiError as problem:
+            return history_of(manifest, None, f"Events cannot be read: {problem}")
 
     async def decisions(self, state: PageState) -> Decisions:
         """Return the last decisions; the running scheduler is asked once a second at most, and less often if it is away."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from karmada_advisor.explain.explain import policy_of
-from karmada_advisor.explain.model import Explanation, PolicyRef
+from karmada_advisor.explain.model import API_VERSION, Explanation, PolicyRef
 from karmada_advisor.explain.names import unknown
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.state.model import StateName
@@ -23,6 +23,7 @@ from karmada_advisor.web.handlers.responder import (
     fields_by,
     list_fields,
 )
+from karmada_advisor.web.history import History
 from karmada_advisor.web.index import Filter, IndexedBinding
 from karmada_advisor.web.pages import path_of, query
 from karmada_advisor.web.paging import ROWS, CursorPage, bindings_page
@@ -66,6 +67,7 @@ class BindingHandlers(HandlerGroup):
                 f"/why-not/{name}": page(self._why_not_page, is_scoped=True),
                 f"/v1/explain/{name}": data(fields_by(self._explained), is_scoped=True),
                 f"/v1/why-not/{name}": data(fields_by(self._answered), is_scoped=True),
+                f"/v1/history/{name}": data(self._history_data, is_scoped=True),
             }
         return routes
 
@@ -161,7 +163,8 @@ class BindingHandlers(HandlerGroup):
         """Return what is stored in a binding, and why, for those who may not see all that it is decided by."""
         await self._check(request)
         row = self._stored(request)
-        values: dict[str, Any] = {"row": row, "seen": None, "problem": ""}
+        history = await self._history(request)
+        values: dict[str, Any] = {"row": row, "history": history, "seen": None, "problem": ""}
         try:
             values["seen"] = await self._explained(request)
         except (BusyError, NoAnswerError) as problem:  # what is stored is shown all the same
@@ -179,6 +182,8 @@ class BindingHandlers(HandlerGroup):
         plugins = sorted({cell.plugin for row in rows for cell in row.refusals if cell.plugin})
         scores = list({cell.plugin: cell.weight for row in rows for cell in row.scores}.items())
         values = {
+            "row": self._stored(request),
+            "history": await self._history(request),
             "explanation": explanation,
             "binding": explanation.binding,
             "funnel": charts.funnel(explanation),
@@ -193,6 +198,19 @@ class BindingHandlers(HandlerGroup):
         return self._responder.rendered(
             "binding.html", request, values, data=_data_path(request, "/b", "/v1/explain")
         )
+
+    async def _history(self, request: HttpRequest) -> History:
+        """Return what has happened to a binding that the viewer may see, with its Events if they may list these."""
+        state, viewer = self._answers.state, self._responder.viewer(request)
+        key = self._key_of(state, request)
+        found = await self._answers.history(state, key, with_events=await viewer.sees_events(key.namespace))
+        if viewer.sees_all or not found.problem:
+            return found
+        return History(found.entries, found.has_events, "Events cannot be read at the moment")
+
+    async def _history_data(self, request: HttpRequest) -> Mapping[str, Any]:
+        await self._check(request)
+        return {"apiVersion": API_VERSION, "kind": "History", **fields_of(await self._history(request))}
 
     def _suggested(self, explanation: Explanation) -> list[str]:
         """Return the names that the box for why-not completes: clusters without replicas, the nearest to get some first."""

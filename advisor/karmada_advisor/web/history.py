@@ -1,0 +1,136 @@
+"""What has happened to a binding, as it is stored: its conditions, and the Events of the binding and of its template."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+from urllib.parse import urlencode
+
+from karmada_advisor.state.stored import mapping, mappings, value_at
+from karmada_scheduler.client.api_error import ApiError
+
+MOST: Final = 50
+"""Entries of a history; of more, the newest."""
+
+_MOST_EVENTS: Final = 100
+_SECONDS: Final = 1.0
+"""How long Events may take; a page waits for them."""
+
+
+class EventsConnection(Protocol):
+    """What reads Events: a ``Connection``."""
+
+    async def request(self, method: str, path: str, *, body: Any = None, timeout: float) -> dict[str, Any]:
+        """Send a request. Raises ApiError."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """Something that has happened.
+
+    Attributes:
+        at: When, for the last time, in the format of the API.
+        of: What it was written to: ``condition Scheduled``, or the kind of an Event's object.
+        reason: Its reason.
+        text: Its message.
+        is_bad: Whether it is a Warning, or a condition that is not True.
+        count: How often it has happened.
+    """
+
+    at: str
+    of: str
+    reason: str
+    text: str
+    is_bad: bool
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What is known of it.
+
+    Attributes:
+        entries: The newest first.
+        has_events: Whether Events were read; the API server keeps them for an hour by default.
+        problem: Why they were not; "" without a problem.
+    """
+
+    entries: tuple[HistoryEntry, ...]
+    has_events: bool
+    problem: str = ""
+
+
+def history_of(
+    manifest: Mapping[str, Any], events: Iterable[Mapping[str, Any]] | None, problem: str = ""
+) -> History:
+    """Return the history of a binding.
+
+    Args:
+        manifest: The binding as it was read.
+        events: Of the binding and its template; None if they were not read.
+        problem: Why they were not.
+    """
+    found = [*map(_of_condition, mappings(value_at(manifest, "status", "conditions")))]
+    found += map(_of_event, events or ())
+    newest = sorted((each for each in found if each.at), key=lambda each: each.at, reverse=True)
+    return History(tuple(newest[:MOST]), events is not None, problem)
+
+
+async def read_events(connection: EventsConnection, manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the Events of a binding and of its template.
+
+    Raises:
+        ApiError: They cannot be read in time.
+    """
+    metadata, resource = mapping(manifest.get("metadata")), mapping(value_at(manifest, "spec", "resource"))
+    # Events of an object without a namespace are in this one.
+    namespace = str(metadata.get("namespace") or "default")
+    uids = [str(uid) for uid in (metadata.get("uid"), resource.get("uid")) if uid]
+
+    async def of(uid: str) -> list[Mapping[str, Any]]:
+        query = urlencode({"fieldSelector": f"involvedObject.uid={uid}", "limit": _MOST_EVENTS})
+        found = await connection.request(
+            "GET", f"/api/v1/namespaces/{namespace}/events?{query}", timeout=_SECONDS
+        )
+        return mappings(found.get("items"))
+
+    try:
+        async with asyncio.timeout(_SECONDS):
+            return [each for found in await asyncio.gather(*map(of, uids)) for each in found]
+    except TimeoutError:
+        raise ApiError(f"no Events within {_SECONDS:g} s") from None
+
+
+def _of_condition(found: Mapping[str, Any]) -> HistoryEntry:
+    return HistoryEntry(
+        at=_text(found, "lastTransitionTime"),
+        of=f"condition {_text(found, 'type')}",
+        reason=_text(found, "reason"),
+        text=_text(found, "message"),
+        is_bad=found.get("status") != "True",
+    )
+
+
+def _of_event(found: Mapping[str, Any]) -> HistoryEntry:
+    series, count = mapping(found.get("series")), found.get("count")
+    counted = series.get("count") or count
+    times = (_text(series, "lastObservedTime"), *(_text(found, name) for name in _TIMES))
+    at = next(filter(None, times), "")
+    return HistoryEntry(
+        at=f"{at[:19]}Z" if len(at) > len("2026-01-01T00:00:00Z") else at,
+        of=_text(mapping(found.get("involvedObject")), "kind"),
+        reason=_text(found, "reason"),
+        text=_text(found, "message"),
+        is_bad=found.get("type") == "Warning",
+        count=counted if isinstance(counted, int) and counted > 0 else 1,
+    )
+
+
+_TIMES: Final = ("lastTimestamp", "eventTime", "firstTimestamp")
+
+
+def _text(found: Mapping[str, Any], name: str) -> str:
+    value = found.get(name)
+    return value if isinstance(value, str) else ""
