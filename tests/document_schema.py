@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import types
 from collections.abc import Mapping
 from enum import Enum
@@ -13,6 +12,7 @@ from karmada_advisor.explain.trace_model import Refusal
 from karmada_advisor.rebalance.model import RebalanceProposal
 from karmada_advisor.state.model import BindingState
 from karmada_advisor.views.fields import camel
+from karmada_scheduler.structs import Struct
 
 if TYPE_CHECKING:
     from karmada_advisor.views.fields import Document
@@ -46,9 +46,9 @@ def document_schema(root: type[Document]) -> dict[str, Any]:
     }
 
 
-def _object(class_: type, definitions: dict[str, Any]) -> dict[str, Any]:
+def _object(class_: type[Struct], definitions: dict[str, Any]) -> dict[str, Any]:
     hints = get_type_hints(class_)
-    properties = {camel(each.name): _of(hints[each.name], definitions) for each in dataclasses.fields(class_)}
+    properties = {camel(name): _of(hints[name], definitions) for name in class_.__struct_fields__}
     required = list(properties)
     if class_ is Refusal:
         properties["count"] = {"type": "integer"}
@@ -69,7 +69,7 @@ def _of(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         return {}
     if isinstance(hint, type) and issubclass(hint, Enum):
         return {"enum": [each.value for each in hint]}
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+    if isinstance(hint, type) and issubclass(hint, Struct):
         if hint.__name__ not in definitions:
             definitions[hint.__name__] = {}  # a type may contain itself
             definitions[hint.__name__] = _object(hint, definitions)

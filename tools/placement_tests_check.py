@@ -11,7 +11,6 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import orjson
@@ -48,6 +47,7 @@ from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.forecast import Simulation, as_new
 from karmada_scheduler.dryrun.objects import Frameworks, ShownObjects, Workloads
 from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import framework
 from tools.check_frame import Progress, add_cases, parser
 from tools.oracle.generator.scenarios import scenarios

@@ -12,7 +12,6 @@ import json
 import random
 import resource
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from karmada_scheduler.api.cluster import Cluster, ResourceSummary
@@ -21,6 +20,7 @@ from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding, cluster, framework, gates
 
 

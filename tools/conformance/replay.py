@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import framework
 
 AVOID: Final = ScheduleType.AVOID

@@ -11,7 +11,7 @@ import argparse
 import copy
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from karmada_scheduler.api.binding import Binding
@@ -24,6 +24,7 @@ from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import framework
 from tools.oracle.generator.rng import Random
 from tools.oracle.generator.scenarios import scenarios

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -25,6 +25,7 @@ from karmada_scheduler.dryrun.result import SimulationResult
 from karmada_scheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.framework import Plugin, Snapshot
 from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import framework, gates
 from tests.fake_apiserver.objects import DUPLICATED
 from tools.simulation.estimators import HealthyEstimator
@@ -207,7 +208,7 @@ class DecisionCore:
         if not self._setup.extenders:
             return base
         configs = [
-            each if extenders_score else replace(each, prioritize_verb="")
+            each if extenders_score else dataclasses.replace(each, prioritize_verb="")
             for each in load_extenders(self._setup).extenders
         ]
         extenders = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -11,6 +10,7 @@ from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.framework import SUCCESS, BindContext, GuardContext, ReconsiderContext
 from karmada_scheduler.informer.reflector import Reflector
 from karmada_scheduler.scheduler.reconsideration import Reconsiderations
+from karmada_scheduler.structs import replace
 from karmada_scheduler_plugins import placement_guard
 from karmada_scheduler_plugins._guard_budget import MoveBooks
 from karmada_scheduler_plugins._moves_under_way import MovesUnderWay

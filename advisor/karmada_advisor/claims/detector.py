@@ -11,7 +11,6 @@ pkg/util/eventfilter/eventfilter.go.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from karmada_advisor.claims.binding_spec import MissingPriorityClassError, binding_spec
@@ -30,6 +29,7 @@ from karmada_advisor.claims.state import DetectedBinding, DetectorState, How
 from karmada_advisor.claims.template import UNCLAIMED, Template, TemplateKey
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, PROPAGATION_POLICY, PolicyKey
+from karmada_scheduler.structs import replace
 
 
 class _QueuedTemplate(NamedTuple):

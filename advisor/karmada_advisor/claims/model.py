@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from karmada_advisor.claims.template import SKIPPED_NAMESPACES, Claim, Template, TemplateKey
 from karmada_scheduler.api.binding_spec import BindingKey
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.policy import PolicyKey
+from karmada_scheduler.structs import Struct, field
 
 
 class UnclaimedReason(Enum):
@@ -80,8 +81,7 @@ class DetectorOutcome(NamedTuple):
     spec: Mapping[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateClaim:
+class TemplateClaim(Struct, frozen=True):
     """One template before and after a change.
 
     ``waits``, ``spec_awaited``, ``held_from`` and ``labels_assumed`` are given for templates that the change concerns: that an
@@ -127,8 +127,7 @@ class TemplateClaim:
         return self.policy_before != self.policy_after or self.binding_after is not self.binding_before
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimRefusal:
+class ClaimRefusal(Struct, frozen=True):
     """A change that Karmada's validating webhook refuses; it has no effect.
 
     Attributes:
@@ -140,8 +139,7 @@ class ClaimRefusal:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(Struct, frozen=True, dict=True):
     """The result of a change.
 
     Attributes:
@@ -151,15 +149,14 @@ class Claims:
 
     templates: Mapping[TemplateKey, TemplateClaim]
     refusals: tuple[ClaimRefusal, ...] = ()
-    by_binding: Mapping[BindingKey, TemplateClaim] = field(init=False)
 
-    def __post_init__(self) -> None:
-        found = {each.binding: each for each in self.templates.values()}
-        object.__setattr__(self, "by_binding", found)
+    @cached_property
+    def by_binding(self) -> Mapping[BindingKey, TemplateClaim]:
+        """The templates that have a binding, by its key."""
+        return {each.binding: each for each in self.templates.values()}
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyWritten:
+class PolicyWritten(Struct, frozen=True):
     """A policy is created or edited, as by ``kubectl apply``.
 
     Attributes:
@@ -169,22 +166,19 @@ class PolicyWritten:
     manifest: Manifest
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyDeleted:
+class PolicyDeleted(Struct, frozen=True):
     """A policy is deleted."""
 
     key: PolicyKey
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateWritten:
+class TemplateWritten(Struct, frozen=True):
     """A template is created or edited; the metadata of its claim stay as they are."""
 
     template: Template
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateDeleted:
+class TemplateDeleted(Struct, frozen=True):
     """A template is deleted; its binding is deleted with it."""
 
     key: TemplateKey
@@ -212,8 +206,7 @@ Source: karmada v1.18.2 pkg/resourceinterpreter/default/thirdparty/resourcecusto
 """
 
 
-@dataclass(frozen=True, slots=True)
-class DetectorOptions:
+class DetectorOptions(Struct, frozen=True):
     """Flags and gates of karmada-controller-manager, and the other objects that the detector reads.
 
     The defaults are Karmada's.

@@ -7,7 +7,6 @@ pkg/webhook/clusterpropagationpolicy/validating.go, pkg/util/validation/validati
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -28,13 +27,13 @@ from karmada_scheduler.api.manifest import (
     read_texts,
 )
 from karmada_scheduler.api.policy import ID_LABELS, PROPAGATION_POLICY, PolicyKey
+from karmada_scheduler.structs import Struct
 
 LAZY: Final = "Lazy"
 ALWAYS: Final = "Always"
 
 
-@dataclass(frozen=True)
-class ClaimingPolicy:
+class ClaimingPolicy(Struct, frozen=True, dict=True):
     """A PropagationPolicy or ClusterPropagationPolicy, with all defaults.
 
     Attributes:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
@@ -29,6 +28,7 @@ from karmada_scheduler.api.manifest import (
 )
 from karmada_scheduler.api.quantity import Quantity, read_list
 from karmada_scheduler.estimator.resources import CPU, PODS, is_counted
+from karmada_scheduler.structs import Struct
 
 KIND: Final = "FederatedResourceQuota"
 
@@ -36,8 +36,7 @@ Usage = Mapping[str, Fraction]
 """Amounts by resource, in cores of cpu and whole units of the others."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Quota:
+class Quota(Struct, frozen=True, eq=False):
     """A FederatedResourceQuota.
 
     Attributes:
@@ -57,8 +56,7 @@ class Quota:
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Excess:
+class Excess(Struct, frozen=True):
     """A quota that refuses a write. Amounts are integers: thousandths of cpu, whole units of others.
 
     Attributes:

@@ -12,12 +12,12 @@ pkg/webhook/propagationpolicy/mutating.go, pkg/webhook/clusterpropagationpolicy/
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
 from karmada_scheduler.api.binding_spec import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.api.manifest import Manifest, read_mapping, read_mappings, read_optional_mapping
+from karmada_scheduler.structs import Struct
 
 
 class Scalar(Enum):
@@ -28,16 +28,14 @@ class Scalar(Enum):
     ALWAYS = "always; null is the empty text"
 
 
-@dataclass(frozen=True, slots=True)
-class Object:
+class Object(Struct, frozen=True):
     """An object; an absent one is written as an empty one if it is ``required``."""
 
     fields: Fields
     required: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimObjects:
+class ClaimObjects(Struct, frozen=True):
     """A list of objects; an empty one is left out."""
 
     fields: Fields

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -13,6 +12,7 @@ from karmada_advisor.claims.template import Claim, Template, TemplateKey, read_c
 from karmada_scheduler.api.binding_spec import BindingKey
 from karmada_scheduler.api.manifest import Manifest, read_mapping, read_mappings, read_text
 from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, PROPAGATION_POLICY, PolicyKey
+from karmada_scheduler.structs import Struct, replace
 
 
 class How(Enum):
@@ -25,8 +25,7 @@ class How(Enum):
     ABSENCE = "absence"
 
 
-@dataclass(frozen=True, slots=True)
-class DetectedBinding:
+class DetectedBinding(Struct, frozen=True):
     """A binding.
 
     Attributes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from karmada_scheduler.api.binding_spec import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
@@ -17,6 +16,7 @@ from karmada_scheduler.api.manifest import (
 )
 from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, PROPAGATION_POLICY, PolicyKey
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
+from karmada_scheduler.structs import Struct, replace
 
 POLICY_NAMESPACE_ANNOTATION: Final = "propagationpolicy.karmada.io/namespace"
 POLICY_NAME_ANNOTATION: Final = "propagationpolicy.karmada.io/name"
@@ -149,8 +149,7 @@ class TemplateKey(NamedTuple):
         return BindingKey(kind, self.namespace, name)
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(Struct, frozen=True):
     """A resource template.
 
     Attributes:

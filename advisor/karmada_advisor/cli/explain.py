@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from karmada_advisor.cli import explain_all
@@ -42,6 +41,7 @@ from karmada_advisor.views.overview_text import overview_text
 from karmada_advisor.views.text import explanation_text
 from karmada_scheduler.config import features
 from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.structs import replace
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:

@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from karmada_advisor.cli.output import print_error
@@ -19,10 +18,10 @@ from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
 from karmada_advisor.sources.process_rules import running
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.structs import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class FleetRules:
+class FleetRules(Struct, frozen=True):
     """How decisions about a fleet are made.
 
     Attributes:

@@ -8,13 +8,13 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from karmada_advisor.cli.flags.shared import DEFAULT_WIDTH, LEAST_WIDTH
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.layout import Style, printable
+from karmada_scheduler.structs import Struct, field
 
 if TYPE_CHECKING:
     from karmada_advisor.views.fields import Document
@@ -27,8 +27,7 @@ NO_ANSWER: Final = 2
 """The exit status of a command that has no answer, or could not read some input."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandAnswer:
+class CommandAnswer(Struct, frozen=True):
     """The answer of a command.
 
     Attributes:

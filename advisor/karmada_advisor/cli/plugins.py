@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from karmada_advisor.cli.output import print_error, table
@@ -20,6 +19,7 @@ from karmada_scheduler.framework.handle import DetachedHandle
 from karmada_scheduler.framework.profile.factory import Registration, make
 from karmada_scheduler.framework.profile.inputs import BuiltProfiles
 from karmada_scheduler.plugin_loader import PluginSetup
+from karmada_scheduler.structs import Struct
 from karmada_scheduler_plugins.registry import IN_TREE, in_tree
 
 LISTED: Final = 0
@@ -77,8 +77,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     return LISTED
 
 
-@dataclass(frozen=True, slots=True)
-class ListedPlugin:
+class ListedPlugin(Struct, frozen=True):
     """A line of the list.
 
     Attributes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from karmada_advisor.survive.settings import read_settings
 from karmada_advisor.survive.taints import LossTaints, taints_by_policies
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.structs import replace
 
 
 def settings_of(path: str, loss: Loss) -> LossSettings:

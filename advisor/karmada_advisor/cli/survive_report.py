@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from karmada_advisor.cli.flags.survive import DEFAULT_FAIL_ON
@@ -37,6 +36,7 @@ from karmada_advisor.survive.loss_inputs import LossInputs
 from karmada_advisor.survive.model import SurvivalReport
 from karmada_advisor.survive.report import survival_report
 from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.structs import replace
 
 if TYPE_CHECKING:  # the search for edits, which most reports do without
     from karmada_advisor.survive.remedies import FoundRemedy

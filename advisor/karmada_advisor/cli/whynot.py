@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from karmada_advisor.cli.collection import collection_of_new_objects
@@ -36,10 +35,11 @@ from karmada_advisor.whynot.goals import BlockedStep, IsPlaced, OffCluster, OnCl
 from karmada_advisor.whynot.model import VerifiedRemedy, WhyNot
 from karmada_advisor.whynot.objects import ObjectSet, ScheduledObjects
 from karmada_advisor.whynot.reverse import WhyNotCluster, why_not_cluster
-from karmada_advisor.whynot.search import SearchBounds
+from karmada_advisor.whynot.search import DEFAULT_BOUNDS, SearchBounds
 from karmada_advisor.whynot.unclaimed import answer_unclaimed
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.structs import Struct, replace
 
 ANSWERED: Final = 0
 NONE_FOUND: Final = 1
@@ -130,7 +130,7 @@ def _question(given: argparse.Namespace) -> WhyNotQuestion:
     return question_of(given.cluster, placed=given.placed, off=given.off, replicas=given.replicas)
 
 
-def search_bounds(seconds: float | None = None, max_runs: int = SearchBounds.max_runs) -> SearchBounds:
+def search_bounds(seconds: float | None = None, max_runs: int = DEFAULT_BOUNDS.max_runs) -> SearchBounds:
     """Return the bounds of a search; of 2 s without others."""
     return SearchBounds(seconds or _SEARCH_SECONDS, max_runs)
 
@@ -201,8 +201,7 @@ def _notes(using: Explaining) -> list[str]:
     return ["Bindings may not be listed, so it is not known how many others the changes concern."]
 
 
-@dataclass(frozen=True)
-class _ByConfiguration:
+class _ByConfiguration(Struct, frozen=True):
     """The single changes of the configuration that reach a goal, each decided by a scheduler with it."""
 
     arguments: argparse.Namespace

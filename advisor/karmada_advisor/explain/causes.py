@@ -6,7 +6,6 @@ docs/explain.md lists the codes and the order. The first cause of a list is the 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 from karmada_advisor.explain import (
@@ -24,6 +23,7 @@ from karmada_advisor.explain.model import Cause, NextState, Stage
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.explain.situation import Basis, Situation
 from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.structs import replace
 
 __all__ = ["Cause", "Stage", "causes_of", "causes_of_binding", "causes_of_cluster"]
 

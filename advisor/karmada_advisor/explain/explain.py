@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from karmada_advisor.explain.amounts import request_of, shown
@@ -33,6 +32,7 @@ from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import condition_for, retryable
 from karmada_scheduler.framework.diagnosis import FitError
+from karmada_scheduler.structs import replace
 
 MAX_ROWS_WITH_CAUSE: Final = 200
 """Clusters with a cause of their own in one explanation; in larger fleets ``why-not`` answers for one cluster."""

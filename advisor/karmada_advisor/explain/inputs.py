@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from karmada_scheduler.dryrun.dry_run import DryRun, run
 from karmada_scheduler.framework.cycle import Peers
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.structs import Struct, field, replace
 
 Manifest = Mapping[str, Any]
 
@@ -33,8 +33,7 @@ def _no_manifest(_: str) -> Manifest | None:
     return None
 
 
-@dataclass(frozen=True)
-class ExplainInputs:
+class ExplainInputs(Struct, frozen=True):
     """Everything that a decision about one binding reads.
 
     Attributes:
@@ -159,8 +158,7 @@ def rebalanced(binding: Binding) -> Binding:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessView:
+class ProcessView(Struct, frozen=True):
     """The answer of a process that records decisions.
 
     Attributes:

@@ -7,7 +7,6 @@ quantities as Kubernetes writes them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from karmada_advisor.explain.trace_model import (
     TriggerTrace,
 )
 from karmada_advisor.state.model import BindingEntry, BindingState, Target
+from karmada_scheduler.structs import Struct, field
 
 __all__ = ["BindingState", "Target"]  # both are a part of an explanation
 
@@ -72,8 +72,7 @@ class Tense(Enum):
     """What the same rules say now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """Why a binding is not placed, or a cluster does not have it, or the result looks as it does.
 
     Attributes:
@@ -91,8 +90,7 @@ class Cause:
     primary: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyRef:
+class PolicyRef(Struct, frozen=True):
     """The policy that claims the template of the binding."""
 
     kind: str
@@ -104,8 +102,7 @@ class PolicyRef:
         return f"{self.kind} {name}"
 
 
-@dataclass(frozen=True, slots=True)
-class BindingHead(BindingEntry):
+class BindingHead(BindingEntry, frozen=True):
     """What the binding asks for.
 
     Attributes:
@@ -119,8 +116,7 @@ class BindingHead(BindingEntry):
     policy: PolicyRef | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(Struct, frozen=True):
     """Where the explanation comes from.
 
     Attributes:
@@ -148,8 +144,7 @@ class Provenance:
     due_in_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedDecision:
+class RecordedDecision(Struct, frozen=True):
     """The record that a running scheduler has of the last decision.
 
     Attributes:
@@ -177,8 +172,7 @@ class RecordedDecision:
     agrees: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionShown:
+class ConditionShown(Struct, frozen=True):
     """The condition ``Scheduled`` of the object.
 
     Attributes:
@@ -194,8 +188,7 @@ class ConditionShown:
     since: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class WouldBe:
+class WouldBe(Struct, frozen=True):
     """What a decision now would give. It is a hypothesis: nothing of it is stored.
 
     Attributes:
@@ -211,8 +204,7 @@ class WouldBe:
     differs: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """The answer to "why is it there, or why is it nowhere".
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from karmada_advisor.explain.causes_failure import unknown_names
@@ -15,6 +14,7 @@ from karmada_scheduler.api.quantity import ZERO, Quantity
 from karmada_scheduler.core.requeue_rules import is_claimed
 from karmada_scheduler.estimator.resources import CPU
 from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.structs import replace
 
 _MAX_CLUSTERS: Final = 1000
 _MAX_TRIED: Final = 3

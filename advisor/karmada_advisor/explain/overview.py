@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar
 
 from karmada_advisor.explain.causes import causes_of_binding
@@ -13,6 +12,7 @@ from karmada_advisor.explain.situation import Situation
 from karmada_advisor.state.model import WORST_FIRST, BindingEntry, BindingState, StateName
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.framework.diagnosis import SchedulingError
+from karmada_scheduler.structs import Struct
 
 EXPLAINED: Final = 10
 """Groups of which a binding is decided again for its cause: a trace of all clusters for each."""
@@ -35,15 +35,13 @@ class GroupKey(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class BindingName(BindingEntry):
+class BindingName(BindingEntry, frozen=True):
     """A binding in a group, with what is stored."""
 
     headline: str
 
 
-@dataclass(frozen=True, slots=True)
-class StateGroup:
+class StateGroup(Struct, frozen=True):
     """Bindings in the same state for the same stored reason.
 
     Attributes:
@@ -70,8 +68,7 @@ class StateGroup:
         return "yellow" if self.state.is_good else self.state.colour
 
 
-@dataclass(frozen=True, slots=True)
-class ExplanationSummary:
+class ExplanationSummary(Struct, frozen=True):
     """All bindings by state and cause.
 
     Attributes:

@@ -6,7 +6,6 @@ Source: karmada v1.18.2 pkg/detector policy.go, compare.go, claim.go, preemption
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Any, Final
 
@@ -18,12 +17,12 @@ from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.object_fields import read_object
 from karmada_scheduler.api.placement import ClusterAffinity
 from karmada_scheduler.api.policy import PROPAGATION_POLICY, claims, policy_name
+from karmada_scheduler.structs import Struct, field
 
 _FIELDS: Final = ("apiVersion", "kind", "namespace", "name", "label")
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateHead:
+class TemplateHead(Struct, frozen=True):
     """A resource template.
 
     Attributes:
@@ -52,8 +51,7 @@ class TemplateHead:
         return is_skipped_namespace(self.namespace)
 
 
-@dataclass(frozen=True, slots=True)
-class Matching:
+class Matching(Struct, frozen=True):
     """A policy that matches a template.
 
     Attributes:
@@ -147,8 +145,7 @@ def miss_of(selector: Mapping[str, Any], template: TemplateHead) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class HeldClaim:
+class HeldClaim(Struct, frozen=True):
     """A template that stays with a policy although another one comes first.
 
     Attributes:
@@ -198,8 +195,7 @@ def priority_class_of(policies: Sequence[Manifest], template: TemplateHead) -> t
     return (policy_name(policy), str(name)) if name else None
 
 
-@dataclass(frozen=True, slots=True)
-class Miss:
+class Miss(Struct, frozen=True):
     """The selector of a policy that comes nearest to a template, and does not match it.
 
     Attributes:

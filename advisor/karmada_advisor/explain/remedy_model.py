@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from karmada_advisor.state.model import Target
+from karmada_scheduler.structs import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectShown:
+class ObjectShown(Struct, frozen=True):
     """A Cluster or binding; the namespace is "" for cluster-scoped ones."""
 
     kind: str
@@ -18,8 +17,7 @@ class ObjectShown:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class RemedyEdit:
+class RemedyEdit(Struct, frozen=True):
     """One change of one object.
 
     Attributes:
@@ -36,16 +34,14 @@ class RemedyEdit:
     instead: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectPatch:
+class ObjectPatch(Struct, frozen=True):
     """An RFC 6902 patch of an object as it was read."""
 
     object: ObjectShown
     patch: tuple[Mapping[str, Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Remedy:
+class Remedy(Struct, frozen=True):
     """A change that places the binding, verified by deciding again; found by why-not.
 
     Attributes:
@@ -73,8 +69,7 @@ class Remedy:
     caution: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RemedySearch:
+class RemedySearch(Struct, frozen=True):
     """How far the search for remedies went.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 from karmada_advisor.explain.inputs import ExplainInputs, rebalanced
@@ -30,6 +29,7 @@ from karmada_scheduler.core.requeue_rules import is_claimed
 from karmada_scheduler.dryrun.forecast import as_new
 from karmada_scheduler.framework.diagnosis import FitError, KeptError, OverBudgetError, PluginError
 from karmada_scheduler.framework.result import Result
+from karmada_scheduler.structs import Struct, replace
 
 _NOTHING_TO_DECIDE = (
     NextState.BEING_DELETED,
@@ -41,8 +41,7 @@ _NOTHING_TO_DECIDE = (
 )
 
 
-@dataclass(frozen=True)
-class Basis:
+class Basis(Struct, frozen=True, dict=True):
     """A decision, with the inputs that it read."""
 
     inputs: ExplainInputs
@@ -65,8 +64,7 @@ def by_name(targets: Sequence[TargetCluster]) -> dict[str, int]:
     return {target.name: target.replicas for target in sorted(targets)}
 
 
-@dataclass(frozen=True)
-class Situation:
+class Situation(Struct, frozen=True, dict=True):
     """One binding with everything that an explanation needs; the decisions are made when they are first needed."""
 
     inputs: ExplainInputs

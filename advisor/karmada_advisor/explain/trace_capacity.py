@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from karmada_advisor.explain.amounts import request_of, shown
@@ -22,6 +21,7 @@ from karmada_scheduler.core.available_replicas import (
 )
 from karmada_scheduler.core.decision import Decision, TermAttempt
 from karmada_scheduler.framework.cycle import Candidate
+from karmada_scheduler.structs import replace
 
 _PODS = "pods"
 _NODES = "nodes"

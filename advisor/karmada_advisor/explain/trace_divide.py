@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from karmada_advisor.explain.inputs import ExplainInputs
@@ -27,6 +26,7 @@ from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.core.ordering.candidates import candidate_list
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.diagnosis import SchedulingError
+from karmada_scheduler.structs import replace
 
 DEFAULT_ASSIGNER = "DefaultAssigner"
 NO_REPLICAS = "none"

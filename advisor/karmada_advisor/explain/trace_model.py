@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from karmada_advisor.state.model import Target
+from karmada_scheduler.structs import Struct, field, replace
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One of the rules that decide whether a binding is scheduled.
 
     Attributes:
@@ -28,8 +27,7 @@ class Rule:
     right: str
 
 
-@dataclass(frozen=True, slots=True)
-class TriggerTrace:
+class TriggerTrace(Struct, frozen=True):
     """Whether anything asks for a decision.
 
     Attributes:
@@ -51,8 +49,7 @@ class TriggerTrace:
         return self.schedule_class != "Avoid"
 
 
-@dataclass(frozen=True, slots=True)
-class FunnelStage:
+class FunnelStage(Struct, frozen=True):
     """One step from all clusters to the result.
 
     Attributes:
@@ -68,8 +65,7 @@ class FunnelStage:
     decisive: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """The clusters that one plugin refuses for one reason, counted by the first refusal of each cluster.
 
     Attributes:
@@ -89,8 +85,7 @@ class Refusal:
         return len(self.names)
 
 
-@dataclass(frozen=True, slots=True)
-class FilterCell:
+class FilterCell(Struct, frozen=True):
     """The answer of one Filter plugin about one cluster.
 
     Attributes:
@@ -103,8 +98,7 @@ class FilterCell:
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreCell:
+class ScoreCell(Struct, frozen=True):
     """The score of one plugin for one cluster.
 
     Attributes:
@@ -120,16 +114,14 @@ class ScoreCell:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """The answer of one estimator about one cluster; None where it has none."""
 
     estimator: str
     replicas: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class CapacityCell:
+class CapacityCell(Struct, frozen=True):
     """How many replicas a cluster can take.
 
     Attributes:
@@ -155,8 +147,7 @@ class CapacityCell:
     assumed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterRow:
+class ClusterRow(Struct, frozen=True):
     """One cluster on its way through the decision.
 
     Attributes:
@@ -191,8 +182,7 @@ class ClusterRow:
         return replace(self, cause=code)
 
 
-@dataclass(frozen=True, slots=True)
-class Combination:
+class Combination(Struct, frozen=True):
     """A sufficient set of groups.
 
     Attributes:
@@ -212,8 +202,7 @@ class Combination:
         return not self.lost_by
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRow:
+class GroupRow(Struct, frozen=True):
     """A region with its score."""
 
     name: str
@@ -221,16 +210,14 @@ class GroupRow:
     clusters: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Swap:
+class Swap(Struct, frozen=True):
     """A cluster that was replaced because the first choice had too few available replicas."""
 
     removed: str
     added: str
 
 
-@dataclass(frozen=True, slots=True)
-class SelectTrace:
+class SelectTrace(Struct, frozen=True):
     """How the clusters were selected.
 
     Attributes:
@@ -258,8 +245,7 @@ class SelectTrace:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DivisionRow:
+class DivisionRow(Struct, frozen=True):
     """One cluster in the division.
 
     Attributes:
@@ -283,8 +269,7 @@ class DivisionRow:
     tier: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class DivideTrace:
+class DivideTrace(Struct, frozen=True):
     """How the replicas were divided.
 
     Attributes:
@@ -313,8 +298,7 @@ class DivideTrace:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TermRow:
+class TermRow(Struct, frozen=True):
     """One affinity term of the decision.
 
     Attributes:
@@ -328,8 +312,7 @@ class TermRow:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Mismatch:
+class Mismatch(Struct, frozen=True):
     """A trace that does not equal the decision: a defect of the explanation."""
 
     trace: str

@@ -9,7 +9,6 @@ Source: karmada v1.18.2 pkg/scheduler/core/spreadconstraint/select_groups.go.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from karmada_advisor.explain.inputs import ExplainInputs
@@ -23,6 +22,7 @@ from karmada_scheduler.core.ordering.candidates import Region, sort_key
 from karmada_scheduler.core.select_clusters import ignores_spread, select_clusters
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.diagnosis import SchedulingError
+from karmada_scheduler.structs import replace
 
 DEFAULT_SELECTOR = "DefaultSelector"
 _STEP = "failed to select clusters"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
@@ -40,6 +39,7 @@ from karmada_advisor.state.schedulers import Schedulers
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.structs import Struct, field, replace
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 """When a case begins, unless ``at`` sets the clock; each step is a minute later."""
@@ -63,8 +63,7 @@ class CaseClock:
         self.at = next((each.value for each in changes if each.word == "at"), self.at + _BETWEEN)
 
 
-@dataclass(frozen=True)
-class Scenario:
+class Scenario(Struct, frozen=True, dict=True):
     """What all cases of a file share: objects that were read once, and the rules.
 
     Attributes:
@@ -134,8 +133,7 @@ def schedulers_named(names: Iterable[str]) -> Schedulers:
     )
 
 
-@dataclass
-class CaseState:
+class CaseState(Struct):
     """The objects of one case after each step.
 
     Attributes:
@@ -277,8 +275,7 @@ class CaseState:
         return PlacedWorkload(self, key, found)
 
 
-@dataclass(frozen=True)
-class PlacedWorkload:
+class PlacedWorkload(Struct, frozen=True, dict=True):
     """One workload after a step.
 
     Attributes:

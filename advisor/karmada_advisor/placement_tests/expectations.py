@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from karmada_advisor.placement_tests.case_state import PlacedWorkload
@@ -27,6 +26,7 @@ from karmada_advisor.placement_tests.outcomes import (
     why_not_placed,
 )
 from karmada_advisor.plan.objects import UnversionedTemplateKey
+from karmada_scheduler.structs import replace
 
 PLACED_ONLY: Final = frozenset({"clusters", "replicas", "stops", "that"})
 """Expectations that say nothing about a workload without clusters, so that they do not hold for one."""

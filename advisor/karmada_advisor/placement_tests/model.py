@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from typing import Any, Final, NamedTuple
@@ -12,6 +11,7 @@ from karmada_advisor.claims.template import TemplateKey
 from karmada_advisor.explain.model import Explanation
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config.decision_rules import DEFAULT_RULES
+from karmada_scheduler.structs import Struct, field
 
 API_VERSION: Final = "test.pyscheduler.karmada.io/v1alpha1"
 KIND: Final = "PlacementTest"
@@ -83,8 +83,7 @@ class CaseStep(NamedTuple):
         return f"then[{self.number}] {', '.join(map(shown_change, self.changes))}"
 
 
-@dataclass(frozen=True, slots=True)
-class PlacementCase:
+class PlacementCase(Struct, frozen=True):
     """One case.
 
     Attributes:
@@ -104,8 +103,7 @@ class PlacementCase:
     skip: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioScheduler:
+class ScenarioScheduler(Struct, frozen=True):
     """The scheduler of a file.
 
     Attributes:
@@ -125,8 +123,7 @@ class ScenarioScheduler:
     decisions_of: str = DEFAULT_RULES.decisions_of
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioControllerManager:
+class ScenarioControllerManager(Struct, frozen=True):
     """The flags of karmada-controller-manager that placements depend on.
 
     Attributes:
@@ -145,8 +142,7 @@ class WorkloadSize(NamedTuple):
     requirements: Mapping[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
-class PlacementTestFile:
+class PlacementTestFile(Struct, frozen=True):
     """A file whose every part can be used.
 
     Attributes:
@@ -208,8 +204,7 @@ class CaseOutcome(Enum):
     SKIPPED = "skipped"
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectationFailure:
+class ExpectationFailure(Struct, frozen=True):
     """An expectation that does not hold.
 
     Attributes:
@@ -238,8 +233,7 @@ class ExpectationFailure:
     explanation: Explanation | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterDifference:
+class ClusterDifference(Struct, frozen=True):
     """One cluster in the difference of two placements.
 
     Attributes:
@@ -253,8 +247,7 @@ class ClusterDifference:
     got: tuple[int | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CaseResult:
+class CaseResult(Struct, frozen=True):
     """One case and how it ended.
 
     Attributes:
@@ -274,8 +267,7 @@ class CaseResult:
     skip: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FileProblem:
+class FileProblem(Struct, frozen=True):
     """Why a file is not run.
 
     Attributes:
@@ -297,8 +289,7 @@ class FileProblem:
         return f"{self.path}{place}: {self.text}"
 
 
-@dataclass(frozen=True, slots=True)
-class FileResult:
+class FileResult(Struct, frozen=True):
     """One file and how its cases ended.
 
     Attributes:
@@ -328,8 +319,7 @@ class FileResult:
         return sum(each.outcome is outcome for each in self.cases)
 
 
-@dataclass(frozen=True, slots=True)
-class PlacementTestReport:
+class PlacementTestReport(Struct, frozen=True):
     """All files.
 
     Attributes:

@@ -5,11 +5,10 @@ Units are those of the objects: replicas, and amounts of resources in cores of c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from karmada_scheduler.structs import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(Struct, frozen=True):
     """What starting replicas ask of a cluster, for one resource.
 
     Attributes:
@@ -28,8 +27,7 @@ class Demand:
         return self.free is not None and self.asked > self.free
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterLoad:
+class ClusterLoad(Struct, frozen=True):
     """The replicas of one cluster before and after the whole plan.
 
     Attributes:
@@ -45,8 +43,7 @@ class ClusterLoad:
     over: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Capacity:
+class Capacity(Struct, frozen=True):
     """What the plan asks of the clusters, in one capacity mode.
 
     Attributes:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from karmada_scheduler.structs import Struct
 
-@dataclass(frozen=True, slots=True)
-class FieldChange:
+
+class FieldChange(Struct, frozen=True):
     """A field that differs between two versions of an object.
 
     Attributes:
@@ -48,8 +48,7 @@ def value_text(value: Any) -> str:
         return "..."
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeShown:
+class ChangeShown(Struct, frozen=True):
     """One part of the change.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from karmada_scheduler.api.binding import Binding, BindingKey, GracefulEvictionTask, TargetCluster
@@ -15,6 +14,7 @@ from karmada_scheduler.dryrun.dry_run import NOTHING_ASSUMED, DryRun
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import HeldError, PluginError, SchedulingError
 from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.structs import replace
 
 
 class HeldMove(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from karmada_advisor.claims.claim import claim
@@ -29,6 +28,7 @@ from karmada_advisor.state.stored import mappings, value_at
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.policy import ID_LABELS, PolicyKey
+from karmada_scheduler.structs import Struct, field, replace
 
 DETECTOR: Final = DetectorOptions()
 _MOST_ORDERED: Final = 1_000
@@ -37,8 +37,7 @@ _MOST_ORDERED: Final = 1_000
 _SHOWN: Final = 3
 
 
-@dataclass
-class Derived:
+class Derived(Struct):
     """What follows from a change of policies and templates.
 
     Attributes:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from karmada_advisor.plan.decide import PlannedDecision
 from karmada_advisor.plan.model import Effect, PlanHeldBy
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.structs import Struct
 
 
 class Shift(NamedTuple):
@@ -27,8 +27,7 @@ class Shift(NamedTuple):
     entirely: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(Struct, frozen=True):
     """Why a decision does not take effect.
 
     Attributes:
@@ -47,8 +46,7 @@ class Hold:
         return Effect.UNDECIDED if self.by is PlanHeldBy.SCHEDULER else Effect.HELD
 
 
-@dataclass(slots=True)
-class Comparison:
+class Comparison(Struct):
     """One binding on both sides of the change; filled in by the planner.
 
     Attributes:

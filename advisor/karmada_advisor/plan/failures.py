@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Final
 
 from karmada_advisor.explain.causes import causes_of_binding
@@ -16,6 +15,7 @@ from karmada_advisor.plan.model import Effect, FailureGroup
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.core.requeue_rules import may_take
 from karmada_scheduler.framework.diagnosis import SchedulingError
+from karmada_scheduler.structs import replace
 
 _EXPLAINED: Final = 4
 """Groups whose causes are computed: a trace of all clusters for each."""

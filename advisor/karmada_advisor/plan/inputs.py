@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from karmada_advisor.claims.model import DetectorOptions
@@ -19,6 +18,7 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.structs import Struct, field
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -27,8 +27,7 @@ ClusterChange = tuple[Cluster | None, Cluster | None]
 """A cluster before and after."""
 
 
-@dataclass(frozen=True)
-class Parsed:
+class Parsed(Struct, frozen=True):
     """Clusters and bindings before and after a change."""
 
     clusters_before: Mapping[str, Cluster]
@@ -48,8 +47,7 @@ class Parsed:
         }
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(Struct, frozen=True):
     """The objects before the change as values, if they were read already."""
 
     clusters: Mapping[str, Cluster]
@@ -112,8 +110,7 @@ def _no_progress(_phase: str, _done: int, _total: int) -> None:
     """Show nothing."""
 
 
-@dataclass(frozen=True)
-class PlanInputs:
+class PlanInputs(Struct, frozen=True):
     """Everything that a plan reads.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
@@ -16,13 +15,13 @@ from karmada_advisor.plan.derive import Derived
 from karmada_advisor.plan.model import PlanWarning
 from karmada_advisor.plan.objects import Manifest, PlanObjects
 from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.structs import Struct
 
 _ALIKE: Final = 0.8
 """How similar a name has to be to count as a mistyped one where not all templates are known."""
 
 
-@dataclass(frozen=True, slots=True)
-class TemplatesKnown:
+class TemplatesKnown(Struct, frozen=True):
     """Of which kinds all templates were read.
 
     Attributes:

@@ -6,13 +6,13 @@ Units are those of the objects: replicas, and amounts of resources in cores of c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 
 from karmada_advisor.explain.model import Cause, PolicyRef, Provenance, Target
 from karmada_advisor.plan.capacity_model import Capacity, ClusterLoad
 from karmada_advisor.plan.change_model import ChangeShown
 from karmada_advisor.state.model import BindingEntry
+from karmada_scheduler.structs import Struct
 
 
 class Effect(Enum):
@@ -52,8 +52,7 @@ class ClaimChange(Enum):
 CLASSES = (*(each.value for each in Effect), ClaimChange.ADOPTED.value, ClaimChange.RELEASED.value)
 
 
-@dataclass(frozen=True, slots=True)
-class Later:
+class Later(Struct, frozen=True):
     """The decision at the next rebalance, after the change.
 
     Attributes:
@@ -77,8 +76,7 @@ class PlanHeldBy(Enum):
     """Its scheduler does not exist, or is down."""
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """A decision that does not take effect, or not yet.
 
     Attributes:
@@ -97,8 +95,7 @@ class Held:
     by: PlanHeldBy = PlanHeldBy.GUARD
 
 
-@dataclass(frozen=True, slots=True)
-class PlanWarning:
+class PlanWarning(Struct, frozen=True):
     """Something in the change that is probably a mistake.
 
     Attributes:
@@ -116,8 +113,7 @@ class PlanWarning:
     nearest: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Blocker(BindingEntry):
+class Blocker(BindingEntry, frozen=True):
     """A binding that keeps a deleted cluster from going.
 
     Attributes:
@@ -129,8 +125,7 @@ class Blocker(BindingEntry):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class BlockedDeletion:
+class BlockedDeletion(Struct, frozen=True):
     """A deleted object that stays Terminating.
 
     Attributes:
@@ -144,8 +139,7 @@ class BlockedDeletion:
     bindings: tuple[Blocker, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BindingPlan(BindingEntry):
+class BindingPlan(BindingEntry, frozen=True):
     """What a change does to one binding.
 
     Attributes:
@@ -186,8 +180,7 @@ class BindingPlan(BindingEntry):
     policy_before: PolicyRef | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FailureGroup:
+class FailureGroup(Struct, frozen=True):
     """Bindings for which decisions fail, or do not take effect, for the same reason.
 
     Attributes:
@@ -211,8 +204,7 @@ class FailureGroup:
     disallowed: tuple[Target, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Struct, frozen=True):
     """Sums over all bindings that move at once.
 
     Attributes:
@@ -228,8 +220,7 @@ class Totals:
     without_replicas: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Drift(BindingEntry):
+class Drift(BindingEntry, frozen=True):
     """A binding that would change even without the change, at the next event.
 
     Attributes:
@@ -243,8 +234,7 @@ class Drift(BindingEntry):
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What a change would do.
 
     Attributes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from karmada_advisor.claims.quota import Quota
@@ -20,12 +19,12 @@ from karmada_advisor.plan.effects import Comparison
 from karmada_advisor.plan.inputs import Parsed, PlanInputs
 from karmada_advisor.plan.model import BlockedDeletion, Effect, FailureGroup, PlanHeldBy
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.structs import Struct
 
 _SHOWN: Final = 5
 
 
-@dataclass(frozen=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """What the planner has found.
 
     Attributes:

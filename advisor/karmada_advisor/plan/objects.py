@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from karmada_advisor.claims.template import TemplateKey
@@ -11,6 +10,7 @@ from karmada_advisor.state.stored import mapping, value_at
 from karmada_scheduler.api.binding import KINDS, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, ID_LABELS, PolicyKey
+from karmada_scheduler.structs import Struct, field
 
 Manifest = Mapping[str, Any]
 
@@ -103,8 +103,7 @@ def group_of(api_version: str) -> str:
     return api_version.partition("/")[0] if "/" in api_version else ""
 
 
-@dataclass
-class PlanObjects:
+class PlanObjects(Struct):
     """The objects of a control plane.
 
     Attributes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 
 from karmada_advisor.explain.model import Provenance, Target, Tense
 from karmada_advisor.plan import triggers
@@ -31,6 +30,7 @@ from karmada_advisor.plan.model import (
 )
 from karmada_advisor.plan.notes import Compared, notes
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.structs import replace
 
 
 def result(inputs: PlanInputs, found: Compared) -> Plan:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from karmada_advisor.plan.effects import Comparison
@@ -15,10 +14,10 @@ from karmada_advisor.plan.result import binding_plan
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.dryrun.written import as_written, manifest_as_written
+from karmada_scheduler.structs import Struct
 
 
-@dataclass(frozen=True)
-class PlannedStep:
+class PlannedStep(Struct, frozen=True):
     """What a change does, and what there is afterwards.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 
 from karmada_advisor.plan.decide import PlanSide
 from karmada_advisor.plan.effects import same
@@ -17,6 +16,7 @@ from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.requeue_rules import may_take
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.framework.diagnosis import SchedulingError
+from karmada_scheduler.structs import Struct, field
 
 Progress = Callable[[int, int], None]
 
@@ -29,8 +29,7 @@ def _nothing_excluded(_: Binding) -> bool:
     return False
 
 
-@dataclass(frozen=True)
-class Inputs:
+class Inputs(Struct, frozen=True):
     """Everything that a proposal reads.
 
     Attributes:
@@ -64,8 +63,7 @@ class Inputs:
     progress: Progress = field(default=_no_progress)
 
 
-@dataclass(frozen=True)
-class Candidates:
+class Candidates(Struct, frozen=True):
     """The bindings of a proposal before the search.
 
     Attributes:

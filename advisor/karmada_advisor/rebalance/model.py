@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from karmada_advisor.explain.model import PolicyRef, Provenance, Target
 from karmada_advisor.state.model import BindingEntry
+from karmada_scheduler.structs import Struct
 
 
 class Goal(Enum):
@@ -67,8 +67,7 @@ class Skipped(Enum):
     HELD = "held by a quota or a plugin"
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """The limits of a proposal.
 
     Attributes:
@@ -88,8 +87,7 @@ class Bounds:
     batch_size: int = 10
 
 
-@dataclass(frozen=True, slots=True)
-class RebalancedWorkload:
+class RebalancedWorkload(Struct, frozen=True):
     """The template of a binding, as a WorkloadRebalancer names it."""
 
     api_version: str
@@ -98,8 +96,7 @@ class RebalancedWorkload:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class BindingMove(BindingEntry):
+class BindingMove(BindingEntry, frozen=True):
     """What a rebalance does to one binding.
 
     Attributes:
@@ -119,16 +116,14 @@ class BindingMove(BindingEntry):
     gain: float
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Bindings that are rebalanced at the same time; their decisions do not see each other."""
 
     number: int
     moves: tuple[BindingMove, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LeftGroup:
+class LeftGroup(Struct, frozen=True):
     """Bindings that are not in the proposal, for one reason."""
 
     reason: Left
@@ -136,16 +131,14 @@ class LeftGroup:
     bindings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedGroup:
+class SkippedGroup(Struct, frozen=True):
     """Bindings that were not looked at."""
 
     reason: Skipped
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterShare:
+class ClusterShare(Struct, frozen=True):
     """A cluster before and after the proposal.
 
     Attributes:
@@ -160,8 +153,7 @@ class ClusterShare:
     replicas_after: int
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestion:
+class Suggestion(Struct, frozen=True):
     """An edit of a policy after which the same search finds more, verified by that search.
 
     Attributes:
@@ -177,8 +169,7 @@ class Suggestion:
     stops: int
 
 
-@dataclass(frozen=True, slots=True)
-class RebalanceProposal:
+class RebalanceProposal(Struct, frozen=True):
     """Which bindings to rebalance, and what that does. Nothing is executed.
 
     Attributes:

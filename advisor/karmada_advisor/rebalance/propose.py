@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any, Final
 
 from karmada_advisor.explain.amounts import counted
@@ -33,6 +32,7 @@ from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.structs import replace
 
 
 def propose(inputs: Inputs) -> RebalanceProposal:

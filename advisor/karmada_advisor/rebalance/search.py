@@ -14,7 +14,6 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from karmada_advisor.explain.inputs import rebalanced
 from karmada_advisor.plan.decide import PlannedDecision, PlanSide, grouped
@@ -27,10 +26,10 @@ from karmada_scheduler.core.available_replicas import Assumed
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.dryrun.dry_run import NOTHING_ASSUMED
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
+from karmada_scheduler.structs import Struct, replace
 
 
-@dataclass(frozen=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """A binding of the proposal."""
 
     binding: Binding
@@ -41,8 +40,7 @@ class Chosen:
     gain: float
 
 
-@dataclass(frozen=True)
-class FoundMoves:
+class FoundMoves(Struct, frozen=True):
     """The result of a search.
 
     Attributes:
@@ -65,8 +63,7 @@ def search(inputs: Inputs) -> FoundMoves:
     return _Search(inputs).run()
 
 
-@dataclass
-class _Candidate:
+class _Candidate(Struct):
     """A binding, with the last decision about its rebalance."""
 
     binding: Binding

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from karmada_advisor.explain.amounts import units
@@ -15,6 +14,7 @@ from karmada_scheduler.api.cluster import Cluster, ResourceSummary
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.core.assign_replicas import strategy_of
+from karmada_scheduler.structs import replace
 
 SHARED: Final = (CPU, "memory", PODS)
 """The resources of which the largest share is the dominant one."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
+from karmada_scheduler.structs import Struct
 
 _SHORT_NAMES: Final = {
     "rb": RESOURCE_BINDING,
@@ -47,8 +47,7 @@ class NoSuchBindingError(NoAnswerError):
     """There is no such binding; the text names the nearest ones."""
 
 
-@dataclass(frozen=True)
-class NamedBinding:
+class NamedBinding(Struct, frozen=True):
     """A binding, or the workload that it propagates, as a person names it.
 
     Attributes:

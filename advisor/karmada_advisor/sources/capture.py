@@ -8,7 +8,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -33,6 +32,7 @@ from karmada_scheduler.api.workload import LAST_APPLIED_ANNOTATION, Workload
 from karmada_scheduler.client import json_body
 from karmada_scheduler.config.decision_rules import RULES
 from karmada_scheduler.config.file_content import FileContentError, read_file, read_text_file
+from karmada_scheduler.structs import asdict
 
 KIND: Final = "Capture"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from karmada_advisor.sources.errors import NoAnswerError
+from karmada_scheduler.structs import Struct
 
 if TYPE_CHECKING:
     from karmada_scheduler.client.kubeconfig_file import ConfigOverrides
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 DEFAULT_NAMESPACE: Final = "default"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlPlane:
+class ControlPlane(Struct, frozen=True, kw_only=True):
     """Which control plane to read; "" for what kubectl would use.
 
     Attributes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 import orjson
@@ -17,6 +16,7 @@ from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, MANAGED_BY
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.config.file_content import FileContentError, read_text_file
 from karmada_scheduler.config.yaml_document import YamlError, read_document
+from karmada_scheduler.structs import Struct
 
 CLUSTER_API_VERSION: Final = "cluster.karmada.io/v1alpha1"
 
@@ -27,8 +27,7 @@ _CLAIMED_BY: Final = (POLICY_ID_LABEL, CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """An unusable file or object.
 
     Attributes:
@@ -44,8 +43,7 @@ class Problem:
         return f"{self.place}: {self.text}"
 
 
-@dataclass(frozen=True, slots=True)
-class Contents(Generic[T]):
+class Contents(Struct, Generic[T], frozen=True):
     """The content of a file: its objects, and the problems of unusable ones."""
 
     objects: list[T]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -21,13 +20,13 @@ from karmada_scheduler.dryrun.forecast import as_new
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.structs import Struct, field, replace
 
 if TYPE_CHECKING:  # only a search schedules changed objects
     from karmada_advisor.sources.simulated import SimulatedScheduler
 
 
-@dataclass(frozen=True)
-class Explaining:
+class Explaining(Struct, frozen=True):
     """Objects, and the rules by which decisions about them are explained.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from karmada_advisor.sources.bindings import NamedBinding
@@ -15,6 +14,7 @@ from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.bindings_schema import DOCUMENTS, BindingsSchema
 from karmada_scheduler.client.karmada import FEDERATED_RESOURCE_QUOTAS, Resource
 from karmada_scheduler.client.metadata import KindName, NotServedError
+from karmada_scheduler.structs import Struct, field
 
 _TAINT_POLICIES: Final = Resource(
     "policy.karmada.io", "v1alpha1", "clustertaintpolicies", "ClusterTaintPolicy"
@@ -95,8 +95,7 @@ def read_schedulers(
     return read(plane, timeout, work)
 
 
-@dataclass(slots=True)
-class TemplatesRead:
+class TemplatesRead(Struct):
     """The metadata of resource templates.
 
     Attributes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
@@ -35,6 +34,7 @@ from karmada_scheduler.client.karmada import (
 )
 from karmada_scheduler.client.metadata import MetadataClient, ServedResource
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED
+from karmada_scheduler.structs import Struct, field
 
 TIMEOUT_SECONDS: Final = 60.0
 _BINDINGS: Final = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
@@ -55,8 +55,7 @@ class LiveError(NoAnswerError):
     """The control plane gives no answer; the text says why, and what to do."""
 
 
-@dataclass(slots=True)
-class LiveContents:
+class LiveContents(Struct):
     """What was read.
 
     Attributes:

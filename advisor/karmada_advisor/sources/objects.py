@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
@@ -26,6 +25,7 @@ from karmada_scheduler.api.manifest import ManifestError, read_required_text
 from karmada_scheduler.api.policy import ID_LABELS
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.dryrun.objects import ReadWorkloads
+from karmada_scheduler.structs import Struct, field
 
 __all__ = [
     "NoAnswerError",
@@ -51,8 +51,7 @@ Source: karmada v1.18.2 pkg/detector/detector.go applyReplicaInterpretation.
 """
 
 
-@dataclass(slots=True)
-class Objects:
+class Objects(Struct):
     """What was read.
 
     Attributes:

@@ -6,7 +6,6 @@ import argparse
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -21,12 +20,12 @@ from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.structs import Struct, field
 
 _OVERCOMMIT: Final = "SchedulingOvercommitProtection"
 
 
-@dataclass
-class Configurations:
+class Configurations(Struct):
     """Both configurations; ``rules`` builds them."""
 
     arguments: argparse.Namespace

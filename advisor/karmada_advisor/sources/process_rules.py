@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from karmada_advisor.sources.errors import NoAnswerError
@@ -16,10 +15,10 @@ from karmada_advisor.state.stored import mapping, mappings
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.config.profiles import SchedulerConfiguration
+from karmada_scheduler.structs import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessConfiguration:
+class ProcessConfiguration(Struct, frozen=True):
     """What a process decides with; empty if it cannot be read.
 
     Attributes:
@@ -50,7 +49,7 @@ class ProcessConfiguration:
     empty_workload_propagation: bool = False
     decisions_of: str = ""
     not_called: tuple[str, ...] = ()
-    state: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    state: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def scheduler_names(self) -> frozenset[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -29,6 +28,7 @@ from karmada_advisor.whynot.vocabulary.filters import BECOME_READY
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.policy import ID_LABELS
+from karmada_scheduler.structs import replace
 
 _NOT_RETRIED: Final = "NotRetried"
 

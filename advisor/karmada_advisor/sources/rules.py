@@ -10,7 +10,6 @@ import copy
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +31,7 @@ from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
 from karmada_scheduler.framework.workload import needs_workload
 from karmada_scheduler.plugin_loader import PluginSetup
+from karmada_scheduler.structs import Struct, replace
 from karmada_scheduler_plugins.registry import IN_TREE, ORIGIN, in_tree
 
 _NOT_RUN: Final = (Point.PRE_BIND, Point.BIND)
@@ -237,8 +237,7 @@ _GATES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Struct, frozen=True):
     """A change of the configuration.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from karmada_advisor.sources.files import as_binding, as_cluster
 from karmada_advisor.whynot.objects import Scheduled
@@ -17,10 +16,10 @@ from karmada_scheduler.dryrun.result import Outcome as ResultOutcome
 from karmada_scheduler.dryrun.result import SimulationResult
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.structs import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedScheduler:
+class SimulatedScheduler(Struct, frozen=True):
     """Schedules changed objects; implements ``whynot.objects.Scheduler``.
 
     Attributes:

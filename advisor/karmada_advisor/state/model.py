@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from karmada_scheduler.structs import Struct, field
 
-@dataclass(frozen=True, slots=True)
-class Target:
+
+class Target(Struct, frozen=True):
     """A cluster with its replicas; 0 for a workload without replicas."""
 
     name: str
@@ -19,8 +19,7 @@ class Target:
         return f"{self.name} {self.replicas}" if self.replicas else self.name
 
 
-@dataclass(frozen=True, slots=True)
-class BindingEntry:
+class BindingEntry(Struct, frozen=True):
     """A binding in a document, by its name; documents add what they say about it."""
 
     kind: str
@@ -111,8 +110,7 @@ class Applied(Enum):
     NOT_REPORTED = "not reported"
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterStatus:
+class ClusterStatus(Struct, frozen=True):
     """What the binding's status, and the Cluster, say about one cluster of a binding.
 
     Attributes:
@@ -160,8 +158,7 @@ class SchedulerStatus(Enum):
     """The Leases cannot be read, or were not."""
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerShown:
+class SchedulerShown(Struct, frozen=True):
     """The scheduler that a binding names.
 
     Attributes:
@@ -194,8 +191,7 @@ class SchedulerShown:
         return f"{self.name} ({self.source})" if self.source else self.name
 
 
-@dataclass(frozen=True, slots=True)
-class BindingState:
+class BindingState(Struct, frozen=True):
     """What is stored about a binding.
 
     Attributes:

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from karmada_advisor.state.model import Applied, ClusterStatus
 from karmada_advisor.state.stored import mapping, mappings
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.policy import claims, policy_name
+from karmada_scheduler.structs import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Suspended:
+class Suspended(Struct, frozen=True):
     """The suspension of dispatching.
 
     Attributes:

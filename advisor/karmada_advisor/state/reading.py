@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
@@ -19,6 +18,7 @@ from karmada_scheduler.core.classify import ScheduleType, classify
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 from karmada_scheduler.core.requeue_rules import is_claimed
 from karmada_scheduler.framework.diagnosis import AT_GUARD
+from karmada_scheduler.structs import Struct, field, replace
 
 Manifest = Mapping[str, Any]
 
@@ -26,8 +26,7 @@ _GATES: Final = FeatureGates()
 """The defaults: the state is that of the stored objects, whatever rules a command has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What is stored besides a binding.
 
     Attributes:

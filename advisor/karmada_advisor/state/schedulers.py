@@ -7,7 +7,6 @@ A Lease does not say which scheduler holds it. Ours writes the names of its prof
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, Final
@@ -17,6 +16,7 @@ from karmada_advisor.state.stored import age, mapping
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
 from karmada_scheduler.api.manifest import format_time, parse_time
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION, SCHEDULER_NAMES_ANNOTATION
+from karmada_scheduler.structs import Struct, field
 
 Manifest = Mapping[str, Any]
 
@@ -32,8 +32,7 @@ _MAX_SECONDS: Final = 86_400.0
 _LIKE: Final = 0.6
 
 
-@dataclass(frozen=True, slots=True)
-class Schedulers:
+class Schedulers(Struct, frozen=True):
     """What is known about schedulers.
 
     Attributes:

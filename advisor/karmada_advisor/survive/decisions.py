@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final
@@ -29,6 +28,7 @@ from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.dryrun.written import as_written
+from karmada_scheduler.structs import Struct
 
 _PURGED: Final = frozenset({"Directly", "Immediately"})
 """The purge modes with which no Work is written while the old one exists and its eviction is under way.
@@ -37,8 +37,7 @@ _PURGED: Final = frozenset({"Directly", "Immediately"})
 """
 
 
-@dataclass
-class LossDecisions:
+class LossDecisions(Struct, dict=True):
     """Decides about one binding after losses.
 
     Attributes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.structs import Struct
 
 CLUSTER: Final = "cluster"
 ZONE: Final = "zone"
@@ -24,8 +24,7 @@ def kind_order(kind: str) -> tuple[int, str]:
     return (KINDS.index(kind), "") if kind in KINDS else (len(KINDS), kind)
 
 
-@dataclass(frozen=True, slots=True)
-class FailureDomain:
+class FailureDomain(Struct, frozen=True):
     """Clusters that are lost together.
 
     Attributes:
@@ -44,8 +43,7 @@ class FailureDomain:
         return f"{self.kind} {self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class FailureDomains:
+class FailureDomains(Struct, frozen=True):
     """The domains that were asked for, and the clusters that are in none of a kind.
 
     Attributes:

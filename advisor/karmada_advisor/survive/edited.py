@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -24,6 +23,7 @@ from karmada_scheduler.api.policy import PolicyKey
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.dryrun.written import as_written
+from karmada_scheduler.structs import Struct, replace
 
 PairKey = tuple[int, int]
 """The number of a domain, and the position of a binding."""
@@ -36,8 +36,7 @@ _LATER = datetime(9999, 1, 1, tzinfo=UTC)
 """A time after each decision that was made."""
 
 
-@dataclass(frozen=True)
-class EditedFleet:
+class EditedFleet(Struct, frozen=True):
     """The losses after an edit.
 
     Attributes:
@@ -65,8 +64,7 @@ class LossChanges(NamedTuple):
     worse: int
 
 
-@dataclass(frozen=True)
-class FleetEditor:
+class FleetEditor(Struct, frozen=True):
     """Edits policies of a fleet whose losses are decided.
 
     Attributes:

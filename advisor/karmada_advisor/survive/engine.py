@@ -6,7 +6,6 @@ All decisions are made about one snapshot. Only the bindings on a lost cluster a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
@@ -22,6 +21,7 @@ from karmada_advisor.survive.loss_inputs import LossInputs, never, no_progress
 from karmada_advisor.survive.tallies import LossTally, Pair
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.structs import replace
 
 _FIRST: Final = 64
 """Domains that are decided before all others, those with the most bindings; of an end before its time, they are left."""

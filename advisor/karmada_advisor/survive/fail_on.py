@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from karmada_advisor.state.stored import mapping, mappings
 from karmada_advisor.survive.classify import LossClass
 from karmada_advisor.survive.model import SurvivalReport
+from karmada_scheduler.structs import Struct, field
 
 PAIR_FLAGS: Final = ("dark", "interrupted", "missing")
 FLAGS: Final = (*PAIR_FLAGS, "overcommit", "spof", "none")
@@ -38,8 +38,7 @@ class FailOn(NamedTuple):
         return f"{self.word}@{self.kind}" if self.kind else self.word
 
 
-@dataclass
-class LossFigures:
+class LossFigures(Struct):
     """What is compared about the loss of one domain.
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from karmada_advisor.explain.amounts import shown_units
@@ -24,6 +24,7 @@ from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
+from karmada_scheduler.structs import replace
 
 _MEMORY: Final = "memory"
 _STEPS: Final = {CPU: 100, _MEMORY: 64 * 1024 * 1024}

@@ -14,7 +14,6 @@ Source: karmada v1.18.2 pkg/controllers/cluster/cluster_controller.go taintClust
 from __future__ import annotations
 
 from collections.abc import Collection, Container
-from dataclasses import replace
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -22,6 +21,7 @@ from karmada_advisor.plan.deletions import NO_EXECUTE
 from karmada_scheduler.api.binding import Binding, GracefulEvictionTask
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.matching import Taint
+from karmada_scheduler.structs import replace
 
 NOT_READY: Final = "cluster.karmada.io/not-ready"
 UNREACHABLE: Final = "cluster.karmada.io/unreachable"

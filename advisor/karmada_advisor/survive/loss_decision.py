@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from karmada_advisor.survive.classify import FailedBy, Targets
@@ -23,6 +22,7 @@ from karmada_scheduler.framework.diagnosis import (
     SchedulingError,
     UnschedulableError,
 )
+from karmada_scheduler.structs import Struct, field
 
 _NO_CAPACITY: Final = "no enough resource"
 """In the text of the error of a selection by cluster for which the replicas do not fit."""
@@ -68,8 +68,7 @@ def failed_by(error: SchedulingError) -> FailedBy:
     )
 
 
-@dataclass
-class SharedDecisions:
+class SharedDecisions(Struct):
     """Decisions about equal questions.
 
     Attributes:

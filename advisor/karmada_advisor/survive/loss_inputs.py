@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from karmada_advisor.plan.holds import HoldOf, nothing_holds
 from karmada_advisor.survive.domains import FailureDomain
@@ -13,6 +12,7 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.structs import Struct, field
 
 Progress = Callable[[int, int], None]
 
@@ -25,8 +25,7 @@ def never() -> bool:
     return False
 
 
-@dataclass(frozen=True)
-class LossInputs:
+class LossInputs(Struct, frozen=True):
     """Everything that the forecast of losses reads.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from karmada_advisor.survive.classify import wanted
@@ -17,14 +16,14 @@ from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.object_fields import object_fields
 from karmada_scheduler.dryrun.written import manifest_as_written
+from karmada_scheduler.structs import Struct
 
 _BOUNDS: Final = SearchBounds(seconds=1.0, max_runs=40, max_depth=2, answers=4)
 _CANDIDATES: Final = 3
 """Clusters that are asked for one by one, besides the search for any."""
 
 
-@dataclass(frozen=True)
-class LossSearch:
+class LossSearch(Struct, frozen=True):
     """Searches on the clusters after a loss.
 
     Attributes:

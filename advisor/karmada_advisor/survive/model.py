@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from karmada_advisor.explain.model import PolicyRef, Provenance, Target
 from karmada_advisor.explain.remedy_model import ObjectPatch
@@ -12,10 +11,10 @@ from karmada_advisor.state.model import BindingEntry
 from karmada_advisor.survive.classify import FailedBy, LossClass
 from karmada_advisor.survive.loss import UNREACHABLE, Loss
 from karmada_advisor.whynot.model import EditShown
+from karmada_scheduler.structs import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class LossSettings:
+class LossSettings(Struct, frozen=True):
     """How the fleet is taken to react to a loss.
 
     Attributes:
@@ -46,8 +45,7 @@ class LossSettings:
     defaults_assumed: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class LossCounts:
+class LossCounts(Struct, frozen=True):
     """What a loss does in one world.
 
     Attributes:
@@ -67,8 +65,7 @@ class LossCounts:
     moving_replicas: int
 
 
-@dataclass(frozen=True, slots=True)
-class LossTimes:
+class LossTimes(Struct, frozen=True):
     """Estimated seconds since the loss.
 
     Attributes:
@@ -82,8 +79,7 @@ class LossTimes:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class Overcommitted:
+class Overcommitted(Struct, frozen=True):
     """A cluster of which a loss asks more than it has free.
 
     Attributes:
@@ -95,8 +91,7 @@ class Overcommitted:
     demands: tuple[Demand, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DomainLoss:
+class DomainLoss(Struct, frozen=True):
     """What the loss of one domain does.
 
     Attributes:
@@ -127,8 +122,7 @@ class DomainLoss:
         return f"{self.kind} {self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class BindingLoss:
+class BindingLoss(Struct, frozen=True):
     """What some losses do to a binding, each of them alone.
 
     Attributes:
@@ -154,8 +148,7 @@ class BindingLoss:
     after: tuple[Target, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BindingLosses(BindingEntry):
+class BindingLosses(BindingEntry, frozen=True):
     """What losses do to one binding.
 
     Attributes:
@@ -173,8 +166,7 @@ class BindingLosses(BindingEntry):
     losses: tuple[BindingLoss, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LossRemedy:
+class LossRemedy(Struct, frozen=True):
     """What to change so that workloads survive losses that they do not survive now.
 
     Attributes:
@@ -205,8 +197,7 @@ class LossRemedy:
     flags: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SurvivalTotals:
+class SurvivalTotals(Struct, frozen=True):
     """The numbers of a report.
 
     Attributes:
@@ -230,8 +221,7 @@ class SurvivalTotals:
     dark: int
 
 
-@dataclass(frozen=True, slots=True)
-class SurvivalReport:
+class SurvivalReport(Struct, frozen=True):
     """What survives the loss of each failure domain.
 
     Attributes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from math import comb
 from typing import Final
 
@@ -14,6 +13,7 @@ from karmada_advisor.survive.engine import Losses
 from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.loss_inputs import no_progress
 from karmada_advisor.survive.tallies import LossTally
+from karmada_scheduler.structs import replace
 
 _FIRST: Final = 50
 """Half of the pairs are of the worst domains: there it hurts most if a second one goes."""

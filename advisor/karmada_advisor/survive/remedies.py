@@ -9,7 +9,6 @@ today.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from karmada_advisor.explain.explain import policy_of
@@ -35,6 +34,7 @@ from karmada_advisor.survive.tallies import Pair
 from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, Side
 from karmada_advisor.whynot.model import EditShown, edit_shown
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.structs import Struct, replace
 
 MAX_GROUPS: Final = 200
 SECONDS: Final = 20.0
@@ -43,8 +43,7 @@ _WIDENING: Final = frozenset({"addClusterName", "addValue", "addOverflow", "tole
 """Edits that admit clusters which the owner of the policy has not named; whynot names no harm of them."""
 
 
-@dataclass(frozen=True)
-class FoundRemedy:
+class FoundRemedy(Struct, frozen=True):
     """A remedy, by numbers and positions of the losses that it was found for.
 
     Attributes:
@@ -72,16 +71,14 @@ class FoundRemedy:
     flags: tuple[str, ...] = ()
 
 
-@dataclass
-class _Group:
+class _Group(Struct):
     policy: PolicyRef
     effect: LossClass
     failed_by: FailedBy
     pairs: dict[PairKey, Pair]
 
 
-@dataclass(frozen=True)
-class Remedies:
+class Remedies(Struct, frozen=True):
     """Looks for remedies.
 
     Attributes:

@@ -7,7 +7,6 @@ pkg/controllers/taint/clustertaintpolicy_controller.go; both ClusterTaintPolicie
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from karmada_advisor.plan.deletions import NO_EXECUTE
@@ -18,12 +17,12 @@ from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.api.object_fields import read_object
 from karmada_scheduler.api.placement import ClusterAffinity
+from karmada_scheduler.structs import Struct, field, replace
 
 _PULL: Final = "Pull"
 
 
-@dataclass(frozen=True)
-class LossTaints:
+class LossTaints(Struct, frozen=True):
     """The taints of lost clusters.
 
     Attributes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from karmada_advisor.plan.capacity_model import Demand
 from karmada_advisor.survive.classify import Classified, Evicted
+from karmada_scheduler.structs import Struct, field
 
 
 class Pair(NamedTuple):
@@ -31,8 +31,7 @@ class Pair(NamedTuple):
         return self.alone is not None
 
 
-@dataclass
-class LossTally:
+class LossTally(Struct):
     """What one loss does in one world.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from karmada_advisor.explain.funnel import LOST_BY
@@ -11,32 +10,29 @@ from karmada_advisor.explain.model import Explanation, Target
 from karmada_advisor.explain.trace_model import ClusterRow, SelectTrace
 from karmada_advisor.views.state import ROW_HEADING, answer, row_cells, shows_rows, would_be
 from karmada_advisor.views.text import provenance_text
+from karmada_scheduler.structs import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """A heading; the first one of a document is its title."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
+class Paragraph(Struct, frozen=True):
     """A sentence or more; ``lead`` is shown in bold before it."""
 
     text: str
     lead: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Items:
+class Items(Struct, frozen=True):
     """A list; each item has a part in bold (which may be empty) and a text."""
 
     items: Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A table.
 
     Attributes:

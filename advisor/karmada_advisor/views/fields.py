@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from enum import Enum
@@ -16,6 +15,7 @@ from karmada_advisor.explain.model import API_VERSION, Cause, Explanation
 from karmada_advisor.explain.trace_model import Refusal
 from karmada_advisor.state.model import BindingState
 from karmada_advisor.views.state import headline
+from karmada_scheduler.structs import Struct
 
 if TYPE_CHECKING:  # a command has the class of its own document already, and needs none of the others
     from karmada_advisor.explain.overview import ExplanationSummary
@@ -48,7 +48,7 @@ def document_fields(found: Document) -> dict[str, Any]:
 
 
 def fields_of(value: Any) -> Any:
-    """Return a value of the model as JSON: dataclasses as objects with camelCase names."""
+    """Return a value of the model as JSON: structs as objects with camelCase names."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, Enum):
@@ -56,7 +56,7 @@ def fields_of(value: Any) -> Any:
     if isinstance(value, Cause):
         return cause_fields(value)
     if isinstance(value, BindingState):
-        return {"headline": headline(value), **_fields_of_dataclass(value)}
+        return {"headline": headline(value), **_fields_of_struct(value)}
     if isinstance(value, Refusal):
         return {
             "plugin": value.plugin,
@@ -65,8 +65,8 @@ def fields_of(value: Any) -> Any:
             "count": value.count,
             "names": list(value.names),
         }
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _fields_of_dataclass(value)
+    if isinstance(value, Struct):
+        return _fields_of_struct(value)
     if isinstance(value, Mapping):
         return {str(key): fields_of(each) for key, each in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -74,14 +74,14 @@ def fields_of(value: Any) -> Any:
     return value
 
 
-def _fields_of_dataclass(value: Any) -> dict[str, Any]:
+def _fields_of_struct(value: Any) -> dict[str, Any]:
     return {written: fields_of(getattr(value, name)) for name, written in _names_of(value.__class__)}
 
 
 @cache
 def _names_of(kind: type[Any]) -> Sequence[tuple[str, str]]:
-    """Return the names of the fields of a dataclass, in Python and in JSON."""
-    return [(each.name, camel(each.name)) for each in dataclasses.fields(kind)]
+    """Return the names of the fields of a struct, in Python and in JSON."""
+    return [(name, camel(name)) for name in kind.__struct_fields__]
 
 
 def cause_fields(cause: Cause) -> dict[str, Any]:

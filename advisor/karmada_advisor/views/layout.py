@@ -5,21 +5,20 @@ No text controls a terminal or forges lines, whatever names and messages contain
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final, TypeVar
+
+from karmada_scheduler.structs import Struct, replace
 
 FOLDED: Final = 5
 
 _COLOURS: Final = {"bold": "1", "red": "31", "green": "32", "yellow": "33", "faint": "2"}
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
+class Style(Struct, frozen=True):
     """How to write.
 
     Attributes:
@@ -109,8 +108,7 @@ def table(
     return [line for row in cells for line in grid.lines(row)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Grid:
+class _Grid(Struct, frozen=True):
     """The columns of a table with their widths."""
 
     columns: Sequence[int]
@@ -212,11 +210,9 @@ def _printed(value: Any) -> Any:
         if all(new is old for new, old in zip(items, value, strict=True)):
             return value
         return type(value)(items)
-    if dataclasses.is_dataclass(value):
-        found = {
-            field.name: (getattr(value, field.name), _printed(getattr(value, field.name)))
-            for field in dataclasses.fields(value)
-        }
-        changes = {name: new for name, (old, new) in found.items() if new is not old}
-        return dataclasses.replace(value, **changes) if changes and not isinstance(value, type) else value
+    if isinstance(value, Struct):
+        found = {name: getattr(value, name) for name in value.__struct_fields__}
+        printed = {name: _printed(each) for name, each in found.items()}
+        changes = {name: new for name, new in printed.items() if new is not found[name]}
+        return replace(value, **changes) if changes else value
     return value

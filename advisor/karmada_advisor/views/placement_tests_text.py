@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 from shlex import quote
 from typing import Any, Final
@@ -21,6 +20,7 @@ from karmada_advisor.placement_tests.model import (
 )
 from karmada_advisor.views.layout import Style, printable, table
 from karmada_advisor.views.text import asked_text, explanation_text, funnel_lines
+from karmada_scheduler.structs import replace
 
 _KEY_WIDTH: Final = 13
 _UIDS: Final = ("EVEN UID", "ODD UID")

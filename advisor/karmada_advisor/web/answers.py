@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from karmada_advisor.explain.inputs import ProcessView
@@ -18,10 +17,10 @@ from karmada_advisor.web.survival import Survival
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.structs import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A question about a binding.
 
     Attributes:
@@ -37,17 +36,18 @@ class Question:
     as_new: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FoundCause:
+class FoundCause(Struct, frozen=True):
     """The primary cause of the state of a binding."""
 
     key: BindingKey
     code: str
-    cause: Cause = field(hash=False)
+    cause: Cause
+
+    def __hash__(self) -> int:
+        return hash((self.key, self.code))
 
 
-@dataclass(frozen=True, slots=True)
-class CauseScan:
+class CauseScan(Struct, frozen=True):
     """The causes of one binding of each group of bindings in no good state.
 
     Attributes:
@@ -62,8 +62,7 @@ class CauseScan:
     rules: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AskedChange:
+class AskedChange(Struct, frozen=True):
     """A change to plan.
 
     Attributes:

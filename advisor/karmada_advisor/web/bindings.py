@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from karmada_advisor.explain.explain import policy_of
@@ -13,12 +12,12 @@ from karmada_advisor.state.reading import Facts, state_of
 from karmada_advisor.state.stored import condition_of
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.manifest import format_time
+from karmada_scheduler.structs import Struct
 
 _NO_FACTS: Final = Facts()
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """A part of a whole; more than the whole while a placement shrinks."""
 
     part: int
@@ -30,8 +29,7 @@ class Share:
         return self.part >= self.whole
 
 
-@dataclass(frozen=True, slots=True)
-class BindingRow(BindingEntry):
+class BindingRow(BindingEntry, frozen=True):
     """One binding.
 
     Attributes:

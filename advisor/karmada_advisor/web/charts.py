@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.trace_model import ClusterRow
+from karmada_scheduler.structs import Struct
 
 FUNNEL_HEIGHT: Final = 64.0
 _LEAST: Final = 2.0
 """The height of a step with few of many clusters, so that it is still seen."""
 
 
-@dataclass(frozen=True, slots=True)
-class FunnelStep:
+class FunnelStep(Struct, frozen=True):
     """A column of the funnel.
 
     Attributes:
@@ -81,8 +80,7 @@ def _height(count: int, all_: int) -> float:
     return max(_LEAST, FUNNEL_HEIGHT * count / all_)
 
 
-@dataclass(frozen=True, slots=True)
-class CapacityBar:
+class CapacityBar(Struct, frozen=True):
     """Available replicas of a cluster, and the replicas that it gets; both as percent of the largest number."""
 
     available: float

@@ -18,10 +18,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
+
+from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
 
@@ -64,8 +65,7 @@ class JobEndedError(KeyboardInterrupt):
     """Ends a job. It is what a person's Ctrl-C is to a command, so no plugin and no event loop counts it as its own error."""
 
 
-@dataclass(eq=False, slots=True)
-class _Job:
+class _Job(Struct, eq=False):
     """A job of the main thread.
 
     Attributes:

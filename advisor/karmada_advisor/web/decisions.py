@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from karmada_advisor.explain.model import Target
 from karmada_advisor.state.model import StateName
 from karmada_advisor.state.stored import condition_of
 from karmada_advisor.web.index import IndexedBinding
+from karmada_scheduler.structs import Struct
 
 SHOWN: Final = 200
 
@@ -17,8 +17,7 @@ RECORDS: Final = "records of the scheduler"
 OBJECTS: Final = "the bindings"
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionRow:
+class DecisionRow(Struct, frozen=True):
     """One decision.
 
     Attributes:
@@ -60,8 +59,7 @@ class DecisionRow:
         return self.reason == "Success"
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessState:
+class ProcessState(Struct, frozen=True):
     """The state of a running scheduler that the API server does not know.
 
     Attributes:
@@ -92,8 +90,7 @@ class ProcessState:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Decisions:
+class Decisions(Struct, frozen=True):
     """The last decisions, the newest first.
 
     Attributes:

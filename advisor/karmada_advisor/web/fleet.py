@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Final
@@ -14,6 +13,7 @@ from karmada_advisor.state.propagation import cluster_problem
 from karmada_advisor.web.state import PageContents, PageState
 from karmada_scheduler.api.cluster import READY, Cluster
 from karmada_scheduler.api.manifest import format_time
+from karmada_scheduler.structs import Struct
 
 RESOURCES: Final = ("cpu", "memory", "pods")
 """The resources whose shares are shown; the largest share is the dominant one."""
@@ -38,8 +38,7 @@ class ClusterState(Enum):
         return {"not ready": "red", "ready": "green"}.get(self.value, "yellow")
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceShare:
+class ResourceShare(Struct, frozen=True):
     """How much of a resource of a cluster is taken.
 
     Attributes:
@@ -54,8 +53,7 @@ class ResourceShare:
     allocatable: str
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterShown:
+class ClusterShown(Struct, frozen=True):
     """A cluster.
 
     Attributes:
@@ -112,24 +110,21 @@ class ClusterShown:
         return next((each for each in self.resources if each.name == name), None)
 
 
-@dataclass(frozen=True, slots=True)
-class RegionRow:
+class RegionRow(Struct, frozen=True):
     """The clusters of a region, in the order of names; the name is "" for those without one."""
 
     name: str
     clusters: tuple[ClusterShown, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StateCount:
+class StateCount(Struct, frozen=True):
     """The number of bindings in a state."""
 
     state: StateName
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Fleet:
+class Fleet(Struct, frozen=True):
     """The whole fleet.
 
     Attributes:
@@ -237,8 +232,7 @@ def regions_of(clusters: Iterable[ClusterShown]) -> tuple[RegionRow, ...]:
     return tuple(RegionRow(name, tuple(clusters)) for name, clusters in found.items())
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterFilter:
+class ClusterFilter(Struct, frozen=True):
     """Which clusters to show; "" is any.
 
     Attributes:

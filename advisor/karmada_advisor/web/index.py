@@ -10,7 +10,6 @@ import hashlib
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -23,6 +22,7 @@ from karmada_advisor.state.stored import condition_of
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.content_cache import interned
 from karmada_scheduler.api.manifest import format_time
+from karmada_scheduler.structs import Struct
 
 _STAMP_BYTES: Final = 8
 
@@ -125,8 +125,7 @@ def indexed(binding: Binding, manifest: Mapping[str, Any] | None, facts: Facts) 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Struct, frozen=True):
     """Which bindings to show; "" is any.
 
     Attributes:

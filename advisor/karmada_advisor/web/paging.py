@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from karmada_advisor.web.fleet import ClusterShown
 from karmada_advisor.web.index import IndexedBinding, RowCursor
+from karmada_scheduler.structs import Struct
 
 ROWS: Final = 100
 """Rows of a table on one page."""
@@ -25,8 +25,7 @@ class CursorError(ValueError):
     """A cursor that cannot be used; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class CursorPage(Generic[T]):
+class CursorPage(Struct, Generic[T], frozen=True):
     """Some rows of a list.
 
     Attributes:
@@ -46,8 +45,7 @@ class CursorPage(Generic[T]):
     after: str
 
 
-@dataclass(frozen=True, slots=True)
-class AskedPage:
+class AskedPage(Struct, frozen=True):
     """Which rows of a list.
 
     Attributes:

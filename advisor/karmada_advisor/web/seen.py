@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from karmada_advisor.explain.codes import CODES
@@ -21,13 +20,13 @@ from karmada_advisor.explain.trace_model import CapacityCell, ClusterRow
 from karmada_advisor.state.model import BindingEntry, BindingState, Target
 from karmada_advisor.whynot.model import VerifiedRemedy, WhyNot
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.structs import Struct
 
 SeesCluster = Callable[[str], bool]
 """Returns whether the name of a cluster may be seen."""
 
 
-@dataclass(frozen=True, slots=True)
-class SeenCause:
+class SeenCause(Struct, frozen=True):
     """A cause.
 
     Attributes:
@@ -42,8 +41,7 @@ class SeenCause:
     primary: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SeenTargets:
+class SeenTargets(Struct, frozen=True):
     """A placement.
 
     Attributes:
@@ -55,8 +53,7 @@ class SeenTargets:
     others: int
 
 
-@dataclass(frozen=True, slots=True)
-class SeenWouldBe:
+class SeenWouldBe(Struct, frozen=True):
     """What a decision now would give; ``differs`` as of ``WouldBe``."""
 
     outcome: str
@@ -64,8 +61,7 @@ class SeenWouldBe:
     differs: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SeenStage:
+class SeenStage(Struct, frozen=True):
     """A step, with the clusters, or for DIVIDE replicas, that enter and leave it."""
 
     name: str
@@ -74,16 +70,14 @@ class SeenStage:
     decisive: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SeenRefusal:
+class SeenRefusal(Struct, frozen=True):
     """How many clusters a plugin refused."""
 
     plugin: str
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class SeenCluster:
+class SeenCluster(Struct, frozen=True):
     """A cluster that may be seen.
 
     Attributes:
@@ -105,8 +99,7 @@ class SeenCluster:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SeenChange:
+class SeenChange(Struct, frozen=True):
     """A kind of change: how many of it, on which side, and what it is, as in ``remove taint``."""
 
     side: str
@@ -114,15 +107,13 @@ class SeenChange:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class SeenRemedy:
+class SeenRemedy(Struct, frozen=True):
     """Changes that together bring what is asked for. The placement afterwards would tell what another fleet would take."""
 
     changes: tuple[SeenChange, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SeenExplanation:
+class SeenExplanation(Struct, frozen=True):
     """An explanation.
 
     Attributes:
@@ -138,8 +129,7 @@ class SeenExplanation:
     remedies: tuple[SeenRemedy, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SeenWhyNot:
+class SeenWhyNot(Struct, frozen=True):
     """An answer to "why not"; the attributes are those of ``WhyNot``."""
 
     binding: BindingEntry

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -13,10 +12,10 @@ from karmada_advisor.web.bindings import BindingRow, row_of
 from karmada_advisor.web.index import BindingIndex, IndexedBinding, indexed
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.structs import Struct, field
 
 
-@dataclass(frozen=True, eq=False)
-class PageContents:
+class PageContents(Struct, frozen=True, eq=False, dict=True):
     """Clusters and bindings; a reading without a difference keeps them, with all that was computed from them.
 
     Attributes:
@@ -29,11 +28,11 @@ class PageContents:
 
     clusters: Sequence[Cluster]
     bindings: Sequence[Binding]
-    objects: Any = field(default=None, repr=False)
-    facts: Facts = field(default_factory=Facts, repr=False)
-    manifests: Mapping[Any, Mapping[str, Any]] = field(default_factory=dict, repr=False)
-    taint_policies: Sequence[Mapping[str, Any]] | None = field(default=None, repr=False)
-    watched: BindingIndex | None = field(default=None, repr=False)
+    objects: Any = None
+    facts: Facts = field(default_factory=Facts)
+    manifests: Mapping[Any, Mapping[str, Any]] = field(default_factory=dict)
+    taint_policies: Sequence[Mapping[str, Any]] | None = None
+    watched: BindingIndex | None = None
 
     @cached_property
     def cluster_by_name(self) -> Mapping[str, Cluster]:
@@ -55,8 +54,7 @@ class PageContents:
         return row_of(found.binding, self.manifests.get(found.key), self.facts)
 
 
-@dataclass(frozen=True, eq=False)
-class PageState:
+class PageState(Struct, frozen=True, eq=False):
     """What was read last.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
@@ -11,10 +10,10 @@ from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.model import BindingLoss, BindingLosses, DomainLoss, SurvivalReport
 from karmada_advisor.views.survive_words import by_domain
 from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.structs import Struct, field
 
 
-@dataclass(frozen=True)
-class LossView:
+class LossView(Struct, frozen=True, dict=True):
     """The report about losses in one world, with what pages look up in it."""
 
     report: SurvivalReport
@@ -49,8 +48,7 @@ class LossView:
         return self._of_domain.get(number, ())
 
 
-@dataclass(frozen=True)
-class Survival:
+class Survival(Struct, frozen=True):
     """The last reports about losses.
 
     Attributes:

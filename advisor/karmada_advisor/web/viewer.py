@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from karmada_advisor.web.request_query import RequestRefusedError
 from karmada_scheduler.client.permissions import Permission
 from karmada_scheduler.client.reviews import SERVICE_ACCOUNT
+from karmada_scheduler.structs import Struct
 
 LIST_BINDINGS: Final = Permission("list", "work.karmada.io", "resourcebindings")
 LIST_CLUSTER_BINDINGS: Final = Permission("list", "work.karmada.io", "clusterresourcebindings")
@@ -33,8 +33,7 @@ async def _no_hints() -> Collection[str]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
-class Viewer:
+class Viewer(Struct, frozen=True):
     """Somebody who was let in.
 
     Attributes:

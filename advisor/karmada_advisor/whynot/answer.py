@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from karmada_advisor.explain.model import Cause, Provenance, Target
@@ -42,14 +41,14 @@ from karmada_advisor.whynot.search import Answer, FoundEdits, Search, SearchBoun
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.structs import Struct, replace
 
 _MAX_INEFFECTIVE: Final = 40
 _MAX_CHECKED: Final = 200
 """Other bindings that are scheduled again to count those that an edit moves."""
 
 
-@dataclass(frozen=True)
-class WhyNotQuestion:
+class WhyNotQuestion(Struct, frozen=True):
     """A question.
 
     Attributes:

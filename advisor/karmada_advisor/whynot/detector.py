@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from karmada_advisor.claims.claim import claim
 from karmada_advisor.claims.model import DetectorOptions, PolicyWritten
 from karmada_advisor.claims.template import template_of
 from karmada_scheduler.api.manifest import Manifest, ManifestError
+from karmada_scheduler.structs import replace
 
 _WITH_PREEMPTION: Final = DetectorOptions(preemption=True)
 """An edit that needs the gate PropagationPolicyPreemption says so: nothing that is stored tells whether it is on."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -15,6 +14,7 @@ from karmada_advisor.whynot.model import Touched, VerifiedRemedy, edit_shown, pa
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import Manifest, format_time
 from karmada_scheduler.api.policy import claims, policy_name
+from karmada_scheduler.structs import replace
 
 _OVERWRITE: Final = "Overwrite"
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +15,7 @@ import orjson
 
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.policy import ID_LABELS
+from karmada_scheduler.structs import Struct
 
 Operation = dict[str, Any]
 """One operation of RFC 6902: ``op``, ``path``, and ``value`` except for remove."""
@@ -91,8 +91,7 @@ _ORDER: Final = {PatchAction.SET: 0, PatchAction.APPEND: 1, PatchAction.REMOVE: 
 Path = tuple[str | int, ...]
 
 
-@dataclass(frozen=True)
-class EditQuantity:
+class EditQuantity(Struct, frozen=True):
     """An amount of an edit that may be larger than necessary.
 
     Attributes:
@@ -106,12 +105,11 @@ class EditQuantity:
     name: str
     at: int
     base: int
-    make: Any = field(compare=False, repr=False)
+    make: Any
     unit: str = ""
 
 
-@dataclass(frozen=True)
-class Minimum:
+class Minimum(Struct, frozen=True):
     """The boundary of an amount.
 
     Attributes:
@@ -125,8 +123,7 @@ class Minimum:
     monotone: str
 
 
-@dataclass(frozen=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """A change of one field of one object.
 
     Attributes:
@@ -151,16 +148,26 @@ class Edit:
     target: ObjectRef
     action: PatchAction
     path: Path
-    value: Any = field(default=None, compare=False, hash=False)
-    text: str = field(default="", compare=False)
-    cost: float = field(default=0.0, compare=False)
-    harm: Harm = field(default=Harm.NONE, compare=False)
-    caution: str = field(default="", compare=False)
-    instead: str = field(default="", compare=False)
-    quantity: EditQuantity | None = field(default=None, compare=False, repr=False)
-    minimal: Minimum | None = field(default=None, compare=False)
+    value: Any = None
+    text: str = ""
+    cost: float = 0.0
+    harm: Harm = Harm.NONE
+    caution: str = ""
+    instead: str = ""
+    quantity: EditQuantity | None = None
+    minimal: Minimum | None = None
     identity: bytes = b""
     """The value as JSON, for comparisons; set by ``edit``."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Edit) and self._compared == other._compared
+
+    def __hash__(self) -> int:
+        return hash(self._compared)
+
+    @property
+    def _compared(self) -> tuple[object, ...]:
+        return self.side, self.op, self.target, self.action, self.path, self.identity
 
     @property
     def slot(self) -> tuple[ObjectRef, Path]:
@@ -261,8 +268,7 @@ def _has(manifest: Any, path: Path) -> bool:
     return _value_at(manifest, path) is not _MISSING
 
 
-@dataclass(frozen=True)
-class Patched:
+class Patched(Struct, frozen=True):
     """Objects after a set of edits.
 
     Attributes:

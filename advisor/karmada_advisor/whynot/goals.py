@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
@@ -15,6 +14,7 @@ from karmada_scheduler.core.condition import QUOTA_EXCEEDED, SUCCESS
 from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.core.ordering.candidates import candidate_list
 from karmada_scheduler.framework.cycle import Candidate
+from karmada_scheduler.structs import Struct, field
 
 
 def has_replicas(binding: Binding) -> bool:
@@ -56,8 +56,7 @@ def _has_all_replicas(binding: Binding) -> bool:
     return sum(present) == spec.replicas
 
 
-@dataclass(frozen=True)
-class OnCluster:
+class OnCluster(Struct, frozen=True):
     """A cluster has at least some replicas.
 
     Edits that make the decision fail, so that the placement stays as it is, do not reach it.
@@ -73,8 +72,7 @@ class OnCluster:
         return on_cluster(outcome, self.cluster) >= self.replicas
 
 
-@dataclass(frozen=True)
-class OffCluster:
+class OffCluster(Struct, frozen=True):
     """A cluster has none of the replicas, and the binding is placed."""
 
     cluster: str
@@ -84,8 +82,7 @@ class OffCluster:
         return is_placed(outcome) and self.cluster not in outcome.replicas
 
 
-@dataclass(frozen=True)
-class IsPlaced:
+class IsPlaced(Struct, frozen=True):
     """The binding is placed at all; without a cluster, if ``without`` is not empty."""
 
     without: str = ""
@@ -95,8 +92,7 @@ class IsPlaced:
         return is_placed(outcome) and (not self.without or self.without not in outcome.replicas)
 
 
-@dataclass(frozen=True)
-class IsDecided:
+class IsDecided(Struct, frozen=True):
     """The binding is placed, and later changes are decided: scheduling is not suspended, and a scheduler has its name."""
 
     def holds(self, outcome: ScheduledObjects) -> bool:
@@ -105,8 +101,7 @@ class IsDecided:
         return is_placed(outcome) and not outcome.binding.spec.scheduling_suspended and not held
 
 
-@dataclass(frozen=True)
-class RunsAll:
+class RunsAll(Struct, frozen=True):
     """Enough replicas, or copies of what has no number of them, are on clusters that are not lost, and no decision fails."""
 
     wanted: int
@@ -134,8 +129,7 @@ class BlockedStep(IntEnum):
     DONE = 5
 
 
-@dataclass(frozen=True)
-class GoalBlocker:
+class GoalBlocker(Struct, frozen=True):
     """Where a cluster drops out.
 
     Attributes:

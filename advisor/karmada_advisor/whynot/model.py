@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from karmada_advisor.explain.model import Cause, Provenance, Target
 from karmada_advisor.explain.remedy_model import ObjectPatch, ObjectShown
 from karmada_advisor.state.model import BindingEntry, BindingState
 from karmada_advisor.whynot.edits import Edit, Harm, Patched, Side
+from karmada_scheduler.structs import Struct
 
 
 class GoalType(Enum):
@@ -19,16 +19,14 @@ class GoalType(Enum):
     PLACED = "placed"
 
 
-@dataclass(frozen=True, slots=True)
-class BindingShown(BindingEntry):
+class BindingShown(BindingEntry, frozen=True):
     """The binding in question; ``replicas`` is what it wants in all."""
 
     generation: int
     replicas: int
 
 
-@dataclass(frozen=True, slots=True)
-class GoalShown:
+class GoalShown(Struct, frozen=True):
     """The goal.
 
     Attributes:
@@ -41,8 +39,7 @@ class GoalShown:
     as_new: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NextDecision:
+class NextDecision(Struct, frozen=True):
     """What the binding has after the next moment in which the scheduler can act, without any edit.
 
     Attributes:
@@ -55,8 +52,7 @@ class NextDecision:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class MinimumShown:
+class MinimumShown(Struct, frozen=True):
     """The boundary of an amount.
 
     Attributes:
@@ -72,8 +68,7 @@ class MinimumShown:
     monotone: str
 
 
-@dataclass(frozen=True, slots=True)
-class EditShown:
+class EditShown(Struct, frozen=True):
     """An edit.
 
     Attributes:
@@ -107,8 +102,7 @@ def patches_of(patched: Patched) -> tuple[ObjectPatch, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Touched:
+class Touched(Struct, frozen=True):
     """What the edits concern besides the binding.
 
     Attributes:
@@ -120,16 +114,14 @@ class Touched:
     checked: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(Struct, frozen=True):
     """The decisions that prove an answer: with all edits, and without each one, which miss the goal."""
 
     decisions: int
     leave_one_out: int
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedRemedy:
+class VerifiedRemedy(Struct, frozen=True):
     """A verified, irreducible set of edits.
 
     Attributes:
@@ -157,8 +149,7 @@ class VerifiedRemedy:
     caution: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Ineffective:
+class Ineffective(Struct, frozen=True):
     """A single edit that does not reach the goal.
 
     Attributes:
@@ -170,8 +161,7 @@ class Ineffective:
     unchanged: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SearchShown:
+class SearchShown(Struct, frozen=True):
     """How far the search went.
 
     Attributes:
@@ -193,8 +183,7 @@ class SearchShown:
     ended_by: str
 
 
-@dataclass(frozen=True, slots=True)
-class WhyNot:
+class WhyNot(Struct, frozen=True):
     """The answer.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final, Protocol
@@ -24,6 +23,7 @@ from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED, SUCCESS
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
+from karmada_scheduler.structs import Struct, field, replace
 
 Edits = frozenset[Edit]
 
@@ -31,8 +31,7 @@ NO_EDITS: Final[Edits] = frozenset()
 NOBODY_DECIDES: Final = "NobodyDecides"
 
 
-@dataclass(frozen=True)
-class Scheduled:
+class Scheduled(Struct, frozen=True):
     """What the scheduler would do with a binding.
 
     Attributes:
@@ -70,8 +69,7 @@ class ObjectScheduler(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class ScheduledObjects:
+class ScheduledObjects(Struct, frozen=True):
     """A binding after edits.
 
     Attributes:
@@ -100,8 +98,7 @@ class ScheduledObjects:
         return self.snapshot.get(name)
 
 
-@dataclass
-class ObjectSet:
+class ObjectSet(Struct, dict=True):
     """All objects of a question.
 
     Attributes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Final
 
 from karmada_advisor.whynot.edits import Edit, EditQuantity, Minimum
 from karmada_scheduler.api.quantity import MAX_INT64
+from karmada_scheduler.structs import replace
 
 SAMPLES: Final = 8
 """Amounts below the boundary that are tried, with those of the doubling and bisection."""

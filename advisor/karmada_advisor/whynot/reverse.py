@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from karmada_advisor.explain.causes_state import of_state
 from karmada_advisor.explain.model import Cause, Provenance, Stage
 from karmada_advisor.explain.situation import Situation
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.structs import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class CauseGroup:
+class CauseGroup(Struct, frozen=True):
     """The bindings that a cluster does not have for one cause.
 
     Attributes:
@@ -27,8 +26,7 @@ class CauseGroup:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WhyNotCluster:
+class WhyNotCluster(Struct, frozen=True):
     """Which bindings a cluster does not have, and why.
 
     Attributes:

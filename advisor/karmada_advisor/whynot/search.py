@@ -6,7 +6,6 @@ import heapq
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -29,6 +28,7 @@ from karmada_advisor.whynot.objects import NO_EDITS, Edits, ObjectSet, Scheduled
 from karmada_advisor.whynot.quantities import least
 from karmada_advisor.whynot.vocabulary import leaving, proposals
 from karmada_advisor.whynot.vocabulary.context import Context
+from karmada_scheduler.structs import Struct, field
 
 _PATIENCE: Final = (4, 60)
 """Decisions without a further answer after which the search ends, once there is one: few in large fleets."""
@@ -56,8 +56,7 @@ _REMAINING: Final = {
 """The estimated effort from a step to the goal, on the high side: progress counts more than a cheap beginning."""
 
 
-@dataclass(frozen=True)
-class SearchBounds:
+class SearchBounds(Struct, frozen=True):
     """Where a search ends.
 
     Attributes:
@@ -73,8 +72,10 @@ class SearchBounds:
     answers: int = 3
 
 
-@dataclass(frozen=True)
-class Answer:
+DEFAULT_BOUNDS: Final = SearchBounds()
+
+
+class Answer(Struct, frozen=True):
     """An irreducible set of edits that reaches the goal.
 
     Attributes:
@@ -101,8 +102,7 @@ class Answer:
         return harm_of(self.edits)
 
 
-@dataclass
-class FoundEdits:
+class FoundEdits(Struct):
     """The result of a search.
 
     Attributes:
@@ -126,8 +126,7 @@ _Source = tuple[ScheduledObjects, str, GoalBlocker]
 """What to cure: the outcome to read, the cluster, and where it drops out."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
+class _Node(Struct, frozen=True):
     """A set of edits that was tried; its proposals are made when their turn comes, which costs as much as a decision.
 
     Attributes:
@@ -147,7 +146,7 @@ class Search:
         self,
         objects: ObjectSet,
         goal: Goal,
-        bounds: SearchBounds = SearchBounds(),
+        bounds: SearchBounds = DEFAULT_BOUNDS,
         *,
         cluster: str = "",
         may_use: Callable[[Edit], bool] = lambda _: True,

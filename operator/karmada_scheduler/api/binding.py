@@ -7,7 +7,6 @@ kind. The values of its spec and status are importable from here as well.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -42,6 +41,7 @@ from karmada_scheduler.api.manifest import (
 )
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION, SCHEDULED_CONDITION
+from karmada_scheduler.structs import Struct, field, replace
 
 __all__ = [
     "API_VERSION",
@@ -69,8 +69,7 @@ __all__ = [
 API_VERSION: Final = "work.karmada.io/v1alpha2"
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(Struct, frozen=True):
     """A ResourceBinding or ClusterResourceBinding.
 
     Attributes:

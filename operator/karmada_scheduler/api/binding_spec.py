@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -12,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.quantity import Quantity
+from karmada_scheduler.structs import Struct, equal_without, field
 
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 """The scheduler of a binding that names none."""
@@ -71,9 +71,8 @@ class ObjectReference(NamedTuple):
     uid: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class GracefulEvictionTask:
-    """A cluster that the workload is being evicted from.
+class GracefulEvictionTask(Struct, frozen=True):
+    """A cluster that the workload is being evicted from; equal to another task of the same cluster.
 
     Attributes:
         from_cluster: Its name.
@@ -83,13 +82,18 @@ class GracefulEvictionTask:
     """
 
     from_cluster: str
-    producer: str = field(default="", compare=False)
-    creation_timestamp: str = field(default="", compare=False)
-    manifest: Manifest = field(default_factory=dict, repr=False, compare=False)
+    producer: str = ""
+    creation_timestamp: str = ""
+    manifest: Manifest = field(default_factory=dict)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GracefulEvictionTask) and self.from_cluster == other.from_cluster
+
+    def __hash__(self) -> int:
+        return hash(self.from_cluster)
 
 
-@dataclass(frozen=True)
-class ReplicaRequirements:
+class ReplicaRequirements(Struct, frozen=True, dict=True):
     """The requirements of one replica.
 
     Equal requirements of different bindings are mostly the same object, parsed once.
@@ -164,8 +168,7 @@ class ClusterHealth(NamedTuple):
     health: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BindingSpec:
+class BindingSpec(Struct, frozen=True):  # noqa: PLW1641 - nothing hashes it
     """The spec of a binding.
 
     Attributes:
@@ -199,9 +202,10 @@ class BindingSpec:
     priority: int = 0
     workload_affinity_groups: WorkloadAffinityGroups | None = None
     failover_purge_modes: frozenset[str] = frozenset()
-    unknown_target_fields: Mapping[TargetCluster, Manifest] | None = field(
-        default=None, repr=False, compare=False
-    )
+    unknown_target_fields: Mapping[TargetCluster, Manifest] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return equal_without("unknown_target_fields", self, other)
 
     @property
     def responsible_scheduler(self) -> str:
@@ -219,8 +223,7 @@ class BindingSpec:
         return frozenset(target.name for target in self.clusters)
 
 
-@dataclass(frozen=True, slots=True)
-class BindingStatus:
+class BindingStatus(Struct, frozen=True):
     """The status of a binding.
 
     Attributes:

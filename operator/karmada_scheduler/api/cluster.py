@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Final, NamedTuple, TypeVar
 
 import orjson
@@ -26,6 +25,7 @@ from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.api.object_fields import ApiField, read_objects
 from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.api.well_known import Condition
+from karmada_scheduler.structs import Struct, field
 
 API_VERSION: Final = "cluster.karmada.io/v1alpha1"
 KIND: Final = "Cluster"
@@ -64,8 +64,7 @@ class GradeCount(NamedTuple):
     nodes: Annotated[int, ApiField("count")]
 
 
-@dataclass(frozen=True)
-class ResourceSummary:
+class ResourceSummary(Struct, frozen=True):
     """Resources of a cluster: allocatable, allocated, and allocating.
 
     Attributes:
@@ -96,8 +95,7 @@ class ResourceSummary:
         return amount
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(Struct, frozen=True):
     """A member cluster.
 
     Attributes:

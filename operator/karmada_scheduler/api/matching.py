@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Final, NamedTuple
 
 from karmada_scheduler.api.object_fields import ALWAYS
+from karmada_scheduler.structs import Struct
 
 Labels = Mapping[str, str]
 Test = Callable[[Labels], bool]
@@ -48,8 +48,7 @@ def _int64(text: str) -> int | None:
     return value if -(2**63) <= value < 2**63 else None
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """One expression of a selector.
 
     Attributes:
@@ -107,8 +106,7 @@ def _never(labels: Labels) -> bool:  # noqa: ARG001
     return False
 
 
-@dataclass(frozen=True)
-class LabelSelector:
+class LabelSelector(Struct, frozen=True, dict=True):
     """A selector over labels; an empty one matches everything."""
 
     match_labels: tuple[tuple[str, str], ...] = ()
@@ -125,8 +123,7 @@ class LabelSelector:
         return conjunction(tests)
 
 
-@dataclass(frozen=True)
-class FieldSelector:
+class FieldSelector(Struct, frozen=True, dict=True):
     """A selector over a cluster's provider, region and zones."""
 
     match_expressions: tuple[Requirement, ...] = ()
@@ -165,8 +162,7 @@ class FieldSelector:
         return conjunction([each.compile() for each in self.match_expressions if each.key != "zone"])
 
 
-@dataclass(frozen=True)
-class AllZonesSelector(FieldSelector):
+class AllZonesSelector(FieldSelector, frozen=True):
     """A field selector whose In on ``zone`` has to list all zones of a cluster.
 
     Source: karmada v1.17.1 pkg/util/selector.go matchZones.

@@ -6,7 +6,6 @@ with Go's ``omitempty``; a field whose type allows None is written unless it is 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from functools import cache
 from types import NoneType
@@ -23,6 +22,7 @@ from karmada_scheduler.api.manifest import (
     read_text_map,
     read_texts,
 )
+from karmada_scheduler.structs import Struct
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ def read_object(type_: Callable[..., T], manifest: Manifest, path: str) -> T:
     """Read an object.
 
     Args:
-        type_: A dataclass or NamedTuple.
+        type_: A Struct or NamedTuple.
         manifest: The object.
         path: Where it is, for errors.
 
@@ -107,7 +107,7 @@ def _plain(value: Any) -> object:
 
 
 def _is_object(type_: Any) -> bool:
-    return isinstance(type_, type) and (dataclasses.is_dataclass(type_) or hasattr(type_, "_fields"))
+    return isinstance(type_, type) and (issubclass(type_, Struct) or hasattr(type_, "_fields"))
 
 
 @cache

@@ -7,7 +7,6 @@ the same object. Values derived from a placement (its JSON, compiled selectors) 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -18,6 +17,7 @@ from karmada_scheduler.api.content_cache import MEBI, cached_by_content
 from karmada_scheduler.api.manifest import Manifest, ManifestError, wrong_type
 from karmada_scheduler.api.matching import AllZonesSelector, FieldSelector, LabelSelector, Toleration
 from karmada_scheduler.api.object_fields import ALWAYS, INLINE, ApiField, object_fields, read_object
+from karmada_scheduler.structs import Struct, field, replace
 
 DUPLICATED: Final = "Duplicated"
 DIVIDED: Final = "Divided"
@@ -30,8 +30,7 @@ SPREAD_BY_ZONE: Final = "zone"
 SPREAD_BY_PROVIDER: Final = "provider"
 
 
-@dataclass(frozen=True)
-class ClusterAffinity:
+class ClusterAffinity(Struct, frozen=True, dict=True):
     """Selects clusters; an empty one selects all.
 
     Attributes:
@@ -82,8 +81,7 @@ class ClusterAffinity:
         return frozenset(self.exclude)
 
 
-@dataclass(frozen=True, slots=True)
-class OverflowAffinity:
+class OverflowAffinity(Struct, frozen=True):
     """Clusters to use when those before them are full.
 
     Attributes:
@@ -95,8 +93,7 @@ class OverflowAffinity:
     affinity: Annotated[ClusterAffinity, INLINE]
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterAffinityTerm:
+class ClusterAffinityTerm(Struct, frozen=True):
     """One of several affinities that are tried in order.
 
     Attributes:
@@ -110,9 +107,17 @@ class ClusterAffinityTerm:
     affinity_name: Annotated[str, ALWAYS]
     affinity: Annotated[ClusterAffinity, INLINE] = field(default_factory=ClusterAffinity)
     overflow_affinities: tuple[OverflowAffinity, ...] = ()
-    divides_by_tiers: Annotated[bool, ApiField(presence_of="overflowAffinities")] = field(
-        default=False, compare=False
-    )
+    divides_by_tiers: Annotated[bool, ApiField(presence_of="overflowAffinities")] = False
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ClusterAffinityTerm) and self._compared == other._compared
+
+    def __hash__(self) -> int:
+        return hash(self._compared)
+
+    @property
+    def _compared(self) -> tuple[str, ClusterAffinity, tuple[OverflowAffinity, ...]]:
+        return self.affinity_name, self.affinity, self.overflow_affinities
 
 
 class SpreadConstraint(NamedTuple):
@@ -131,8 +136,7 @@ class SpreadConstraint(NamedTuple):
     min_groups: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class StaticClusterWeight:
+class StaticClusterWeight(Struct, frozen=True):
     """A static weight for some clusters.
 
     Attributes:
@@ -144,8 +148,7 @@ class StaticClusterWeight:
     weight: Annotated[int, ALWAYS]
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterPreferences:
+class ClusterPreferences(Struct, frozen=True):
     """The weights by which replicas are divided.
 
     Attributes:
@@ -157,8 +160,7 @@ class ClusterPreferences:
     dynamic_weight: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaSchedulingStrategy:
+class ReplicaSchedulingStrategy(Struct, frozen=True):
     """How replicas are divided over the selected clusters.
 
     Attributes:
@@ -172,8 +174,7 @@ class ReplicaSchedulingStrategy:
     weight_preference: ClusterPreferences | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadAffinity:
+class WorkloadAffinity(Struct, frozen=True):
     """Label keys of affinity and anti-affinity between workloads; None without a rule."""
 
     affinity_label_key: Annotated[str | None, ApiField("affinity", within="groupByLabelKey")] = None
@@ -188,8 +189,7 @@ _CACHED_TEXTS: Final = 256
 have one text. A text that was parsed once is hardly ever seen again, so a large cache would hold what is gone."""
 
 
-@dataclass(frozen=True)
-class Placement:
+class Placement(Struct, frozen=True, dict=True, weakref=True):
     """The placement of a policy, as copied into its bindings.
 
     Equality is structural: an absent list equals an empty one, an absent object does not equal an
@@ -275,8 +275,8 @@ def _matching_all_zones(found: Any) -> Any:
         found = AllZonesSelector(found.match_expressions)
     elif type(found) is tuple:
         found = tuple(map(_matching_all_zones, found))
-    elif is_dataclass(found) and not isinstance(found, type):
-        parts = {each.name: _matching_all_zones(getattr(found, each.name)) for each in fields(found)}
+    elif isinstance(found, Struct):
+        parts = {name: _matching_all_zones(getattr(found, name)) for name in found.__struct_fields__}
         found = replace(found, **parts)
     return found
 

@@ -7,7 +7,6 @@ bindings to reconcile.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from karmada_scheduler.api.manifest import (
@@ -20,6 +19,7 @@ from karmada_scheduler.api.manifest import (
     read_text_map,
 )
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
+from karmada_scheduler.structs import Struct
 
 PROPAGATION_POLICY: Final = "PropagationPolicy"
 CLUSTER_PROPAGATION_POLICY: Final = "ClusterPropagationPolicy"
@@ -41,8 +41,7 @@ class PolicyKey(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """A PropagationPolicy or ClusterPropagationPolicy.
 
     Attributes:

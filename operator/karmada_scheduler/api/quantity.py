@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from karmada_scheduler.api.content_cache import cached_by_content
 from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.structs import Struct
 
 DECIMAL_SI: Final = "DecimalSI"
 BINARY_SI: Final = "BinarySI"
@@ -71,8 +71,7 @@ def _fits(value: int) -> bool:
     return -(2**63) <= value < 2**63
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(Struct, frozen=True):
     """An amount of a resource.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from karmada_scheduler.structs import Struct
 
 APPLIED_PLACEMENT_ANNOTATION: Final = "policy.karmada.io/applied-placement"
 POLICY_ID_LABEL: Final = "propagationpolicy.karmada.io/permanent-id"
@@ -23,8 +24,7 @@ KARMADA_TAINTS: Final = frozenset(
 """Set and removed by Karmada's controllers, whatever a person does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """One entry of ``status.conditions`` as far as it is decided by the scheduler."""
 
     type: str

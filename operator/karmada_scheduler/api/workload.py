@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from karmada_scheduler.api.content_cache import interned, interned_map
@@ -16,6 +15,7 @@ from karmada_scheduler.api.manifest import (
     read_text_map,
 )
 from karmada_scheduler.api.object_fields import read_objects
+from karmada_scheduler.structs import Struct, field
 
 LAST_APPLIED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """A copy of the whole manifest by ``kubectl apply``; not kept."""
@@ -39,8 +39,7 @@ class OwnerReference(NamedTuple):
     controller: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(Struct, frozen=True):
     """The metadata of a workload on the Karmada API server.
 
     Attributes:

@@ -11,7 +11,6 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
 from typing import Final
@@ -31,6 +30,7 @@ from karmada_scheduler.process.memory import release_free
 from karmada_scheduler.process.process_exit import TerminationSignals
 from karmada_scheduler.process.supervisor import Supervisor
 from karmada_scheduler.scheduler.decision_runner import new_budget
+from karmada_scheduler.structs import Struct, field
 
 
 def _now() -> datetime:
@@ -46,8 +46,7 @@ def _identity() -> str:
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Environment:
+class Environment(Struct, frozen=True, kw_only=True):
     """The environment of one process.
 
     Attributes:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -45,6 +44,7 @@ from karmada_scheduler.framework.diagnosis import FitError, HeldError, KeptError
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError
+from karmada_scheduler.structs import replace
 
 log = logging.getLogger(__name__)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -10,14 +9,14 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError
+from karmada_scheduler.structs import Struct
 
 
 class NotLeadingError(Exception):
     """A write was not sent because another process may be the leader."""
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionResult:
+class TransactionResult(Struct, frozen=True):
     """How a transaction ended.
 
     Attributes:
@@ -44,8 +43,7 @@ class Action(Enum):
     """The key is added after its backoff, or after the delay that was requested."""
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptOutcome:
+class AttemptOutcome(Struct, frozen=True):
     """How an attempt to schedule a binding ended.
 
     Attributes:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -31,6 +30,7 @@ from karmada_scheduler.binding_cycle.writer import BindingWriter
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.report import Report, status_fields
+from karmada_scheduler.structs import replace
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
@@ -20,6 +19,7 @@ from karmada_scheduler.framework.diagnosis import FitError, PluginError, Schedul
 from karmada_scheduler.framework.runtime.binding_points import BindingPoints, WaitFor
 from karmada_scheduler.framework.runtime.failure_log import mark_scheduler_error
 from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError
+from karmada_scheduler.structs import replace
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 
 from karmada_scheduler.api.binding import (
@@ -24,10 +23,10 @@ from karmada_scheduler.api.binding import (
     TargetCluster,
     footprint,
 )
+from karmada_scheduler.structs import Struct
 
 
-@dataclass(slots=True)
-class _Assumption:
+class _Assumption(Struct):
     """The assumed placement of one binding.
 
     Attributes:

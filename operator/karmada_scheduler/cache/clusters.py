@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container
-from dataclasses import replace
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.cache.store import Change, Store
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot, UnknownClusters
+from karmada_scheduler.structs import replace
 
 
 class ClusterCache(Store[str, Cluster]):

@@ -14,7 +14,6 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
@@ -28,6 +27,7 @@ from karmada_scheduler.client.login import Login
 from karmada_scheduler.client.responses import decoded, refusal
 from karmada_scheduler.client.sessions import HttpTransport, Transport, is_tls_refusal
 from karmada_scheduler.client.watch_lines import Lines
+from karmada_scheduler.structs import Struct
 
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
@@ -36,8 +36,7 @@ JSON: Final = "application/json"
 _HTTP: Final = partial(HttpTransport, agent=f"karmada-pyscheduler/{__version__}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Credentials:
+class Credentials(Struct, frozen=True, kw_only=True):
     """Server and credentials for another HTTP client."""
 
     server: str

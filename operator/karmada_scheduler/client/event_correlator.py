@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Generic, NamedTuple, TypeVar
+
+from karmada_scheduler.structs import Struct, field, replace
 
 CACHE_SIZE: Final = 4096
 SIMILAR_LIMIT: Final = 10
@@ -45,8 +46,7 @@ class Involved(NamedTuple):
         return self[:-1]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """One recorded event."""
 
     involved: Involved
@@ -57,8 +57,7 @@ class Event:
     component: str
 
 
-@dataclass(slots=True)
-class Posted:
+class Posted(Struct):
     """An event on the API server.
 
     Attributes:
@@ -99,14 +98,12 @@ class _Recent(Generic[Key, Value]):
         return self._entries[key]
 
 
-@dataclass(slots=True)
-class _Similar:
+class _Similar(Struct):
     messages: set[str] = field(default_factory=set)
     last: float = float("-inf")
 
 
-@dataclass(slots=True)
-class _Bucket:
+class _Bucket(Struct):
     tokens: float = SPAM_BURST
     last: float | None = None
 

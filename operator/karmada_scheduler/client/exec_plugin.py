@@ -11,12 +11,12 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
 from karmada_scheduler.api.manifest import parse_time
+from karmada_scheduler.structs import Struct
 
 TIMEOUT: Final = 30.0
 """Timeout of a plugin in seconds; client-go has none, and a leader would lose its Lease."""
@@ -28,8 +28,7 @@ class ExecPluginError(Exception):
     """The plugin returned no credentials; the text has its command."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecCredential:
+class ExecCredential(Struct, frozen=True, kw_only=True):
     """The output of a plugin: a token, a client certificate with its key (PEM), or both.
 
     Attributes:

@@ -6,10 +6,11 @@ import asyncio
 import ssl
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, cast
 
 import httptools
+
+from karmada_scheduler.structs import Struct
 
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
@@ -30,8 +31,7 @@ class ConnectionLostError(ConnectionError):
         self.refused_tls = refused_tls
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Struct, frozen=True):
     """The response of a server; the names of headers are in lower case."""
 
     status: int

@@ -8,7 +8,6 @@ import hashlib
 import re
 import ssl
 import tempfile
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +15,7 @@ from typing import Any, Final
 import orjson
 
 from karmada_scheduler.client.tls import verify_as_go_does
+from karmada_scheduler.structs import Struct
 
 _SEQUENCE: Final = 0x30
 _EXPLICIT_VERSION: Final = 0xA0
@@ -99,8 +99,7 @@ Fingerprint = tuple[tuple[str, tuple[int, int, int] | None], ...]
 """Paths of files with modification time (ns), size and inode; None for a missing file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Identity:
+class Identity(Struct, frozen=True, kw_only=True, eq=False):
     """The API server, how its certificate is verified, and our credentials.
 
     Attributes:
@@ -159,8 +158,7 @@ class Identity:
         return any(stat_of(path) != seen for path, seen in self.files)
 
 
-@dataclass(frozen=True, slots=True)
-class Pem:
+class Pem(Struct, frozen=True):
     """A certificate or a key.
 
     Attributes:
@@ -172,8 +170,7 @@ class Pem:
     content: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TLSMaterial:
+class TLSMaterial(Struct, frozen=True, kw_only=True):
     """Certificates and key of a TLS context; ``authority`` signs the server's certificate, None for the system's CAs."""
 
     authority: Pem | None = None

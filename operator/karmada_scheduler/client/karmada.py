@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
@@ -12,6 +11,7 @@ from karmada_scheduler.client import json_body
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.connection import JSON, MERGE_PATCH, Connection
 from karmada_scheduler.client.responses import list_page
+from karmada_scheduler.structs import Struct
 
 LIST_PAGE: Final = 250
 """Objects per page; a page of bindings takes some 4 MB decoded, and the next one is there meanwhile."""
@@ -50,8 +50,7 @@ def _request_page(connection: Connection, path: str, accept: str, token: str = "
     return asyncio.create_task(request, name=f"list {path}")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Resource:
+class Resource(Struct, frozen=True, order=True):
     """A watched kind."""
 
     group: str

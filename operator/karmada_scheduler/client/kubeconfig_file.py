@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -15,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from karmada_scheduler.client.identity import ConnectionConfigError
 from karmada_scheduler.config import yaml_file
 from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.structs import Struct
 
 _TEXTS: Final = "texts by name"
 _EXEC: Final = {
@@ -113,8 +113,7 @@ _KINDS: Final = {
 _PATHS: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigOverrides:
+class ConfigOverrides(Struct, frozen=True, kw_only=True):
     """What replaces parts of a kubeconfig; "" for what it says. With any, a Pod's credentials are not used.
 
     Attributes:

@@ -12,13 +12,13 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from karmada_scheduler.client import json_body
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.permissions import Permission
+from karmada_scheduler.structs import Struct
 
 LONGEST_TOKEN: Final = 16 * 1024
 """Characters of a token. The API server takes 140 ms to refuse one of 1 MB."""
@@ -60,8 +60,7 @@ class ReviewUnavailableError(Exception):
     """The API server has not answered, so nobody knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(Struct, frozen=True):
     """Whom the API server takes the holder of a token for. All of it is part of the question what they may read.
 
     Attributes:

@@ -10,7 +10,6 @@ common.go; pkg/util/helper/binding.go.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Final
 
@@ -23,6 +22,7 @@ from karmada_scheduler.core.algorithms.webster import SortedVotes
 from karmada_scheduler.core.ordering.candidates import CandidateList, candidate_list
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.diagnosis import SchedulingError, UnschedulableError
+from karmada_scheduler.structs import replace
 
 DUPLICATED: Final = "Duplicated"
 STATIC_WEIGHT: Final = "StaticWeight"

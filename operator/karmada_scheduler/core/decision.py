@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 
 from karmada_scheduler.api.binding import BindingKey, TargetCluster
@@ -11,10 +10,10 @@ from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.diagnosis import Diagnosis, SchedulingError
 from karmada_scheduler.framework.guard_point import EvictionTask
 from karmada_scheduler.framework.reconsider_point import Proposal
+from karmada_scheduler.structs import Struct, equal_without, field
 
 
-@dataclass(frozen=True, slots=True)
-class TermAttempt:
+class TermAttempt(Struct, frozen=True):  # noqa: PLW1641 - nothing hashes it
     """One run of the algorithm with one affinity term.
 
     Attributes:
@@ -30,7 +29,7 @@ class TermAttempt:
     """
 
     affinity_name: str = ""
-    cycle: Cycle | None = field(default=None, compare=False, repr=False)
+    cycle: Cycle | None = None
     targets: tuple[TargetCluster, ...] | None = None
     error: SchedulingError | None = None
     diagnosis: Diagnosis = field(default_factory=Diagnosis)
@@ -39,9 +38,11 @@ class TermAttempt:
     selected: Sequence[Candidate] = ()
     may_work_next_time: bool = False
 
+    def __eq__(self, other: object) -> bool:
+        return equal_without("cycle", self, other)
 
-@dataclass(frozen=True, slots=True)
-class TermFailure:
+
+class TermFailure(Struct, frozen=True):
     """An affinity term that failed; each is reported in an Event."""
 
     index: int
@@ -49,8 +50,7 @@ class TermFailure:
     error: SchedulingError
 
 
-@dataclass(frozen=True, slots=True)
-class Guarded:
+class Guarded(Struct, frozen=True):
     """What Guard plugins add to a decision, or make of it.
 
     Attributes:
@@ -85,8 +85,7 @@ class ReconsiderResult(Enum):
     """A plugin failed, or the API server refused the write."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reconsidered:
+class Reconsidered(Struct, frozen=True):
     """A proposal of a Reconsider plugin, and what became of it.
 
     Attributes:
@@ -104,8 +103,7 @@ class Reconsidered:
     retry_after: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """The result of scheduling a binding.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from karmada_scheduler.api.binding import BindingKey, BindingSpec
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
@@ -14,10 +13,10 @@ from karmada_scheduler.core.ordering.cache import OrderingCaches
 from karmada_scheduler.framework.cycle import InFlight, Peers, no_workload
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.structs import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionInputs:
+class DecisionInputs(Struct, frozen=True):
     """The inputs of a decision, which all of its runs share.
 
     Attributes:

@@ -9,7 +9,6 @@ Source: karmada v1.18.2 pkg/scheduler/core/generic_scheduler.go findClustersThat
 from __future__ import annotations
 
 from collections.abc import Container, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -21,10 +20,10 @@ from karmada_scheduler.framework.diagnosis import Diagnosis
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime.extenders import filter_by_extenders
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults
+from karmada_scheduler.structs import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class FilteredClusters:
+class FilteredClusters(Struct, frozen=True):
     """The clusters that can take a binding, as a list.
 
     Attributes:
@@ -45,8 +44,7 @@ class FilteredClusters:
         return bool(self.feasible)
 
 
-@dataclass(frozen=True, slots=True)
-class CachedFilteredClusters:
+class CachedFilteredClusters(Struct, frozen=True):
     """The clusters that can take a binding: cached results, except for the clusters it is on or evicted from.
 
     There are no cached results in a profile with PreFilter plugins, so none has skipped or rejected a cluster.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
@@ -12,6 +11,7 @@ from karmada_scheduler.framework.diagnosis import FitError, HeldError, KeptError
 from karmada_scheduler.framework.guard_point import GuardAnswer, GuardContext
 from karmada_scheduler.framework.reconsider_point import Proposal
 from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.structs import replace
 
 MAX_SHOWN: Final = 10
 """Targets in a text."""

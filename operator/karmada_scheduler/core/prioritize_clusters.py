@@ -10,7 +10,6 @@ Source: karmada v1.18.2 pkg/scheduler/core/generic_scheduler.go prioritizeCluste
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -28,6 +27,7 @@ from karmada_scheduler.core.ordering.feasible import TierScore
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.runtime.extenders import scores_of_extenders
 from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.structs import Struct
 
 Scores = Mapping[str, Sequence[int]]
 """Plugin name to scores times weight, one per cluster in the order of names."""
@@ -35,16 +35,14 @@ Scores = Mapping[str, Sequence[int]]
 _NONE_KNOWN: Final[Mapping[str, int]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredClusters:
+class ScoredClusters(Struct, frozen=True):
     """Clusters with their scores."""
 
     clusters: Sequence[Cluster]
     scores: Scores
 
 
-@dataclass(frozen=True, slots=True)
-class CachedScoredClusters:
+class CachedScoredClusters(Struct, frozen=True):
     """The cached order of all clusters, and scores of those for which it does not hold.
 
     Attributes:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.core.decision import Decision, Reconsidered, ReconsiderResult
 from karmada_scheduler.framework.diagnosis import HeldError, PluginError, SchedulingError
 from karmada_scheduler.framework.reconsider_point import ReconsiderContext, Terms
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.reconsidering import Proposed
+from karmada_scheduler.structs import replace
 
 
 def proposed_terms(binding: Binding, proposed: Proposed) -> range:

@@ -6,20 +6,19 @@ Source: karmada v1.18.2 pkg/scheduler helper.go.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core import condition as outcome
+from karmada_scheduler.structs import Struct
 
 _MESSAGE_LIMIT: Final = 32768
 """The longest message of a condition, in characters; the API's limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """How scheduling of a binding ended, as its status reports it.
 
     Attributes:

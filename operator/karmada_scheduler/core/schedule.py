@@ -12,7 +12,6 @@ Source: karmada v1.18.2 pkg/scheduler/core/generic_scheduler.go Schedule.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -41,6 +40,7 @@ from karmada_scheduler.framework.reconsider_point import Terms
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.reconsidering import Proposed
 from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.structs import replace
 
 _NOTHING_ASSUMED: Final[Assumed] = {}
 _MAX_PASSES: Final = 10

@@ -6,7 +6,6 @@ Source: karmada v1.18.2 pkg/scheduler/scheduler.go scheduleResourceBindingWithCl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
@@ -18,6 +17,7 @@ from karmada_scheduler.core.decision_inputs import DecisionInputs
 from karmada_scheduler.core.schedule_term import schedule_term
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import FitError, OverBudgetError, PluginError, SchedulingError
+from karmada_scheduler.structs import replace
 
 UNFINISHED: Final = (PluginError, OverBudgetError)
 """Errors that end a decision and imply nothing about the clusters."""

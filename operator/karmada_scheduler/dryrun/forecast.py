@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from karmada_scheduler.api.binding import Binding, BindingKey, BindingStatus, TargetCluster
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
@@ -18,6 +17,7 @@ from karmada_scheduler.framework.diagnosis import FitError, SchedulingError, Uns
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.result import SUCCESS, Result
 from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.structs import replace
 
 
 class Simulation:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
@@ -13,10 +12,10 @@ from karmada_scheduler.framework.handle import DetachedHandle
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.framework.workload import UndeclaredWorkloadError
+from karmada_scheduler.structs import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class Frameworks:
+class Frameworks(Struct, frozen=True):
     """The plugins of each profile.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -13,6 +12,7 @@ from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.extension_points import Point
+from karmada_scheduler.structs import Struct, equal_without
 
 
 class Outcome(Enum):
@@ -26,8 +26,7 @@ class Outcome(Enum):
     OTHER_SCHEDULER = "of other schedulers"
 
 
-@dataclass(frozen=True, slots=True)
-class HoldReasons:
+class HoldReasons(Struct, frozen=True):
     """Why nothing would be written about a binding yet.
 
     Attributes:
@@ -49,8 +48,7 @@ class HoldReasons:
         return {"point": self.point.value, "plugins": dict(self.reasons)}
 
 
-@dataclass(frozen=True, slots=True)
-class SimulationResult:
+class SimulationResult(Struct, frozen=True):  # noqa: PLW1641 - nothing hashes it
     """The stable decision about a binding.
 
     Attributes:
@@ -72,7 +70,10 @@ class SimulationResult:
     affinity_name: str
     has_profile: bool = True
     held: HoldReasons | None = None
-    decision: Decision | None = field(default=None, compare=False, repr=False)
+    decision: Decision | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return equal_without("decision", self, other)
 
     @property
     def outcome(self) -> Outcome:

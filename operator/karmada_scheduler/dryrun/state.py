@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -13,6 +12,7 @@ from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.dryrun.written import as_written
 from karmada_scheduler.framework.binding_points import BindContext
+from karmada_scheduler.structs import replace
 
 
 class WaitingDecision:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.core.assign_replicas import assign_replicas
 from karmada_scheduler.core.decision import Decision, TermAttempt
+from karmada_scheduler.structs import replace
 
 
 def depends_on_uid(decision: Decision, other: str) -> bool:

@@ -6,7 +6,6 @@ Where Guard plugins add annotations and eviction tasks, these are written, too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +17,7 @@ from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.guard_additions import task_manifests
 from karmada_scheduler.core.report import Report, status_fields, target_manifests
+from karmada_scheduler.structs import replace
 
 
 def as_written(binding: Binding, decision: Decision, at: datetime) -> Binding:

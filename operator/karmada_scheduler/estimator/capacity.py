@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from karmada_scheduler.api.cluster import Cluster, ResourceSummary
@@ -15,10 +14,10 @@ from karmada_scheduler.estimator.grades import Grades
 from karmada_scheduler.estimator.nodes import NodeGroup, node_groups_of
 from karmada_scheduler.estimator.resources import CPU, PODS
 from karmada_scheduler.framework.runtime.filter_cache import Cursor, FilterResults
+from karmada_scheduler.structs import Struct, field
 
 
-@dataclass(slots=True)
-class ClusterCapacity:
+class ClusterCapacity(Struct):
     """Capacity that is left in one cluster; amounts are computed on first use.
 
     Attributes:

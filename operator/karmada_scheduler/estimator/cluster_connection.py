@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
 
 from karmada_scheduler.estimator.transport import ConnectionState, EstimatorChannel
+from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class ClusterConnection:
+class ClusterConnection(Struct):
     """The connection to the estimator of one cluster.
 
     Attributes:

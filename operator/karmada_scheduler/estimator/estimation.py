@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Self
 
 from karmada_scheduler.config.options import EstimatorOptions
@@ -13,10 +12,10 @@ from karmada_scheduler.estimator.grpc_channel import GrpcChannel
 from karmada_scheduler.estimator.transport import DialEstimator
 from karmada_scheduler.metrics.estimators import EstimatingObserver
 from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.structs import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Estimation:
+class Estimation(Struct, frozen=True):
     """The parts of a process with estimators in the member clusters."""
 
     connections: Connections

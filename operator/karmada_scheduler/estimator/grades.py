@@ -7,15 +7,14 @@ Differs: where an index is out of range upstream, which ends the process, there 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import MAX_INT64, Quantity, quotient, wrap64
 from karmada_scheduler.estimator.resources import CPU
+from karmada_scheduler.structs import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Grades:
+class Grades(Struct, frozen=True):
     """The resource models of a cluster; nodes are found by the position of a model, not by its grade.
 
     Attributes:

@@ -8,7 +8,6 @@ Source: karmada v1.18.2 pkg/util/assigningresource scheduling simulator, pkg/est
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from karmada_scheduler.api.binding import Component
@@ -16,6 +15,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import wrap64
 from karmada_scheduler.estimator.resources import PLAIN, Amounts, amounts, fits
 from karmada_scheduler.framework.diagnosis import OverBudgetError
+from karmada_scheduler.structs import Struct
 
 PODS_PER_NODE: Final = 110
 
@@ -27,8 +27,7 @@ Wanted = tuple[Amounts, int]
 """Resource request of one replica of a component, and the number of replicas."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeGroup:
+class NodeGroup(Struct, frozen=True):
     """Equal nodes.
 
     Attributes:

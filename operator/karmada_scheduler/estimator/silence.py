@@ -10,16 +10,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
+
+from karmada_scheduler.structs import Struct
 
 _TICK_SECONDS: Final = 0.05
 _LATE_SECONDS: Final = 0.1
 _SILENT_TICKS: Final = 10
 
 
-@dataclass(slots=True)
-class _PendingRequests:
+class _PendingRequests(Struct):
     """The pending requests to one estimator.
 
     Attributes:

@@ -24,7 +24,6 @@ Source: k8s.io/kube-scheduler v0.35.3 extender/v1/types.go, kubernetes pkg/sched
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
@@ -43,6 +42,7 @@ from karmada_scheduler.api.manifest import (
     read_texts,
 )
 from karmada_scheduler.client import json_body
+from karmada_scheduler.structs import Struct, field
 
 MAX_EXTENDER_SCORE: Final = 10
 _KEYS_SHOWN: Final = 10
@@ -52,8 +52,7 @@ class ResponseError(ValueError):
     """A response that cannot be used; the text has the field and its value."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilterResponse:
+class FilterResponse(Struct, frozen=True):
     """The response to filter, before it is compared with the request.
 
     Attributes:

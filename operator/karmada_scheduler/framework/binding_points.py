@@ -10,7 +10,6 @@ Permit, PreBind, Bind and PostBind are coroutine functions. Other bindings are s
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
@@ -20,13 +19,13 @@ from karmada_scheduler.framework.guard_point import EvictionTask
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.workload import WorkloadAccess, problem_in, workload_in
+from karmada_scheduler.structs import Struct, field
 
 MAX_PERMIT_SECONDS = 15 * 60.0
 """The longest wait at Permit."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueuedBinding:
+class QueuedBinding(Struct, frozen=True):
     """A binding in the queue.
 
     Attributes:
@@ -79,8 +78,7 @@ class SortKeyPlugin(QueueSortPlugin, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class PreEnqueueContext:
+class PreEnqueueContext(Struct, frozen=True):
     """A binding that is due to be scheduled.
 
     Attributes:
@@ -88,7 +86,7 @@ class PreEnqueueContext:
     """
 
     binding: Binding
-    workload_answer: WorkloadAnswer | None = field(default=None, repr=False)
+    workload_answer: WorkloadAnswer | None = None
 
     @property
     def workload(self) -> Workload | None:
@@ -115,8 +113,7 @@ class PreEnqueuePlugin(Plugin, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class BindContext(WorkloadAccess):
+class BindContext(Struct, WorkloadAccess, frozen=True):
     """A decision that is to be written; the same object from Reserve to PostBind.
 
     Attributes:
@@ -136,7 +133,7 @@ class BindContext(WorkloadAccess):
     binding: Binding
     targets: Sequence[TargetCluster]
     cycle: Cycle
-    patch: Callable[[], Awaitable[Binding]] = field(repr=False)
+    patch: Callable[[], Awaitable[Binding]]
     eviction_tasks: Sequence[EvictionTask] = ()
     annotations: Mapping[str, str | None] = field(default_factory=dict)
     may_be_stored: bool = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -14,6 +13,7 @@ from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.framework.cycle_state import CycleState
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.framework.workload import problem_in, workload_in
+from karmada_scheduler.structs import Struct, field, replace
 
 
 class Peers(Protocol):
@@ -33,8 +33,7 @@ def no_workload(key: BindingKey) -> Workload | None:  # noqa: ARG001
     return None
 
 
-@dataclass(frozen=True)
-class Cycle:
+class Cycle(Struct, frozen=True, dict=True):
     """An attempt to schedule a binding with one affinity term.
 
     Attributes:
@@ -54,8 +53,8 @@ class Cycle:
     snapshot: Snapshot = field(default_factory=Snapshot)
     state: CycleState = field(default_factory=CycleState)
     peers: Peers | None = None
-    workload_answer: WorkloadAnswer | None = field(default=None, repr=False)
-    stored_workload: Callable[[BindingKey], Workload | None] = field(default=no_workload, repr=False)
+    workload_answer: WorkloadAnswer | None = None
+    stored_workload: Callable[[BindingKey], Workload | None] = no_workload
 
     @property
     def workload(self) -> Workload | None:

@@ -6,14 +6,14 @@ It is usually written once, in PreFilter or PreScore, and read for each cluster.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
+
+from karmada_scheduler.structs import Struct
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)  # no slots: they break generic frozen dataclasses before Python 3.13
-class StateKey(Generic[T]):
+class StateKey(Struct, Generic[T], frozen=True):
     """The key of an entry, with the type of its value; a constant in the module of the plugin that writes it."""
 
     name: str

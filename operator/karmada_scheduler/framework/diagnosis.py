@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, Self
 
 from karmada_scheduler.framework.result import Result, bounded_delay
+from karmada_scheduler.structs import Struct, field
 
 
 class SchedulingError(Exception):
@@ -55,8 +55,7 @@ class PluginError(_RetryableError):
     """A plugin raised, exceeded its timeout, or returned a value that its extension point does not allow."""
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True):
     """Why clusters were refused.
 
     Attributes:

@@ -6,21 +6,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.result import Result
+from karmada_scheduler.structs import Struct, field
 
 
 class ExtenderError(Exception):
     """A request to an extender failed, or its response cannot be used; the text has its URL."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtenderFilterResult:
+class ExtenderFilterResult(Struct, frozen=True):
     """The result of filter; each cluster of the request is in one of the two.
 
     Attributes:

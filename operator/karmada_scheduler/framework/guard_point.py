@@ -11,7 +11,6 @@ pkg/apis/work/v1alpha2/binding_types.go (GracefulEvictionTask) and pkg/controlle
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Protocol, runtime_checkable
 
@@ -22,13 +21,13 @@ from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.reconsider_point import Proposal
 from karmada_scheduler.framework.result import SUCCESS, Result
 from karmada_scheduler.framework.workload import WorkloadAccess
+from karmada_scheduler.structs import Struct, field
 
 GRACEFULLY: Final = "Gracefully"
 DIRECTLY: Final = "Directly"
 
 
-@dataclass(frozen=True, slots=True)
-class EvictionTask:
+class EvictionTask(Struct, frozen=True):
     """A graceful eviction task that is written together with the new clusters of a binding.
 
     Karmada keeps the workload on the cluster until it is healthy on all new clusters, or until the grace period is over.
@@ -51,8 +50,7 @@ class EvictionTask:
     replicas: int = 0
 
 
-@dataclass(frozen=True)
-class GuardContext(WorkloadAccess):
+class GuardContext(Struct, WorkloadAccess, frozen=True, dict=True):
     """A decision that would change the clusters of a binding.
 
     Attributes:
@@ -84,8 +82,7 @@ class GuardContext(WorkloadAccess):
         return self.binding.spec.target_names - kept - self.gone
 
 
-@dataclass(frozen=True, slots=True)
-class GuardAnswer:
+class GuardAnswer(Struct, frozen=True):
     """A result with additions to the patch of the decision.
 
     Attributes:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, BindingKey
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.structs import Struct, field
 
 
 class WaitingBinding(Protocol):
@@ -100,8 +100,7 @@ class KnownBindings(Protocol):
     def values(self) -> Iterable[Binding]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class DetachedHandle:
+class DetachedHandle(Struct, frozen=True):
     """The handle of plugins without a scheduler: of commands, and of dry runs, which give their objects."""
 
     profile: str = DEFAULT_SCHEDULER_NAME

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Self
 
 from karmada_scheduler.framework.binding_points import (
@@ -28,10 +27,10 @@ from karmada_scheduler.framework.scheduling_points import (
     ScorePlugin,
     SelectPlugin,
 )
+from karmada_scheduler.structs import Struct, field
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfilePlugins:
+class ProfilePlugins(Struct, frozen=True, kw_only=True):
     """The plugins of each extension point, in running order. A plugin is the same object at all its points.
 
     Attributes:

@@ -10,7 +10,6 @@ gives way for a decision that is not needed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol, runtime_checkable
 
@@ -19,6 +18,7 @@ from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import HeldError, SchedulingError
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.result import Result
+from karmada_scheduler.structs import Struct
 
 RECONSIDER_SECONDS: Final = 30.0
 """The default of ``reconsider_seconds``."""
@@ -33,8 +33,7 @@ class Terms(Enum):
     """The one in force only, as an ordinary decision about the binding."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """A decision that a plugin proposes.
 
     Attributes:
@@ -46,8 +45,7 @@ class Proposal:
     terms: Terms = Terms.EARLIER
 
 
-@dataclass(frozen=True, slots=True)
-class ReconsiderContext:
+class ReconsiderContext(Struct, frozen=True):
     """A proposed decision that was tried.
 
     Attributes:

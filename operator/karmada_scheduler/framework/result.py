@@ -7,9 +7,10 @@ has it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from karmada_scheduler.structs import Struct
 
 
 class Code(Enum):
@@ -38,8 +39,7 @@ MAX_RETRY_SECONDS: Final = 30 * 86_400.0
 _REFUSALS: Final = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """The result of a plugin.
 
     Attributes:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
@@ -26,13 +25,13 @@ from karmada_scheduler.framework.diagnosis import Diagnosis
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.workload import UndeclaredWorkloadError, WorkloadAccess
+from karmada_scheduler.structs import Struct
 
 MIN_CLUSTER_SCORE = 0
 MAX_CLUSTER_SCORE = 100
 
 
-@dataclass(frozen=True, slots=True)
-class PreFilterContext(WorkloadAccess):
+class PreFilterContext(Struct, WorkloadAccess, frozen=True):
     """The context before the filters.
 
     Attributes:
@@ -63,8 +62,7 @@ class PreFilterPlugin(Plugin, Protocol):
 PreFilterAnswer = Result | AbstractSet[str]
 
 
-@dataclass(frozen=True, slots=True)
-class PeerContext:
+class PeerContext(Struct, frozen=True):
     """Another binding, and a cluster to which it is added or from which it is removed.
 
     Attributes:
@@ -141,8 +139,7 @@ class FilterPlugin(Plugin, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class PostFilterContext(WorkloadAccess):
+class PostFilterContext(Struct, WorkloadAccess, frozen=True):
     """The context after all clusters were refused.
 
     Attributes:
@@ -169,8 +166,7 @@ class PostFilterPlugin(Plugin, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class PreScoreContext(WorkloadAccess):
+class PreScoreContext(Struct, WorkloadAccess, frozen=True):
     """The context before scores: the clusters that passed the filters, in the order of names; at least one."""
 
     cycle: Cycle
@@ -218,8 +214,7 @@ class ScorePlugin(Plugin, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class NormalizeScoreContext(WorkloadAccess):
+class NormalizeScoreContext(Struct, WorkloadAccess, frozen=True):
     """The scores of one plugin.
 
     Attributes:
@@ -241,8 +236,7 @@ class NormalizeScorePlugin(ScorePlugin, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class SelectContext(WorkloadAccess):
+class SelectContext(Struct, WorkloadAccess, frozen=True):
     """The clusters to choose from.
 
     Attributes:
@@ -271,8 +265,7 @@ class SelectPlugin(Plugin, Protocol):
 SelectAnswer = Sequence[Candidate] | Result
 
 
-@dataclass(frozen=True, slots=True)
-class AssignContext(WorkloadAccess):
+class AssignContext(Struct, WorkloadAccess, frozen=True):
     """The clusters among which the replicas are divided.
 
     Attributes:

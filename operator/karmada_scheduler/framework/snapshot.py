@@ -8,11 +8,11 @@ taints that count) are computed at their first use and cached in the Cluster obj
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
 
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.structs import Struct, field
 
 _KEPT_CHANGES: Final = 20_000
 
@@ -42,8 +42,7 @@ class ChangeLog:
         return set(self._names[begin - self._dropped : end - self._dropped])
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownClusters:
+class UnknownClusters(Struct, frozen=True):
     """The clusters that exist or may exist, and are unknown. No placement is cleared because of them.
 
     Attributes:
@@ -62,8 +61,7 @@ class UnknownClusters:
 _ALL_KNOWN: Final = UnknownClusters()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Snapshot:
+class Snapshot(Struct, frozen=True, eq=False):
     """Every known cluster, those being deleted included, in the order of names.
 
     Attributes:
@@ -81,6 +79,9 @@ class Snapshot:
     _log: ChangeLog | None = None
     _logged: int = 0
     unknown: UnknownClusters = _ALL_KNOWN
+
+    def __repr__(self) -> str:
+        return f"<Snapshot {self.generation} of {len(self.clusters)} clusters>"
 
     @classmethod
     def of(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from karmada_scheduler.http_server.request_guard import RequestRefusal
+from karmada_scheduler.structs import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
+class HttpRequest(Struct, frozen=True):
     """A request.
 
     Attributes:
@@ -33,8 +32,7 @@ class HttpRequest:
     viewer: object = None
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
+class HttpResponse(Struct, frozen=True):
     """A response.
 
     Attributes:
@@ -50,8 +48,7 @@ class HttpResponse:
     is_stream: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """A response that is complete; it is compressed for readers that accept that.
 
     Attributes:

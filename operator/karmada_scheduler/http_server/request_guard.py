@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 from urllib.parse import urlsplit
+
+from karmada_scheduler.structs import Struct, field
 
 MAX_BODY: Final = 2**20
 """Bytes of the body of a POST."""
@@ -26,8 +27,7 @@ class Requester(Protocol):
         """The name of the user."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestLimits:
+class RequestLimits(Struct, frozen=True):
     """How many requests are answered.
 
     Attributes:
@@ -93,8 +93,7 @@ class RequestRates:
         return known.take(now)
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """Who may read.
 
     Attributes:
@@ -111,8 +110,7 @@ class Access:
     is_open: Callable[[str], bool] = lambda _: False
 
 
-@dataclass(frozen=True, slots=True)
-class RequestRefusal:
+class RequestRefusal(Struct, frozen=True):
     """Why a request is not answered.
 
     Attributes:

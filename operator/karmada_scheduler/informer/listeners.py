@@ -7,19 +7,18 @@ before, or does not exist any more.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
+from karmada_scheduler.structs import Struct
 
 BindingListener = Callable[[Binding | None, Binding | None], None]
 ClusterListener = Callable[[Cluster | None, Cluster | None], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listeners:
+class Listeners(Struct, frozen=True, kw_only=True):
     """The listeners of one process; those of a kind are called in their order.
 
     Attributes:

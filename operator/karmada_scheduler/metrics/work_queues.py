@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from karmada_scheduler.metrics.families import exponential
+from karmada_scheduler.structs import Struct
 
 
 class WorkqueueMetrics:
@@ -78,8 +78,7 @@ class WorkqueueMetrics:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueMetrics:
+class QueueMetrics(Struct, frozen=True, kw_only=True):
     """The metrics of one queue; implements the ``QueueObserver`` of ``work_queue``."""
 
     adds: Counter

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -27,12 +26,12 @@ from karmada_scheduler.plugin_loader.helper_modules import (
     imports_helpers,
     is_helper,
 )
+from karmada_scheduler.structs import Struct
 
 _REMOVED: Final = b""
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(Struct, frozen=True):
     """A new version of a file.
 
     Attributes:

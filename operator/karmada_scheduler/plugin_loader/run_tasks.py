@@ -6,7 +6,6 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from karmada_scheduler.framework.plugin import Plugin
@@ -14,6 +13,7 @@ from karmada_scheduler.framework.profile.factory import with_traceback_from
 from karmada_scheduler.framework.run_hook import RunPlugin
 from karmada_scheduler.framework.runtime import coroutine_timeouts, timeouts
 from karmada_scheduler.framework.runtime.plugin_call import exception_text
+from karmada_scheduler.structs import Struct
 
 log = logging.getLogger(__name__)
 
@@ -21,8 +21,7 @@ _RUNNERS: Final = frozenset({__file__, timeouts.__file__, coroutine_timeouts.__f
 """Files whose lines are left out of the tracebacks of plugins."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryDelays:
+class RetryDelays(Struct, frozen=True):
     """The delays before ``run`` is started again, in seconds.
 
     Attributes:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -22,6 +21,7 @@ from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.records.record import Decided, deciding_attempts, encode
 from karmada_scheduler.records.refusals import grouped
+from karmada_scheduler.structs import Struct
 
 MAX_DECISIONS: Final = 32
 MAX_FAILURES: Final = 64
@@ -43,8 +43,7 @@ def _row(candidate: Candidate) -> Row:
     return candidate.cluster.name, candidate.score, candidate.tier, candidate.available, candidate.allocatable
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
+class _Columns(Struct, frozen=True):
     """The candidates of a cached order; see ``core.ordering.columnar.LazyCandidateList``."""
 
     rows: Mapping[str, int]
@@ -86,8 +85,7 @@ def _candidates(candidates: Sequence[Candidate]) -> _Columns | Sequence[Row]:
     return tuple(map(_row, candidates))
 
 
-@dataclass(frozen=True, slots=True)
-class _FullAttempt:
+class _FullAttempt(Struct, frozen=True):
     """One affinity term; see ``core.decision.TermAttempt``."""
 
     term: str

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -20,6 +19,7 @@ from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.core import condition
 from karmada_scheduler.core.decision import Decision, TermAttempt
 from karmada_scheduler.records.refusals import RefusalGroups
+from karmada_scheduler.structs import Struct, field
 
 VERSION: Final = 1
 """The version of the format. Within a version, fields are only added."""
@@ -46,8 +46,7 @@ def encode(value: object) -> bytes:
         return json.dumps(value, separators=(",", ":")).encode()
 
 
-@dataclass(frozen=True, slots=True)
-class RecordLimits:
+class RecordLimits(Struct, frozen=True):
     """The longest lists and texts of a record.
 
     Attributes:
@@ -76,8 +75,7 @@ _LIMITS: Final = (
 )
 
 
-@dataclass(slots=True)
-class Decided:
+class Decided(Struct):
     """A decision that is to be recorded.
 
     Attributes:
@@ -105,8 +103,7 @@ class Decided:
     problem: str = ""
 
 
-@dataclass(slots=True)
-class Process:
+class Process(Struct):
     """The parts that all records of a process share.
 
     Attributes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
@@ -14,6 +13,7 @@ from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.framework.diagnosis import FitError
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.records.record import Decided
+from karmada_scheduler.structs import replace
 
 _WAITING_PER_SLOT: Final = 8
 """Attempts that may wait for estimators without a slot, for each slot. It bounds the memory, and the requests that an

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, replace
 from typing import Any
 
 from karmada_scheduler.api.binding import Binding
@@ -24,6 +23,7 @@ from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduler.attempt import Attempt
 from karmada_scheduler.scheduler.request import Request
 from karmada_scheduler.scheduler.state import SchedulerState
+from karmada_scheduler.structs import Struct, replace
 
 
 def new_budget() -> Budget:
@@ -31,8 +31,7 @@ def new_budget() -> Budget:
     return Budget(time.perf_counter, time.thread_time)
 
 
-@dataclass(frozen=True, slots=True)
-class Undecided:
+class Undecided(Struct, frozen=True):
     """A decision that has to wait: it does I/O, or has exceeded its time slice.
 
     Attributes:

@@ -9,7 +9,6 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Container, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -25,6 +24,7 @@ from karmada_scheduler.framework.runtime.reconsidering import Proposed
 from karmada_scheduler.metrics.plugins import PluginMetrics
 from karmada_scheduler.scheduler.request import Request
 from karmada_scheduler.scheduling_queue.queue import SchedulingQueue
+from karmada_scheduler.structs import replace
 
 log = logging.getLogger(__name__)
 

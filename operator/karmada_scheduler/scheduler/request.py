@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.core.classify import Classification
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.reconsidering import Proposed
+from karmada_scheduler.structs import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """A binding to decide about.
 
     Attributes:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -46,6 +45,7 @@ from karmada_scheduler.scheduler.request import Request
 from karmada_scheduler.scheduler.retry import FailureHandler, failed
 from karmada_scheduler.scheduler.state import SchedulerState
 from karmada_scheduler.scheduler.tasks import AttemptTasks
+from karmada_scheduler.structs import replace
 
 log = logging.getLogger(__name__)
 

@@ -23,7 +23,6 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, Generic
 
 from karmada_scheduler.scheduling_queue.queue import (
@@ -37,6 +36,7 @@ from karmada_scheduler.scheduling_queue.queue import (
     KeyState,
     SchedulingQueue,
 )
+from karmada_scheduler.structs import Struct
 
 SortKey = Callable[[Key, int, float], Any]
 """Returns the sort key of a key, from its priority and the time at which it became due; the smallest comes first."""
@@ -50,8 +50,7 @@ _KEPT_OUTDATED: Final = 64
 """Entries of keys with an earlier priority that may stay in the heap, besides one for each due key."""
 
 
-@dataclass(slots=True)
-class _Item(Generic[Key]):
+class _Item(Struct, Generic[Key]):
     """A key with its history.
 
     Attributes:

@@ -4,7 +4,6 @@ import asyncio
 import copy
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -31,6 +30,7 @@ from karmada_scheduler.framework.diagnosis import (
 )
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import framework
 from tests import manifests
 from tests.unit.fakes import CONFLICT, FakeApiServer

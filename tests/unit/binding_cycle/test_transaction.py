@@ -7,7 +7,6 @@ import contextlib
 import gc
 import weakref
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework import SUCCESS, BindContext, FitError, PluginError, Result
 from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding, cluster, decide, framework
 from tests.unit.framework.plugins import coroutine, plugin
 

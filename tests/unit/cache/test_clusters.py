@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.framework import Snapshot, snapshot
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import cluster
 
 

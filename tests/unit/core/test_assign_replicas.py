@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from karmada_scheduler.api.placement import ClusterAffinity
@@ -15,6 +13,7 @@ from karmada_scheduler.core.assign_replicas import (
 )
 from karmada_scheduler.framework import SchedulingError, UnschedulableError
 from karmada_scheduler.framework.cycle import Candidate
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, decide, placed
 from tests.unit.core.helpers import candidate, cycle, shown
 

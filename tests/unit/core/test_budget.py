@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -19,6 +18,7 @@ from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import FilterContext, Result, ScoreContext, Snapshot
 from karmada_scheduler.framework.diagnosis import FitError, OverBudgetError
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, framework, gates
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -24,6 +23,7 @@ from karmada_scheduler.framework import Candidate, Result, Snapshot
 from karmada_scheduler.framework.diagnosis import UnschedulableError
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults
 from karmada_scheduler.framework.snapshot import ChangeLog
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding, cluster
 
 REFUSED = Result.unschedulable("no")

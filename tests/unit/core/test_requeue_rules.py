@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.policy import Policy
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.cluster_changes import ClusterChanges
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import cluster
 from tests import manifests
 

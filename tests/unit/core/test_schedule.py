@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -25,6 +24,7 @@ from karmada_scheduler.framework import (
     UnschedulableError,
 )
 from karmada_scheduler.framework.snapshot import UnknownClusters
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import (
     BindingBuilder,
     ClusterBuilder,

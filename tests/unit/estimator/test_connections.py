@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import datetime as dt
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from karmada_scheduler.config.options import EstimatorOptions
 from karmada_scheduler.estimator.connections import Connections
 from karmada_scheduler.estimator.transport import ConnectionState, EstimatorCallError
 from karmada_scheduler.estimator.wire import MAX_AVAILABLE_REPLICAS, replicas_request
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import cluster
 from tests.unit.estimator.fault_server import free_port, serving, speaking_garbage, swallowing
 from tools.controlplane.pki import Authority, Credentials
@@ -402,7 +403,7 @@ class TestTLS:
         settings = EstimatorOptions(ca_file=str(authority.certificate))
         if client is None:
             return settings
-        return replace(settings, cert_file=str(client.certificate), key_file=str(client.key))
+        return dataclasses.replace(settings, cert_file=str(client.certificate), key_file=str(client.key))
 
     async def test_both_sides_show_their_certificates(
         self, make_harness: MakeHarness, authority: Authority, server: Credentials, client: Credentials
@@ -415,7 +416,7 @@ class TestTLS:
     async def test_without_a_client_certificate_mutual_tls_fails(
         self, make_harness: MakeHarness, authority: Authority, server: Credentials, client: Credentials
     ) -> None:
-        half = replace(self.settings(authority, client), key_file="")
+        half = dataclasses.replace(self.settings(authority, client), key_file="")
         harness = make_harness(half, dial_seconds=0.3)
         async with serving(tls=server, clients_of=authority.certificate) as estimator:
             harness.ports["m1"] = estimator.port
@@ -459,7 +460,9 @@ class TestTLS:
     async def test_without_verification_the_client_certificate_is_sent(
         self, make_harness: MakeHarness, authority: Authority, server: Credentials, client: Credentials
     ) -> None:
-        harness = make_harness(replace(self.settings(authority, client), ca_file="", skip_verify=True))
+        harness = make_harness(
+            dataclasses.replace(self.settings(authority, client), ca_file="", skip_verify=True)
+        )
         async with serving(tls=server, clients_of=authority.certificate) as estimator:
             await harness.connect(estimator.port)
             assert await harness.call() == 7

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from karmada_scheduler.core.decision import Decision
@@ -15,6 +14,7 @@ from karmada_scheduler.records.full_decisions import FullDecisions
 from karmada_scheduler.records.record import Decided, Process
 from karmada_scheduler.records.record_store import RecordStore
 from karmada_scheduler.records.recorder import Recorder
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, decide
 from tests.unit.explain.record_schema import problems
 

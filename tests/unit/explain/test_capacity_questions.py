@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from karmada_advisor.explain.causes import causes_of
@@ -14,6 +12,7 @@ from karmada_scheduler.api.binding import footprint
 from karmada_scheduler.core.available_replicas import Estimators
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.shared_requests import PARTIAL, UPSTREAM, FailurePolicy
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster, gates
 from tests.unit.estimator.test_accurate import CountingObserver, FakeTransport
 from tests.unit.explain.asking import causes, codes, explained, inputs_of, placement, primary

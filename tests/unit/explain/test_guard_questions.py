@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from karmada_advisor.explain.causes import causes_of
 from karmada_advisor.explain.inputs import ProcessView
 from karmada_advisor.explain.model import NextState
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, FakeHandle, binding, cluster, make
 from karmada_scheduler_plugins.fail_back import FailBack
 from karmada_scheduler_plugins.placement_guard import PlacementGuard

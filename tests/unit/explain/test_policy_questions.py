@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from karmada_advisor.explain.causes import Cause, causes_of
 from karmada_advisor.explain.policies import TemplateHead, matching
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.state.model import StateName
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding, cluster
 from tests.unit.explain.asking import codes, inputs_of
 

@@ -1,13 +1,13 @@
 """The compact record: what it contains, and how it is cut."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.records import record
 from karmada_scheduler.records.record import Process
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding, cluster, decide
 from tests.unit.explain.record_schema import problems
 from tests.unit.explain.recorded import AT, decided, read

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
@@ -11,6 +10,7 @@ from karmada_scheduler.api.binding import BindingKey, TargetCluster
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.records import recorder as module
 from karmada_scheduler.records.full_decisions import MAX_DECISIONS
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding
 from tests.unit.explain.record_schema import problems
 from tests.unit.explain.recorded import RecorderHarness

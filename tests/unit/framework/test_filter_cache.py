@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -36,6 +35,7 @@ from karmada_scheduler.framework.runtime import filter_cache
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.snapshot import ChangeLog
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, framework, gates
 
 NAMES = [f"m{number}" for number in range(1, 10)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from karmada_scheduler.framework.handle import DetachedHandle
 from karmada_scheduler.framework.profile.inputs import BuiltProfiles, ProfileInputs
 from karmada_scheduler.framework.profile.profile import build
 from karmada_scheduler.framework.profile.registry import Registry
+from karmada_scheduler.structs import replace
 from karmada_scheduler_plugins.registry import in_tree
 
 UPSTREAM_FILTERS = [

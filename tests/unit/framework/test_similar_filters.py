@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -13,6 +12,7 @@ from karmada_scheduler.framework import Result
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults
 from karmada_scheduler.framework.runtime.similar_filters import Key, SimilarFilters, refused
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import cluster
 
 PLUGINS = ("First", "Second", "Third")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.informer.cluster_lists import CONFIRM_SECONDS, ClusterLists
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import cluster
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.informer.cluster_reconcile import ENOUGH_DUE, ClusterReconciler
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import cluster
 from tests import manifests
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError, WaitingBindings
 from karmada_scheduler.informer.listeners import PermitListener, only_assigned
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import cluster
 from tests import manifests
 

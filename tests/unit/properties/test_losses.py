@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations, count
 
 from hypothesis import given, settings
@@ -29,6 +28,7 @@ from karmada_advisor.survive.tallies import Pair
 from karmada_advisor.views.fields import as_json, document_fields
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import cluster
 from tests.conftest import EXAMPLES
 from tests.unit.plan.asking import rules

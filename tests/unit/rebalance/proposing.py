@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -18,6 +17,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.unit.plan.asking import rules
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import replace
 
 import pytest
 
@@ -13,6 +12,7 @@ from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduler.attempt import Attempts
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding
 
 M1 = (TargetCluster("m1", 2),)

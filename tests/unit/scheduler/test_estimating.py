@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -29,6 +28,7 @@ from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduler.state import SchedulerState
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding, cluster, framework, gates
 from tests.unit.scheduler.fakes import FakeTransaction, new_reconsiderations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,6 +10,7 @@ from karmada_advisor.sources.objects import Objects
 from karmada_advisor.state.model import SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers, schedulers_of, seen_in_bindings, seen_in_event
 from karmada_scheduler.api.well_known import SCHEDULER_NAMES_ANNOTATION
+from karmada_scheduler.structs import replace
 from tests.unit.state.test_reading import DONE, NOW, lease, web
 
 FRESH, OLD = "2026-11-24T09:59:58.000000Z", "2026-11-24T09:00:00.000000Z"

@@ -10,7 +10,6 @@ import os
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -33,6 +32,7 @@ from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.dryrun.written import as_written, manifest_as_written
 from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.structs import replace
 from tests.unit.plan.asking import rules
 from tests.unit.survive import worlds
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -26,6 +25,7 @@ from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.dryrun.written import as_written
 from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.unit.plan.asking import rules
 

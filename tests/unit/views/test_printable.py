@@ -59,7 +59,7 @@ def test_every_text_of_an_explanation_becomes_printable() -> None:
             return [text for item in value.items() for each in item for text in texts(each)]
         if isinstance(value, list | tuple):
             return [text for each in value for text in texts(each)]
-        fields = getattr(value, "__dataclass_fields__", ())
+        fields = getattr(value, "__struct_fields__", ())
         return [text for name in fields for text in texts(getattr(value, name))]
 
     found = with_printable_texts(hostile())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.trace_model import Mismatch
 from karmada_advisor.web.computing import BusyError, TooLongError
 from karmada_scheduler import command
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
 from tests.unit.explain.fleet import billing, checkout, fleet
 from tests.unit.web.site import Inline, Site, write

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from itertools import islice
 
 import pytest
@@ -19,6 +18,7 @@ from karmada_advisor.views.fields import as_json, document_fields
 from karmada_advisor.views.layout import Style
 from karmada_advisor.views.text import explanation_text
 from karmada_scheduler.core.decision import TermAttempt
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding, cluster
 from tests.unit.explain.asking import inputs_of
 from tools.explain_check.__main__ import generated, generated_inputs

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import uvloop
@@ -31,6 +30,7 @@ from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
 from karmada_scheduler.http_server.request_guard import RequestLimits
 from karmada_scheduler.http_server.server import ListenError, Server
 from karmada_scheduler.process.memory import freeze_objects
+from karmada_scheduler.structs import replace
 
 if TYPE_CHECKING:  # files do not need the client
     from karmada_advisor.cli.web.leader import LeaderRecords

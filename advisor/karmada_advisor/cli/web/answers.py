@@ -9,7 +9,6 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Self
 
 from karmada_advisor.cli import plan
@@ -60,6 +59,7 @@ from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.http_server.messages import AnsweredRequest
+from karmada_scheduler.structs import replace
 
 if TYPE_CHECKING:  # files do not need the client
     from karmada_advisor.cli.web.leader import LeaderRecords

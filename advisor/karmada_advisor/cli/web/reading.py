@@ -7,7 +7,6 @@ import asyncio
 import logging
 import os
 from collections.abc import Hashable
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -17,6 +16,7 @@ from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
 from karmada_advisor.sources.process_rules import running
 from karmada_advisor.web.fleet import clusters_of
 from karmada_advisor.web.state import PageContents, PageState
+from karmada_scheduler.structs import replace
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Generator, Sequence
 from contextlib import redirect_stderr
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -20,6 +19,7 @@ from karmada_advisor.survive.model import SurvivalReport
 from karmada_advisor.web.state import PageState
 from karmada_advisor.web.survival import LossView, Survival
 from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.structs import replace
 
 log = logging.getLogger(__name__)
 

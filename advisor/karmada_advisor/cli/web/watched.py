@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -25,6 +24,7 @@ from karmada_scheduler.client.karmada import (
     PROPAGATION_POLICIES,
     Resource,
 )
+from karmada_scheduler.structs import Struct, field
 
 Manifest = Mapping[str, Any]
 
@@ -40,8 +40,7 @@ class ObjectId(NamedTuple):
     name: str
 
 
-@dataclass(slots=True)
-class Surroundings:
+class Surroundings(Struct):
     """What is read besides the watched objects, again and again.
 
     Attributes:

@@ -11,7 +11,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -43,6 +42,7 @@ from karmada_scheduler.client.karmada import (
 from karmada_scheduler.client.watch_requests import WatchRequests
 from karmada_scheduler.informer.reflector import Reflector
 from karmada_scheduler.process.memory import freeze_objects
+from karmada_scheduler.structs import replace
 
 log = logging.getLogger(__name__)
 

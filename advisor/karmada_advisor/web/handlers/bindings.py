@@ -259,7 +259,7 @@ class BindingHandlers(HandlerGroup):
     async def _why_not_page(self, request: HttpRequest) -> Document:
         found = await self._answered(request)
         if isinstance(found, SeenWhyNot):
-            values = {"found": found, "row": self._stored(request)}
+            values: dict[str, object] = {"found": found, "row": self._stored(request)}
             return self._responder.rendered(
                 "seen_why_not.html", request, values, data=_data_path(request, "/why-not", "/v1/why-not")
             )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from karmada_advisor.explain.model import API_VERSION
@@ -18,6 +17,7 @@ from karmada_advisor.web.handlers.responder import HandlerGroup, Routes
 from karmada_advisor.web.paging import ROWS
 from karmada_advisor.web.viewer import MOST_NAMESPACES
 from karmada_scheduler.http_server.messages import Document, HttpRequest
+from karmada_scheduler.structs import replace
 
 _OVERVIEW_NAMES: Final = 10
 """Bindings of a group that the overview names; the list of bindings has all."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -23,6 +22,7 @@ from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.client.reviews import ReviewUnavailableError
 from karmada_scheduler.http_server.messages import AsyncHandler, Document, HttpRequest, HttpResponse
 from karmada_scheduler.http_server.request_guard import RequestRefusal
+from karmada_scheduler.structs import replace
 
 SIGN_IN: Final = "/sign-in"
 SIGN_OUT: Final = "/sign-out"

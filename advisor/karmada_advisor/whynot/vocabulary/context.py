@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.framework.cycle import Candidate
+from karmada_scheduler.structs import Struct
 
 PLACEMENT: Final = ("spec", "placement")
 NEAREST: Final = 6
@@ -33,8 +33,7 @@ _COST: Final = {
 _HARM_COST: Final = {Harm.NONE: 0.0, Harm.NARROWS: 1.5, Harm.WIDENS: 3.0, Harm.UNCHECKED: 6.0}
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(Struct, frozen=True, dict=True):
     """An outcome, and the cluster that has no replicas in it.
 
     Attributes:

@@ -8,7 +8,6 @@ costs less than moving some of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from karmada_scheduler.api.cluster import Cluster
@@ -20,6 +19,7 @@ from karmada_scheduler.core.ordering.feasible import FeasibleClusters, TierScore
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.runtime.filter_cache import Cursor, FilterResults, LRUCache
 from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.structs import replace
 
 
 class ScoreCache:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import overload
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.algorithms.columns import Column
+from karmada_scheduler.structs import Struct
 
 TierScore = tuple[int, int]
 """Tier and score of a cluster: its place depends on them and on its available replicas."""
 
 
-@dataclass(frozen=True, slots=True)
-class FeasibleClusters:
+class FeasibleClusters(Struct, frozen=True):
     """The clusters that pass a set of filters, in the order of names, with tier and score.
 
     Attributes:

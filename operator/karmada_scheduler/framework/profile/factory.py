@@ -17,7 +17,6 @@ import re
 import traceback
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem
@@ -28,6 +27,7 @@ from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, LoadTimeoutEr
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.profile.plugin_problems import plugin_problems, takes
 from karmada_scheduler.framework.runtime.plugin_call import exception_text
+from karmada_scheduler.structs import Struct
 
 Factory = Callable[..., Plugin]
 """Makes a plugin: takes ``(args, handle)``, or no arguments."""
@@ -35,8 +35,7 @@ Factory = Callable[..., Plugin]
 _NAME: Final = re.compile(r"\w[\w.-]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
+class Registration(Struct, frozen=True):
     """A known plugin.
 
     Attributes:

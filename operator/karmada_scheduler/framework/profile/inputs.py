@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from karmada_scheduler.framework.handle import Handle
@@ -11,6 +10,7 @@ from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.profile.factory import Registration, make
 from karmada_scheduler.framework.profile.registry import Registry
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
+from karmada_scheduler.structs import Struct, field
 
 
 class PluginInstance(NamedTuple):
@@ -21,8 +21,7 @@ class PluginInstance(NamedTuple):
     plugin: Plugin
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltProfiles:
+class BuiltProfiles(Struct, frozen=True):
     """All profiles of a process.
 
     Attributes:
@@ -32,12 +31,11 @@ class BuiltProfiles:
     """
 
     by_name: Mapping[str, ProfilePlugins]
-    made: Mapping[tuple[str, str], PluginInstance] = field(default_factory=dict, repr=False)
+    made: Mapping[tuple[str, str], PluginInstance] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileInputs:
+class ProfileInputs(Struct, frozen=True, kw_only=True):
     """The inputs of profiles.
 
     Attributes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.workload import WorkloadAnswer
@@ -23,6 +22,7 @@ from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.validation import unexpected_code, validated
+from karmada_scheduler.structs import replace
 
 log = logging.getLogger(__name__)
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.plugin import Plugin
+from karmada_scheduler.structs import Struct
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +46,7 @@ class CircuitBreakerObserver(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _CircuitBreaker:
+class _CircuitBreaker(Struct):
     """A breaker that is open or half-open.
 
     Attributes:

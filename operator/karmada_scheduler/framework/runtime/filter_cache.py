@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final, Generic, TypeVar
 from weakref import ref
@@ -18,6 +17,7 @@ from weakref import ref
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.structs import Struct
 
 T = TypeVar("T")
 
@@ -43,8 +43,7 @@ def max_keys(size: int) -> int:
     return max(1, MAX_ENTRIES // (size + _KEY_SIZE))
 
 
-@dataclass(slots=True)
-class _Entry(Generic[T]):
+class _Entry(Struct, Generic[T]):
     value: T
     used: int
     size: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Container, Sequence
-from dataclasses import replace
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
@@ -16,6 +15,7 @@ from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.pre_filter import PreFilterRunner
 from karmada_scheduler.framework.runtime.validation import unexpected_code, validated
 from karmada_scheduler.framework.scheduling_points import PostFilterContext, PostFilterPlugin
+from karmada_scheduler.structs import replace
 
 log = logging.getLogger(__name__)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from karmada_scheduler.client.metadata import KindName, ServedResource
+from karmada_scheduler.structs import Struct
 
 PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Seconds between attempts after failures."""
@@ -27,8 +27,7 @@ class Client(Protocol):
     ) -> AsyncGenerator[dict[str, Any], None]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dependencies:
+class Dependencies(Struct, frozen=True, kw_only=True):
     """The dependencies that all kinds share.
 
     Attributes:

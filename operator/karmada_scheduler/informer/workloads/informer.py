@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -16,6 +15,7 @@ from karmada_scheduler.client.metadata import KindName
 from karmada_scheduler.informer.workloads.dependencies import Client, Dependencies
 from karmada_scheduler.informer.workloads.metadata_reflector import MetadataReflector
 from karmada_scheduler.informer.workloads.metadata_store import MetadataStore, Missing, Name, State
+from karmada_scheduler.structs import Struct
 
 PATIENCE_SECONDS: Final = 5.0
 """How long a binding waits for the metadata of its workload."""
@@ -25,8 +25,7 @@ _READS: Final = 8
 _MARGIN_SECONDS: Final = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class NotSynced:
+class NotSynced(Struct, frozen=True):
     """The metadata was not read yet; ``on_synced`` is called with the binding when it is.
 
     Attributes:
@@ -36,8 +35,7 @@ class NotSynced:
     retry_after: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Reference:
+class _Reference(Struct, frozen=True):
     """The workload that a binding names."""
 
     kind: KindName

@@ -1,0 +1,18 @@
+"""The door to msgspec: classes of values with fields, as dataclasses are, which are defined and created in C.
+
+Decision record 0058 says what they save, and which classes stay dataclasses.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
+
+__all__ = ["Struct", "asdict", "equal_without", "field", "replace"]
+
+
+def equal_without(name: str, one: Struct, other: object) -> bool:
+    """Return whether two structs of one class are equal in all fields but one, for an ``__eq__``."""
+    return other.__class__ is one.__class__ and all(
+        getattr(one, each) == getattr(other, each) for each in one.__struct_fields__ if each != name
+    )
