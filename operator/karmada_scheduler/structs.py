@@ -1,6 +1,6 @@
 """The door to msgspec: classes of values with fields, as dataclasses are, which are defined and created in C.
 
-Decision record 0058 says what they save, and which classes stay dataclasses.
+Decision record 0059 says what they save, and which classes stay dataclasses.
 """
 
 from __future__ import annotations
