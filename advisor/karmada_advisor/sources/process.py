@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
@@ -22,6 +21,7 @@ from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.client import json_body
 from karmada_scheduler.config.decision_rules import RULES
+from karmada_scheduler.structs import Struct
 
 _TIMEOUT_SECONDS: Final = 5.0
 _TOTAL_SECONDS: Final = 10.0
@@ -35,8 +35,7 @@ _NOT_FOUND: Final = 404
 _REFUSED: Final = frozenset({401, 403, 421, 429, 503})
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessAddress:
+class ProcessAddress(Struct, frozen=True):
     """Where a process answers.
 
     Attributes:
@@ -48,11 +47,14 @@ class ProcessAddress:
 
     url: str
     ip: str = ""
-    token: str = field(default="", repr=False)
-    tls: ssl.SSLContext | None = field(default=None, repr=False)
+    token: str = ""
+    tls: ssl.SSLContext | None = None
 
     def __str__(self) -> str:
         return f"{self.url} at {self.ip}" if self.ip else self.url
+
+    def __repr__(self) -> str:
+        return f"<ProcessAddress {self}>"  # without the token
 
 
 def read_process(url: ProcessAddress | str, key: BindingKey) -> ProcessView:

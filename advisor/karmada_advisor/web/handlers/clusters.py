@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from karmada_advisor.explain.model import API_VERSION
@@ -29,6 +28,7 @@ from karmada_advisor.web.request_query import RequestRefusedError, page_of
 from karmada_advisor.web.state import PageState
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.http_server.messages import Document, HttpRequest
+from karmada_scheduler.structs import replace
 
 
 class ClusterHandlers(HandlerGroup):
