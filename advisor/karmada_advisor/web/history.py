@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from urllib.parse import urlencode
 
 from karmada_advisor.state.stored import mapping, mappings, value_at
 from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.structs import Struct
 
 MOST: Final = 50
 """Entries of a history; of more, the newest."""
@@ -26,8 +26,7 @@ class EventsConnection(Protocol):
         """Send a request. Raises ApiError."""
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
+class HistoryEntry(Struct, frozen=True):
     """Something that has happened.
 
     Attributes:
@@ -47,8 +46,7 @@ class HistoryEntry:
     count: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """What is known of it.
 
     Attributes:
