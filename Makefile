@@ -116,6 +116,10 @@ check-survive: binaries ## losses of clusters on a real control plane: asked abo
 check-leaks: install ## random fleets of which the page shows one namespace: nothing of the rest (CASES=2000 TWINS=500 SEED=1)
 	@CASES=$${CASES:-2000} TWINS=$${TWINS:-500} $(BIN)/python -m pytest -p no:xdist -q tests/unit/web/test_leaks.py
 
+.PHONY: test-teams
+test-teams: binaries chromium ## the page for holders of tokens: who may read, who may not, records of the scheduler (ARGS="-k csrf"; docs/measurements/teams.md)
+	@$(BIN)/pytest -q -p no:xdist tests/e2e/test_web_tokens.py tests/e2e/test_web_attacks.py tests/e2e/test_web_records.py tests/unit/web/test_viewer.py $(ARGS)
+
 .PHONY: check-survive-remedies
 check-survive-remedies: install ## remedies of survive, each applied and judged by an implementation of its own (SURVIVE_REMEDIES=10000 SURVIVE_SEED=0)
 	@SURVIVE_REMEDIES=$${SURVIVE_REMEDIES:-10000} $(BIN)/python -m pytest -p no:xdist -q -s tests/unit/survive/test_remedies.py

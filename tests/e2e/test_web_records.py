@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import time
 import urllib.error
@@ -14,13 +13,12 @@ from ssl import create_default_context
 from typing import Any, Final
 
 import pytest
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from karmada_advisor.web.decisions import RECORDS
 from karmada_scheduler.records.access import AUDIENCE
 from tests.deploy.chart import objects
 from tests.e2e.conftest import running
+from tests.e2e.token_page import signed_elsewhere
 from tests.e2e.workload import Workload, is_settled, named
 from tools.controlplane import ControlPlane
 from tools.controlplane.ours import Scheduler, start_scheduler, start_web
@@ -122,21 +120,12 @@ def _placed(site: Site, name: str) -> None:
     workload.wait(is_settled, "settled")
 
 
-def _foreign(token: str) -> str:
-    """Return a token with the claims of another one, signed as another control plane signs it."""
-    claims = token.split(".")[1]
-    head = base64.urlsafe_b64encode(b'{"alg":"RS256","kid":"of-the-host"}').rstrip(b"=").decode()
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    signature = key.sign(f"{head}.{claims}".encode(), padding.PKCS1v15(), hashes.SHA256())
-    return f"{head}.{claims}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
-
-
 def test_records_auth_is_by_a_token_for_records_of_somebody_who_may_read_them(site: Site) -> None:
     good = site.token(f"{NAME}-records")
     for url in site.records:
         assert site.ask(url)[0] == 401
         assert site.ask(url, site.token(f"{NAME}-records", "karmada-pyscheduler-web"))[0] == 401
-        status, found = site.ask(url, _foreign(good))
+        status, found = site.ask(url, signed_elsewhere(good))
         assert (status, "Is it one of the cluster that hosts Karmada" in found["error"]["message"]) == (
             401,
             True,
@@ -190,3 +179,9 @@ def test_neither_process_was_refused_anything_that_it_asked_for(site: Site) -> N
         ]
         assert found
         assert not refused
+    done = {
+        f"{event['verb']} {event['objectRef']['resource']}" for event in site.plane.requests(f"{USER}:web")
+    }
+    assert {each for each in done if each.split()[0] not in {"get", "list", "watch"}} == {
+        "create serviceaccounts"
+    }

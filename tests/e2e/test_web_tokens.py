@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import itertools
 import json
 import os
 import re
@@ -12,148 +11,37 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Any, Final
 
 import pytest
-import yaml
 from playwright.sync_api import Browser
 
 from tests.e2e.browser import Visitor, started
 from tests.e2e.identity_provider import AUTHENTICATION, PREFIX, IdentityProvider, write_authentication
+from tests.e2e.token_page import (
+    AUDIENCE,
+    BAKERY,
+    CACHE_SECONDS,
+    IS_DEVELOPER,
+    OF_API_SERVER,
+    RBAC,
+    SHOP,
+    Page,
+    bind,
+    of_platform,
+    served,
+    sign_in,
+)
 from tests.e2e.workload import Workload, named
 from tools.controlplane import ControlPlane
 from tools.controlplane.ours import start_web
-from tools.controlplane.pki import Authority
-from tools.controlplane.processes import free_port
-
-ROOT: Final = Path(__file__).parents[2]
-AUDIENCE: Final = "karmada-pyscheduler-web"
-CACHE_SECONDS: Final = 5
-RBAC: Final = "rbac.authorization.k8s.io"
-OF_API_SERVER: Final = "https://kubernetes.default.svc.cluster.local"
-SHOP: Final = "token-shop"
-BAKERY: Final = "token-bakery"
-READ_BINDINGS: Final = {
-    "apiGroups": ["work.karmada.io"],
-    "resources": ["resourcebindings"],
-    "verbs": ["get", "list", "watch"],
-}
-"""Of Karmada's ClusterRole karmada-view, which people get with the right ``view`` in a namespace."""
-IS_DEVELOPER: Final = {
-    "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "bindings"},
-    "subjects": [{"kind": "ServiceAccount", "name": "developer", "namespace": SHOP}],
-}
-
-
-@dataclass(frozen=True)
-class Page:
-    """A page with TLS, and the control plane that it shows."""
-
-    plane: ControlPlane
-    url: str
-    authority: Authority
-    log: Path
-    certificate: Path
-    key: Path
-    session_keys: Path
-    probes: str
-    metrics: str
-
-    def get(self, token: str = "", path: str = "v1/bindings", **headers: str) -> tuple[int, str]:
-        """Return status and body of a request."""
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
-        request = urllib.request.Request(self.url + path, headers=headers)
-        context = ssl.create_default_context(cafile=str(self.authority.certificate))
-        try:
-            with urllib.request.urlopen(request, timeout=30, context=context) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read().decode()
-
-    def token(self, account: str, *, audience: str = AUDIENCE) -> str:
-        """Return a token of an account, as ``kubectl create token`` does."""
-        spec: dict[str, Any] = {"audiences": [audience]} if audience else {}
-        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-        path = f"/api/v1/namespaces/{SHOP}/serviceaccounts/{account}/token"
-        token: str = self.plane.client.request("POST", path, body=body).json()["status"]["token"]
-        return token
-
-    def wait(self, token: str, status: int, about: str) -> None:
-        """Wait until a token gets a status, for as long as an answer is kept and two seconds more."""
-        self.plane.wait_for(
-            lambda: self.get(token)[0], about, until=lambda it: it == status, timeout=CACHE_SECONDS + 2
-        )
 
 
 @pytest.fixture(scope="module")
 def page(controlplane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    client = controlplane.client
-    for namespace in (SHOP, BAKERY):
-        client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    for account in ("operator", "developer", "stranger", "leaver"):
-        metadata = {"name": account, "namespace": SHOP}
-        client.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
-    for manifest in yaml.safe_load_all((ROOT / "manifests" / "reader.yaml").read_text()):
-        client.apply(manifest)
-    for role, namespace in itertools.product(("Role", "RoleBinding"), (SHOP, BAKERY)):
-        client.create(
-            {
-                "apiVersion": f"{RBAC}/v1",
-                "kind": role,
-                "metadata": {"name": "bindings", "namespace": namespace},
-                **({"rules": [READ_BINDINGS]} if role == "Role" else IS_DEVELOPER),
-            }
-        )
-    _bind(controlplane, "operator")
-    _bind(controlplane, "leaver")
-    authority = Authority(tmp_path_factory.mktemp("web-pki"))
-    issued = authority.issue("web", server=True)
-    keys = tmp_path_factory.mktemp("session-keys") / "keys"
-    keys.write_bytes(base64.urlsafe_b64encode(os.urandom(32)) + b"\n")
-    probes, metrics = (f"127.0.0.1:{free_port()}" for _ in range(2))
-    process, url = start_web(
-        controlplane,
-        "--auth=token",
-        f"--metrics-bind-address={metrics}",
-        f"--session-keys-file={keys}",
-        f"--auth-cache={CACHE_SECONDS}s",
-        f"--tls-cert-file={issued.certificate}",
-        f"--tls-key-file={issued.key}",
-        authority=authority.certificate,
-        name="web-tokens",
-        probes=probes,
-    )
-    yield Page(
-        controlplane, url, authority, process.log, issued.certificate, issued.key, keys, probes, metrics
-    )
-    process.stop()
-
-
-def of_platform(address: str, path: str) -> tuple[int, str]:
-    """Return status and body of what is asked without a token, as kubelet and Prometheus do."""
-    try:
-        with urllib.request.urlopen(f"http://{address}/{path}", timeout=10) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read().decode()
-
-
-def _bind(plane: ControlPlane, account: str) -> None:
-    plane.client.create(
-        {
-            "apiVersion": f"{RBAC}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": f"token-{account}"},
-            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "pyscheduler-reader"},
-            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": SHOP}],
-        }
-    )
+    with served(controlplane, tmp_path_factory) as found:
+        yield found
 
 
 def test_who_may_read_all_is_answered_and_others_learn_why_not(page: Page) -> None:
@@ -264,7 +152,7 @@ def test_a_right_or_an_account_that_is_removed_ends_the_reading(page: Page) -> N
 
     page.plane.client.delete(f"/apis/{RBAC}/v1/clusterrolebindings/token-leaver")
     page.wait(token, 403, "the removed right to be noticed")
-    _bind(page.plane, "leaver")
+    bind(page.plane, "leaver")
     page.wait(token, 200, "the right that is back to be noticed")
     page.plane.client.delete(f"/api/v1/namespaces/{SHOP}/serviceaccounts/leaver")
     page.wait(token, 401, "the removed account to be noticed")
@@ -378,7 +266,7 @@ def test_a_group_of_an_identity_provider_sees_its_namespace_and_a_session_counts
 
     visitor = Visitor(chromium, other_page.url, trusts_all=True)
     visitor.visit("/", status=401)
-    _sign_in(visitor, page.token("developer"))
+    sign_in(visitor, page.token("developer"))
     visitor.page.get_by_role("button", name="Sign out").wait_for()
     answer = visitor.page.goto(f"{page.url}bindings?namespace={SHOP}")
     assert answer is not None
@@ -400,18 +288,13 @@ def visitor(chromium: Browser, page: Page) -> Iterator[Visitor]:
     found.close()
 
 
-def _sign_in(visitor: Visitor, token: str) -> None:
-    visitor.page.get_by_label("Token of the Karmada API server").fill(token)
-    visitor.page.get_by_role("button", name="Sign in").click()
-
-
 def test_a_developer_signs_in_sees_their_namespaces_and_signs_out(page: Page, visitor: Visitor) -> None:
     shown = visitor.visit(f"/bindings?namespace={SHOP}", status=401)
     assert not visitor.serious()
-    _sign_in(visitor, page.token("developer")[:-6] + "AAAAAA")
+    sign_in(visitor, page.token("developer")[:-6] + "AAAAAA")
     shown.get_by_role("alert").wait_for()
     assert "The Karmada API server does not know this token" in shown.inner_text("main")
-    _sign_in(visitor, page.token("developer"))
+    sign_in(visitor, page.token("developer"))
     shown.wait_for_url(f"**/bindings?namespace={SHOP}")
 
     visitor.visit("/")
@@ -434,7 +317,7 @@ def test_a_link_on_another_site_leads_to_the_page_although_its_cookies_are_stric
     page: Page, visitor: Visitor, elsewhere: str
 ) -> None:
     visitor.visit("/", status=401)
-    _sign_in(visitor, page.token("developer"))
+    sign_in(visitor, page.token("developer"))
     shown = visitor.page
     shown.get_by_role("button", name="Sign out").wait_for()
 
@@ -451,7 +334,7 @@ def test_a_link_on_another_site_leads_to_the_page_although_its_cookies_are_stric
 
 def test_who_removes_a_key_signs_everybody_out(page: Page, visitor: Visitor) -> None:
     visitor.visit("/", status=401)
-    _sign_in(visitor, page.token("developer"))
+    sign_in(visitor, page.token("developer"))
     visitor.page.get_by_role("button", name="Sign out").wait_for()
 
     page.session_keys.write_bytes(base64.urlsafe_b64encode(os.urandom(32)) + b"\n")

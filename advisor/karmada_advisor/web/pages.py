@@ -35,6 +35,8 @@ from karmada_advisor.views.why_not import (
     title_text,
 )
 from karmada_advisor.web.fleet import ClusterState, regions_of
+from karmada_advisor.web.index import IndexedBinding
+from karmada_advisor.web.state import PageContents
 from karmada_scheduler import __version__
 from karmada_scheduler.api.binding import BindingKey
 
@@ -59,6 +61,10 @@ def static_files() -> Mapping[str, tuple[bytes, str]]:
     """Return content and type of the files that pages refer to, by name."""
     folder = files("karmada_advisor.web") / "static"
     return {name: ((folder / name).read_bytes(), type_) for name, type_ in STATIC.items()}
+
+
+KEPT_ROWS: Final = 2_000
+"""Rows of lists that are kept; a page has 100."""
 
 
 def path_of(namespace: str, name: str, before: str = "/b") -> str:
@@ -209,6 +215,34 @@ class Pages:
         digest = hashlib.sha256(b"".join(content for content, _ in self.static.values())).hexdigest()[:12]
         self.static_path: Final = f"/static/{digest}"
         self._environment = _environment(self.static_path)
+
+    def binding_rows(
+        self,
+        contents: PageContents,
+        found: Iterable[IndexedBinding],
+        *,
+        here: str = "",
+        of_namespace: bool = False,
+    ) -> list[str]:
+        """Return the rows of a list of bindings as HTML. Many people look at the same ones, so they are kept with the contents.
+
+        Args:
+            contents: What the rows are made of.
+            found: The bindings.
+            here: The cluster that the list is about; "" for a list of bindings anywhere.
+            of_namespace: Whether all are of one namespace, which is not repeated.
+        """
+        row_of = self._environment.get_template("macros.html").module.binding_row  # type: ignore[attr-defined]
+        kept, rows = contents.rendered_rows, []
+        for each in found:
+            key = (each.key, each.stamp, here, of_namespace)
+            row = kept.get(key)
+            if row is None:
+                row = kept[key] = row_of(contents.row(each), here, of_namespace)
+                while len(kept) > KEPT_ROWS:
+                    kept.popitem(last=False)
+            rows.append(row)
+        return rows
 
     def render(self, name: str, values: Mapping[str, Any]) -> bytes:
         """Return a page."""

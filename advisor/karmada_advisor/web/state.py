@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
@@ -48,6 +49,12 @@ class PageContents(Struct, frozen=True, eq=False, dict=True):
             indexed(each, self.manifests.get(each.key), self.facts)
             for each in {each.key: each for each in self.bindings}.values()
         )
+
+    @cached_property
+    def rendered_rows(self) -> OrderedDict[tuple[object, ...], str]:
+        """Rows of lists as HTML; ``Pages.binding_rows`` puts them there."""
+        rendered_rows: OrderedDict[tuple[object, ...], str] = OrderedDict()
+        return rendered_rows
 
     def row(self, found: IndexedBinding) -> BindingRow:
         """Return what is shown of a binding; made for each page, because it takes more memory than the object."""

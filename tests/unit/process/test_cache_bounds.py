@@ -15,6 +15,7 @@ import pytest
 import karmada_advisor
 import karmada_scheduler
 import karmada_scheduler_plugins
+from karmada_advisor.web.pages import KEPT_ROWS
 from karmada_scheduler.api.content_cache import MAX_BYTES, MEBI, cached_by_content, interned, interned_map
 from karmada_scheduler.framework.runtime.filter_cache import MAX_ENTRIES
 from karmada_scheduler.records.refusals import _MAX_CACHED as REFUSALS
@@ -49,6 +50,7 @@ OTHERS: Final[dict[str, int]] = {
     "explain.filter_evidence:_serving": CLUSTERS * (NAME + POINTER),
     "explain.causes_values:values_of": CLUSTERS * (NAME + POINTER),
     "web.computing:_kept": 32 * MEBI,
+    "web.state:rendered_rows": KEPT_ROWS * 4096,
     "web.computing:_turns": 1000 * ENTRY,
     # bounded by their own number of bytes, which a flag sets
     "records.record_store:_records": 64 * MEBI,

@@ -8,11 +8,12 @@ import pytest
 
 from karmada_advisor.state.model import StateName
 from karmada_advisor.state.reading import Facts
+from karmada_advisor.web import pages
 from karmada_advisor.web.bindings import Share, row_of
 from karmada_advisor.web.decisions import of_objects, of_records, process_state
 from karmada_advisor.web.fleet import ClusterState, cluster_shown, clusters_of, sorted_clusters
 from karmada_advisor.web.index import BindingIndex, Filter, IndexedBinding, indexed
-from karmada_advisor.web.pages import sentence
+from karmada_advisor.web.pages import Pages, sentence
 from karmada_advisor.web.state import PageContents
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 
@@ -150,6 +151,23 @@ def test_clusters_count_what_is_on_them_and_are_sorted() -> None:
     assert [(each.replicas, each.bindings) for each in rows] == [(0, 0), (5, 1)]
     assert [each.name for each in sorted_clusters(rows, "replicas")] == ["m2", "m1"]
     assert [each.name for each in sorted_clusters(rows, "name")] == ["m1", "m2"]
+
+
+def test_rows_are_kept_until_their_binding_changes_and_not_without_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, contents, shown = _one(), PageContents([], []), Pages()
+    [before] = shown.binding_rows(contents, [_indexed(made)])
+    assert shown.binding_rows(contents, [_indexed(made)])[0] is before
+    [here] = shown.binding_rows(contents, [_indexed(made)], here="m1")
+    assert here != before
+
+    [after] = shown.binding_rows(contents, [_indexed(made.on(m1=3).condition(**DONE))])
+    assert ("m1" in before, "m1" in after) == (False, True)
+
+    monkeypatch.setattr(pages, "KEPT_ROWS", 2)
+    shown.binding_rows(contents, [_indexed(binding(name)) for name in ("a", "b", "c")])
+    assert len(contents.rendered_rows) == 2
 
 
 RECORD: dict[str, Any] = {

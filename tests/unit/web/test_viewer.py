@@ -135,12 +135,18 @@ async def test_a_namespace_of_others_looks_the_same_whether_it_exists_or_not(sit
             "/bindings?namespace={}",
             "/v1/bindings?namespace={}",
             "/b/{}/x",
+            "/n/{}",
+            "/v1/history/{}/x",
             f"/b/{{}}/{CANARY}-0-deployment",
         ):
             there = await site.get(path.format(f"{CANARY}-ns"))
             away = await site.get(path.format("nowhere-ns"))
             assert there.status == away.status == 403
             assert there.text.replace(f"{CANARY}-ns", "X") == away.text.replace("nowhere-ns", "X")
+            varying = {"Date", "Content-Length"}  # the length of the name that was asked for
+            assert {name: value for name, value in there.headers.items() if name not in varying} == {
+                name: value for name, value in away.headers.items() if name not in varying
+            }
 
 
 async def test_fleets_that_differ_elsewhere_only_look_the_same(tmp_path: Path) -> None:

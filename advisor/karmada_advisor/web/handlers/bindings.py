@@ -95,7 +95,7 @@ class BindingHandlers(HandlerGroup):
             namespaces = sorted({*await viewer.namespaces(namespaces), wanted.namespace})
         values = {
             "wanted": wanted,
-            "rows": [state.contents.row(each) for each in paging.rows],
+            "rows": self._responder.binding_rows(paging.rows, of_namespace="namespace" in request.path),
             "paging": paging,
             "all": counts.total(),
             "namespaces": namespaces,

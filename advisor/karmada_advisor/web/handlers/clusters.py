@@ -104,10 +104,9 @@ class ClusterHandlers(HandlerGroup):
 
     async def _cluster_page(self, request: HttpRequest) -> Document:
         cluster, paging = await self._cluster(request)
-        state = self._answers.state
         values = {
             "cluster": cluster,
-            "rows": [state.contents.row(each) for each in paging.rows],
+            "rows": self._responder.binding_rows(paging.rows, here=cluster.name),
             "paging": paging,
             "labels": self._labels(cluster.name),
             "lost": None,

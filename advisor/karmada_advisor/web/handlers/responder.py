@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -12,6 +12,7 @@ from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.views.fields import document_fields, fields_of
 from karmada_advisor.web.answers import Answers
 from karmada_advisor.web.computing import BusyError, Computer, TooLongError
+from karmada_advisor.web.index import IndexedBinding
 from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.paging import CursorError, CursorPage
 from karmada_advisor.web.request_query import NO_TOKEN, RETRY_SECONDS, RequestRefusedError
@@ -116,6 +117,13 @@ class Responder:
         """
         common = self._common(request, data=data, own=request.path.get("namespace", ""))
         return _html(self._pages.render(name, {**common, **values}))
+
+    def binding_rows(
+        self, found: Iterable[IndexedBinding], *, here: str = "", of_namespace: bool = False
+    ) -> list[str]:
+        """Return the rows of a list of bindings as HTML; see ``Pages.binding_rows``."""
+        contents = self.answers.state.contents
+        return self._pages.binding_rows(contents, found, here=here, of_namespace=of_namespace)
 
     def problem_page(self, refused: RequestRefusal, target: str) -> bytes:
         """Return the page of a refusal: who is not known may sign in, where there are sessions, and goes on to ``target``."""

@@ -1,0 +1,189 @@
+"""A page for holders of tokens over a real control plane: its API server says who they are and what they may read."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import os
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from tests.e2e.browser import Visitor
+from tools.controlplane import ControlPlane
+from tools.controlplane.ours import start_web
+from tools.controlplane.pki import Authority
+from tools.controlplane.processes import free_port
+
+ROOT: Final = Path(__file__).parents[2]
+AUDIENCE: Final = "karmada-pyscheduler-web"
+CACHE_SECONDS: Final = 5
+RBAC: Final = "rbac.authorization.k8s.io"
+OF_API_SERVER: Final = "https://kubernetes.default.svc.cluster.local"
+SHOP: Final = "token-shop"
+BAKERY: Final = "token-bakery"
+READ_BINDINGS: Final = {
+    "apiGroups": ["work.karmada.io"],
+    "resources": ["resourcebindings"],
+    "verbs": ["get", "list", "watch"],
+}
+"""Of Karmada's ClusterRole karmada-view, which people get with the right ``view`` in a namespace."""
+IS_DEVELOPER: Final = {
+    "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "bindings"},
+    "subjects": [{"kind": "ServiceAccount", "name": "developer", "namespace": SHOP}],
+}
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page with TLS, and the control plane that it shows."""
+
+    plane: ControlPlane
+    url: str
+    authority: Authority
+    log: Path
+    certificate: Path
+    key: Path
+    session_keys: Path
+    probes: str
+    metrics: str
+    audit: Path
+
+    def get(self, token: str = "", path: str = "v1/bindings", **headers: str) -> tuple[int, str]:
+        """Return status and body of a request."""
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        request = urllib.request.Request(self.url + path, headers=headers)
+        context = ssl.create_default_context(cafile=str(self.authority.certificate))
+        try:
+            with urllib.request.urlopen(request, timeout=30, context=context) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def token(self, account: str, *, audience: str = AUDIENCE) -> str:
+        """Return a token of an account, as ``kubectl create token`` does."""
+        spec: dict[str, Any] = {"audiences": [audience]} if audience else {}
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+        path = f"/api/v1/namespaces/{SHOP}/serviceaccounts/{account}/token"
+        token: str = self.plane.client.request("POST", path, body=body).json()["status"]["token"]
+        return token
+
+    def wait(self, token: str, status: int, about: str) -> None:
+        """Wait until a token gets a status, for as long as an answer is kept and two seconds more."""
+        self.plane.wait_for(
+            lambda: self.get(token)[0], about, until=lambda it: it == status, timeout=CACHE_SECONDS + 2
+        )
+
+
+@contextmanager
+def served(controlplane: ControlPlane, folders: pytest.TempPathFactory) -> Iterator[Page]:
+    """Serve a page, with accounts that may read everything, the bindings of two namespaces, and nothing."""
+    client = controlplane.client
+    for namespace in (SHOP, BAKERY):
+        client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    for account in ("operator", "developer", "stranger", "leaver"):
+        metadata = {"name": account, "namespace": SHOP}
+        client.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+    for manifest in yaml.safe_load_all((ROOT / "manifests" / "reader.yaml").read_text()):
+        client.apply(manifest)
+    for role, namespace in itertools.product(("Role", "RoleBinding"), (SHOP, BAKERY)):
+        client.apply(
+            {
+                "apiVersion": f"{RBAC}/v1",
+                "kind": role,
+                "metadata": {"name": "bindings", "namespace": namespace},
+                **({"rules": [READ_BINDINGS]} if role == "Role" else IS_DEVELOPER),
+            }
+        )
+    bind(controlplane, "operator")
+    bind(controlplane, "leaver")
+    authority = Authority(folders.mktemp("web-pki"))
+    issued = authority.issue("web", server=True)
+    keys = folders.mktemp("session-keys") / "keys"
+    keys.write_bytes(base64.urlsafe_b64encode(os.urandom(32)) + b"\n")
+    audit = keys.with_name("audit")
+    probes, metrics = (f"127.0.0.1:{free_port()}" for _ in range(2))
+    process, url = start_web(
+        controlplane,
+        "--auth=token",
+        f"--metrics-bind-address={metrics}",
+        f"--session-keys-file={keys}",
+        f"--audit-log={audit}",
+        f"--auth-cache={CACHE_SECONDS}s",
+        f"--tls-cert-file={issued.certificate}",
+        f"--tls-key-file={issued.key}",
+        authority=authority.certificate,
+        name="web-tokens",
+        probes=probes,
+    )
+    try:
+        yield Page(
+            controlplane,
+            url,
+            authority,
+            process.log,
+            issued.certificate,
+            issued.key,
+            keys,
+            probes,
+            metrics,
+            audit,
+        )
+    finally:
+        process.stop()
+
+
+def signed_elsewhere(token: str, **claims: object) -> str:
+    """Return a token with the claims of another one, and others, signed as another control plane signs it."""
+    given = token.split(".")[1]
+    found = json.loads(base64.urlsafe_b64decode(given + "=" * (-len(given) % 4)))
+    parts = ({"alg": "RS256", "kid": "of-the-host"}, {**found, **claims})
+    signed = ".".join(_encoded(json.dumps(each).encode()) for each in parts)
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return f"{signed}.{_encoded(key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
+
+
+def _encoded(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+def of_platform(address: str, path: str) -> tuple[int, str]:
+    """Return status and body of what is asked without a token, as kubelet and Prometheus do."""
+    try:
+        with urllib.request.urlopen(f"http://{address}/{path}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def bind(plane: ControlPlane, account: str) -> None:
+    """Let an account read everything."""
+    plane.client.apply(
+        {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": f"token-{account}"},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "pyscheduler-reader"},
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": SHOP}],
+        }
+    )
+
+
+def sign_in(visitor: Visitor, token: str) -> None:
+    """Sign in on the page that asks for a token."""
+    visitor.page.get_by_label("Token of the Karmada API server").fill(token)
+    visitor.page.get_by_role("button", name="Sign in").click()
