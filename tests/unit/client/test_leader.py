@@ -230,6 +230,18 @@ async def test_a_lease_that_is_not_ours_any_more_is_not_released(harness: Electi
     assert harness.spec["holderIdentity"] == "them"
 
 
+async def test_a_release_that_the_api_server_refuses_is_logged_and_not_repeated(
+    harness: ElectionHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    elector = harness.candidate()
+    await elector.acquire()
+    harness.requests.clear()
+    harness.failure = ApiError("broken", code=500)
+    await elector.release()
+    assert [method for method, _ in harness.requests] == ["PUT"]
+    assert "Cannot release the lease" in caplog.text
+
+
 async def test_only_one_of_two_racing_candidates_leads(harness: ElectionHarness) -> None:
     first, second = harness.candidate("first"), harness.candidate("second")
     tasks = [asyncio.create_task(each.acquire()) for each in (first, second)]
@@ -241,8 +253,9 @@ async def test_only_one_of_two_racing_candidates_leads(harness: ElectionHarness)
         task.cancel()
 
 
+@pytest.mark.parametrize("late", [8, 11])
 async def test_a_renewal_with_a_late_response_does_not_restore_the_leadership(
-    harness: ElectionHarness,
+    harness: ElectionHarness, late: int
 ) -> None:
     elector = harness.candidate()
     await elector.acquire()
@@ -250,7 +263,7 @@ async def test_a_renewal_with_a_late_response_does_not_restore_the_leadership(
 
     async def slow(method: str, path: str, *, body: Any = None, timeout: float = 0) -> Any:
         answer = await request(method, path, body=body)
-        harness.seconds += 11  # the server stores the Lease, and its response is late
+        harness.seconds += late  # the server stores the Lease, and its response is late
         seen.append(elector.is_leader())
         return answer
 
@@ -332,6 +345,24 @@ async def test_the_holder_of_the_lease_is_logged_once(
     assert [each.message for each in caplog.records if "held by" in each.message] == [
         "The lease is held by them, waiting for it"
     ]
+
+
+async def test_a_lease_without_a_holder_that_another_candidate_takes_changes_hands(
+    harness: ElectionHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    held_since(harness, "2026-01-01T00:00:00Z")
+    del harness.spec["holderIdentity"]
+    request, refused = harness.request, [ApiError("changed", code=409, reason="Conflict")]
+
+    async def conflicting(method: str, path: str, **named: Any) -> Any:
+        if method == "PUT" and refused:
+            raise refused.pop()
+        return await request(method, path, **named)
+
+    harness.request = conflicting  # type: ignore[method-assign]
+    await harness.candidate().acquire()
+    assert "The lease is changing hands, waiting for it" in [each.message for each in caplog.records]
 
 
 def held_since(harness: ElectionHarness, acquired: object) -> None:

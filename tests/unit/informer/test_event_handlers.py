@@ -111,6 +111,14 @@ def test_a_binding_is_not_enqueued_by_a_known_version_or_a_changed_status(
     assert harness.enqueued() == []
 
 
+def test_each_change_that_the_watch_missed_is_counted_once(harness: HandlersHarness) -> None:
+    diff = harness.handlers.relist_diff(RB)
+    for number in (1, 2, 3):
+        diff.add_page([manifests.binding(f"b{number}", version=number)])
+    assert diff.finish("9") == 3
+    assert harness.sample("cache_repairs_total", kind=RB, repair="missed") == 3
+
+
 def test_counters_with_alerts_start_at_0(harness: HandlersHarness) -> None:
     for kind in (RB, "Cluster", "PropagationPolicy"):
         for name, labels in (("cache_repairs", {"repair": "older"}), ("malformed_objects", {})):

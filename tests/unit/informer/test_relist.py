@@ -10,7 +10,7 @@ import pytest
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.karmada import CLUSTERS, RESOURCE_BINDINGS, Resource
 from karmada_scheduler.informer.list_requests import ListRequests
-from karmada_scheduler.informer.relist import Relister
+from karmada_scheduler.informer.relist import _REQUEST_PAUSES, Relister
 
 
 class FakeClient:
@@ -73,6 +73,8 @@ class FakeHandlers:
         """The versions of the lists that pages were added for."""
         self.by_content: list[str] = []
         """The kinds whose objects were compared by content."""
+        self.checked_after: list[int] = []
+        """How many lists were complete when it was checked whether there are no clusters."""
 
     def newest_version(self, kind: str) -> int:
         return self.newest[kind]
@@ -91,7 +93,7 @@ class FakeHandlers:
         self.absent.append((name, version))
 
     def check_empty_clusters(self) -> None:
-        return
+        self.checked_after.append(len(self.taken))
 
     def unknown_targets(self) -> set[str]:
         return self.unknown
@@ -171,6 +173,7 @@ async def test_the_initial_list_reads_all_pages_of_every_kind() -> None:
     await harness.relister.initial_list()
     pages = [{"page": 1}, {"page": 2}]
     assert harness.handlers.taken == [("Cluster", pages, "7"), ("ResourceBinding", pages, "7")]
+    assert harness.handlers.checked_after == [2]
 
 
 async def test_memory_is_released_after_each_list() -> None:
@@ -308,14 +311,15 @@ async def test_a_requested_comparison_runs_at_once_and_further_ones_wait_longer(
     harness = RelisterHarness()
     harness.period.clear()
     running = asyncio.create_task(harness.relister.run(harness.replaced.append))
-    for count in range(1, 4):
+    for count in range(1, len(_REQUEST_PAUSES) + 2):
         harness.relister.relist_soon()
         async with asyncio.timeout(5):
             while len(harness.client.lists) < 2 * count or len(harness.pauses) < 2 * count:
                 await asyncio.sleep(0)
     running.cancel()
-    assert [pause for pause in harness.pauses if pause != 3600] == [1.0, 2.0, 5.0]
-    assert harness.client.lists == ["Cluster", "ResourceBinding"] * 3
+    pauses = [pause for pause in harness.pauses if pause != 3600]
+    assert pauses == [*_REQUEST_PAUSES, _REQUEST_PAUSES[-1]]
+    assert harness.client.lists == ["Cluster", "ResourceBinding"] * len(pauses)
 
 
 async def test_a_comparison_may_be_requested_for_later() -> None:
@@ -358,11 +362,14 @@ async def test_a_watch_starts_from_scratch_when_its_version_is_ahead_of_a_list(
     assert harness.handlers.by_content == ["Cluster"], "until a list is complete"
 
 
-async def test_contents_are_not_compared_before_a_watch_if_the_api_server_responds_at_once() -> None:
+@pytest.mark.parametrize(("watched", "compared"), [("7", []), ("8", ["Cluster"])])
+async def test_if_the_api_server_responds_at_once_only_a_version_ahead_lets_contents_be_compared(
+    watched: str, compared: list[str]
+) -> None:
     harness = RelisterHarness()
-    assert not await harness.relister.must_relist("Cluster", "7")
+    assert await harness.relister.must_relist("Cluster", watched) is bool(compared)
     await harness.relister.list_and_start_version("Cluster")
-    assert harness.handlers.by_content == []
+    assert harness.handlers.by_content == compared
 
 
 async def test_an_invalid_version_of_a_list_is_read_again() -> None:
