@@ -23,6 +23,10 @@ class FakeRandom(Random):
         return b
 
 
+CONFLICT = ApiError("changed", code=409, reason="Conflict")
+BROKEN = ApiError("broken", code=500)
+
+
 class ElectionHarness:
     """One Lease on one API server, and a clock that moves only when a candidate sleeps."""
 
@@ -30,6 +34,8 @@ class ElectionHarness:
         self.seconds = 0.0
         self.lease: dict[str, Any] | None = None
         self.failure: ApiError | None = None
+        self.refusals: list[ApiError | None] = []
+        """The answers to the next writes, None for those that are made."""
         self.on_sleep: Callable[[], None] = lambda: None
         self.requests: list[tuple[str, float]] = []
         self.slept: list[float] = []
@@ -51,6 +57,8 @@ class ElectionHarness:
         self.requests.append((method, timeout))
         if self.failure is not None:
             raise self.failure
+        if method == "PUT" and self.refusals and (refusal := self.refusals.pop(0)) is not None:
+            raise refusal
         if method == "GET":
             if self.lease is None:
                 raise ApiError("not found", code=404, reason="NotFound")
@@ -236,7 +244,7 @@ async def test_a_release_that_the_api_server_refuses_is_logged_and_not_repeated(
     elector = harness.candidate()
     await elector.acquire()
     harness.requests.clear()
-    harness.failure = ApiError("broken", code=500)
+    harness.failure = BROKEN
     await elector.release()
     assert [method for method, _ in harness.requests] == ["PUT"]
     assert "Cannot release the lease" in caplog.text
@@ -353,14 +361,7 @@ async def test_a_lease_without_a_holder_that_another_candidate_takes_changes_han
     caplog.set_level("INFO")
     held_since(harness, "2026-01-01T00:00:00Z")
     del harness.spec["holderIdentity"]
-    request, refused = harness.request, [ApiError("changed", code=409, reason="Conflict")]
-
-    async def conflicting(method: str, path: str, **named: Any) -> Any:
-        if method == "PUT" and refused:
-            raise refused.pop()
-        return await request(method, path, **named)
-
-    harness.request = conflicting  # type: ignore[method-assign]
+    harness.refusals = [CONFLICT]
     await harness.candidate().acquire()
     assert "The lease is changing hands, waiting for it" in [each.message for each in caplog.records]
 
@@ -505,6 +506,50 @@ async def test_a_process_that_has_its_own_lease_again_keeps_its_history(harness:
     assert harness.seconds == 0
     assert harness.spec["acquireTime"] == "2026-01-01T00:00:00.000000Z"
     assert harness.spec["leaseTransitions"] == 7
+
+
+async def test_an_own_lease_without_a_time_of_acquisition_gets_one(harness: ElectionHarness) -> None:
+    harness.hold("us")
+    await harness.candidate().acquire()
+    assert harness.spec["acquireTime"] == harness.spec["renewTime"]
+
+
+async def test_a_candidate_whose_write_is_refused_does_not_lead(
+    harness: ElectionHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    harness.hold("")
+    harness.refusals = [BROKEN]
+    elector = harness.candidate()
+    led = list[bool]()
+    harness.on_sleep = lambda: led.append(elector.is_leader())
+    await elector.acquire()
+    assert led == [False]
+    assert "Cannot read or write the lease" in caplog.text
+
+
+async def test_a_leader_whose_renewal_conflicts_twice_leads_on(harness: ElectionHarness) -> None:
+    elector = harness.candidate()
+    await elector.acquire()
+    harness.refusals = [CONFLICT, CONFLICT]
+    renewing = asyncio.create_task(elector.renew())
+    while harness.seconds < 30:
+        await asyncio.sleep(0)
+    assert elector.is_leader()
+    renewing.cancel()
+
+
+async def test_a_leader_whose_lease_was_released_by_others_takes_it_as_a_new_one(
+    harness: ElectionHarness,
+) -> None:
+    elector = harness.candidate()
+    await elector.acquire()
+    harness.hold("", transitions=7)
+    harness.refusals = [None, BROKEN]  # the first write conflicts
+    renewing = asyncio.create_task(elector.renew())
+    while harness.spec["holderIdentity"] != "us":
+        await asyncio.sleep(0)
+    renewing.cancel()
+    assert harness.spec["leaseTransitions"] == 8
 
 
 async def test_a_lease_that_was_deleted_is_created_again(harness: ElectionHarness) -> None:
