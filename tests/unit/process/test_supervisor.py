@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -48,6 +48,17 @@ async def test_work_runs_in_the_other_thread_and_its_result_is_returned(
 
     with supervisor(monkeypatch) as (made, _):
         assert await made.run(name()) == "supervisor"
+
+
+def test_the_loop_runs_when_start_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    class SlowRunner(asyncio.Runner):
+        def __enter__(self) -> Self:
+            time.sleep(0.05)
+            return super().__enter__()
+
+    monkeypatch.setattr(asyncio, "Runner", SlowRunner)
+    with supervisor(monkeypatch) as (made, _):
+        assert made._closed is not None
 
 
 async def test_an_exception_of_the_work_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,6 +139,13 @@ async def test_a_standby_with_a_blocked_loop_is_unhealthy_and_not_ended(
         assert not exits.happened.is_set()
         await asyncio.sleep(0.05)
         beating.cancel()
+
+
+@pytest.mark.parametrize(("silence", "problem"), [(3.9, None), (4.0, "the event loop has not turned for 4s")])
+def test_a_loop_is_blocked_when_it_was_silent_for_the_whole_time(silence: float, problem: str | None) -> None:
+    made = Supervisor(clock=lambda: 100.0 + silence, stall_seconds=4.0)
+    made._last_beat = 100.0
+    assert made.problem == problem
 
 
 async def test_a_loop_that_has_not_started_is_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
