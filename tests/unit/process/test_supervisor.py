@@ -161,6 +161,17 @@ async def test_a_stop_that_takes_too_long_ends_the_process(monkeypatch: pytest.M
         assert exits.statuses[0] == 1
 
 
+async def test_the_process_ends_at_the_time_that_is_set() -> None:
+    now, exits = 100.0, FakeExit()
+    made = Supervisor(clock=lambda: now, end=exits)
+    made.stop_within(10.0)
+    await made._check()
+    assert exits.statuses == []
+    now = 110.0
+    await made._check()
+    assert exits.statuses == [1]
+
+
 async def test_a_leader_whose_loop_turns_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     with supervisor(monkeypatch) as (made, exits):
         made.leading = True
@@ -182,6 +193,7 @@ def test_closing_ends_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_watchdog_is_armed_at_the_start_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     armed: list[dict[str, Any]] = []
     beats: list[float] = []
+    disarmed: list[int] = []
     monkeypatch.setattr(module, "_REARM_BEATS", 3)
     monkeypatch.setattr(module, "_stderr", lambda: 2)
     monkeypatch.setattr(
@@ -189,6 +201,8 @@ def test_the_watchdog_is_armed_at_the_start_and_again(monkeypatch: pytest.Monkey
         "dump_traceback_later",
         lambda _, **fields: armed.append(fields | {"at": len(beats)}),
     )
+
+    monkeypatch.setattr(faulthandler, "cancel_dump_traceback_later", lambda: disarmed.append(len(armed)))
 
     async def check(_: Supervisor) -> None:
         beats.append(0)
@@ -198,7 +212,9 @@ def test_the_watchdog_is_armed_at_the_start_and_again(monkeypatch: pytest.Monkey
         until = time.monotonic() + 5
         while len(armed) < 3 and time.monotonic() < until:
             time.sleep(0.001)
+        assert not disarmed
     assert armed[:3] == [{"exit": True, "file": 2, "at": at} for at in (0, 3, 6)]
+    assert disarmed == [len(armed)]
 
 
 @pytest.mark.parametrize("problem", [AttributeError(), OSError(), ValueError()])
