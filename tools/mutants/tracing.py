@@ -21,8 +21,8 @@ def traced(
 ) -> Mapping[str, Reached]:
     """Return what each test of some folders does without mistakes.
 
-    What a folder reaches is found again when its tests change. In a module that has changed since, a test counts as
-    reaching each block of a function that it reached.
+    What a folder reaches is found again when its tests change, or a module is new. In a module that has changed since, a
+    test counts as reaching each block of a function that it reached.
 
     Args:
         forks: Runs the tests.
@@ -35,7 +35,7 @@ def traced(
     for folder in folders:
         tests = [name for name in forks.items if name.startswith((f"{folder}/", f"{folder}::"))]
         file = _FOLDER / f"trace-{folder.replace('/', '-')}-{_hash(folder)}.json"
-        if not file.exists():
+        if not file.exists() or not sources.keys() <= json.loads(file.read_text("utf-8"))["sources"].keys():
             answer = forks.trace(tests, lambda: _add_probes(live, modules))
             _FOLDER.mkdir(exist_ok=True)
             file.write_text(json.dumps({"sources": sources, "tests": answer}), encoding="utf-8")

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -51,12 +51,13 @@ async def test_work_runs_in_the_other_thread_and_its_result_is_returned(
 
 
 def test_the_loop_runs_when_start_returns(monkeypatch: pytest.MonkeyPatch) -> None:
-    class SlowRunner(asyncio.Runner):
-        def __enter__(self) -> Self:
-            time.sleep(0.05)
-            return super().__enter__()
+    runner = asyncio.Runner
 
-    monkeypatch.setattr(asyncio, "Runner", SlowRunner)
+    def slow() -> asyncio.Runner:
+        time.sleep(0.05)
+        return runner()
+
+    monkeypatch.setattr(asyncio, "Runner", slow)
     with supervisor(monkeypatch) as (made, _):
         assert made._closed is not None
 
