@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser
@@ -311,6 +312,41 @@ def test_a_developer_signs_in_sees_their_namespaces_and_signs_out(page: Page, vi
     assert not shown.context.cookies()
     shown.go_back()
     assert SHOP not in shown.inner_text("main")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (320, "dark")])
+def test_every_view_of_somebody_who_may_list_clusters_is_without_serious_findings_of_axe(
+    page: Page, chromium: Browser, width: int, scheme: Literal["light", "dark"]
+) -> None:
+    workload = Workload(page.plane, SHOP, f"seen-{width}")
+    workload.create(named("sim-a1"), replicas=1, scheduler="default-scheduler")
+    workload.wait_placed({"sim-a1": 1})
+    name, token = workload.binding()["metadata"]["name"], page.token("sre")
+    page.plane.wait_for(
+        lambda: json.loads(page.get(token, "v1/clusters/sim-a1")[1]).get("holds", ()),
+        "the binding on the cluster",
+        until=lambda it: f"{SHOP}/{name}" in it,
+        timeout=30,
+    )
+    assert all(
+        each.startswith(SHOP) for each in json.loads(page.get(token, "v1/clusters/sim-a1")[1])["holds"]
+    )
+    visitor = Visitor(chromium, page.url, width=width, scheme=scheme, trusts_all=True)
+    visitor.page.context.set_extra_http_headers({"Authorization": f"Bearer {token}"})
+    for path in (
+        "/",
+        f"/n/{SHOP}",
+        f"/b/{SHOP}/{name}",
+        f"/why-not/{SHOP}/{name}?cluster=sim-b1",
+        "/clusters",
+        "/clusters/sim-a1",
+    ):
+        shown = visitor.visit(path)
+        assert visitor.serious() == [], path
+        assert shown.evaluate("document.documentElement.scrollWidth") <= width, path
+    visitor.visit(f"/w/{SHOP}/Deployment/seen-{width}")
+    assert visitor.page.url.endswith(f"/b/{SHOP}/{name}")
+    visitor.close()
 
 
 def test_a_link_on_another_site_leads_to_the_page_although_its_cookies_are_strict(

@@ -41,8 +41,12 @@ READ_BINDINGS: Final = {
 """Of Karmada's ClusterRole karmada-view, which people get with the right ``view`` in a namespace."""
 IS_DEVELOPER: Final = {
     "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "bindings"},
-    "subjects": [{"kind": "ServiceAccount", "name": "developer", "namespace": SHOP}],
+    "subjects": [
+        {"kind": "ServiceAccount", "name": name, "namespace": SHOP} for name in ("developer", "sre")
+    ],
 }
+LIST_CLUSTERS: Final = {"apiGroups": ["cluster.karmada.io"], "resources": ["clusters"], "verbs": ["list"]}
+"""What an ``sre`` may besides."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ def served(controlplane: ControlPlane, folders: pytest.TempPathFactory) -> Itera
     client = controlplane.client
     for namespace in (SHOP, BAKERY):
         client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    for account in ("operator", "developer", "stranger", "leaver"):
+    for account in ("operator", "developer", "sre", "stranger", "leaver"):
         metadata = {"name": account, "namespace": SHOP}
         client.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
     for manifest in yaml.safe_load_all((ROOT / "manifests" / "reader.yaml").read_text()):
@@ -108,6 +112,9 @@ def served(controlplane: ControlPlane, folders: pytest.TempPathFactory) -> Itera
                 **({"rules": [READ_BINDINGS]} if role == "Role" else IS_DEVELOPER),
             }
         )
+    listing = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": "token-clusters"}}
+    client.apply({**listing, "rules": [LIST_CLUSTERS]})
+    bind(controlplane, "sre", role="token-clusters")
     bind(controlplane, "operator")
     bind(controlplane, "leaver")
     authority = Authority(folders.mktemp("web-pki"))
@@ -170,14 +177,14 @@ def of_platform(address: str, path: str) -> tuple[int, str]:
             return error.code, error.read().decode()
 
 
-def bind(plane: ControlPlane, account: str) -> None:
-    """Let an account read everything."""
+def bind(plane: ControlPlane, account: str, *, role: str = "pyscheduler-reader") -> None:
+    """Let an account do what a ClusterRole allows, by default read everything."""
     plane.client.apply(
         {
             "apiVersion": f"{RBAC}/v1",
             "kind": "ClusterRoleBinding",
             "metadata": {"name": f"token-{account}"},
-            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "pyscheduler-reader"},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
             "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": SHOP}],
         }
     )

@@ -113,6 +113,7 @@ document.addEventListener("keydown", (event) => {
   const active = document.activeElement;
   if (event.key === "/" && !active.matches("input, select, textarea, [contenteditable]")) {
     const box = document.querySelector("main input[type=search]") || document.getElementById("find");
+    if (!box) return;
     event.preventDefault();
     box.focus();
     box.select();
