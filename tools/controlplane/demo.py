@@ -180,7 +180,7 @@ def _leave(karmada: ControlPlane, records: str) -> None:
 
 
 def _keep(karmada: ControlPlane, records: str, say: Callable[[str], None]) -> None:
-    """Print the commands that read the control plane, and keep it running."""
+    """Print the commands that read the control plane, and keep it running until Ctrl-C."""
     _, url = start_web(karmada, f"--from={records}")
     outages = Outages(karmada, say)
     member = shlex.quote(str(karmada.members["real1"].kubeconfig))
@@ -201,7 +201,10 @@ def _keep(karmada: ControlPlane, records: str, say: Callable[[str], None]) -> No
         "",
     ]
     print("\n".join(lines), flush=True)
-    outages.watch()
+    try:
+        outages.watch()
+    except KeyboardInterrupt:
+        print()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -223,7 +226,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return run(folder, options.karmada, keep=options.keep)
     except KeyboardInterrupt:
         print("\nStopped; nothing is left running.")
-        return 0 if options.keep else 130
+        return 130
     except (binaries.BuildError, ProcessDiedError, WaitTimeoutError, WorkspaceError, ApiError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
