@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from karmada_scheduler.framework import SUCCESS, Proposal, ReconsiderContext, Re
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.scheduler.reconsideration import CHANGE_SECONDS, Reconsiderations
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding, cluster, framework, schedule
 from tests.unit.framework.plugins import answering, plugin, raising
 from tests.unit.framework.scheduler_harness import SchedulerHarness

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
@@ -11,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 from karmada_advisor.web.history import MOST, history_of
 from karmada_advisor.web.viewer import Viewer
 from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.structs import replace
 from tests.unit.web.site import Site
 from tests.unit.web.test_viewer import DEVELOPER, bindings, clusters
 
