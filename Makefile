@@ -2,7 +2,9 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-PYTHON ?= python3
+# Debian's Python is compiled with profiles and takes a fifth less CPU time than one that pyenv has compiled.
+DEBIAN := /usr/bin/python3
+PYTHON ?= $(shell $(DEBIAN) -c 'import ensurepip, sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && echo $(DEBIAN) || echo python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 TOOLS  := $(VENV)/tools/bin
