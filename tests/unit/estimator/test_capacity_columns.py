@@ -153,6 +153,24 @@ def test_capacities_move_with_the_rows_of_their_clusters() -> None:
         for request in ({"cpu": "1"}, {"memory": "1Gi"} if first not in clusters else {}):
             counted = estimator.replicas_by_row(results, columns.all_rows(len(clusters)), requiring(request))
             assert counted.tolist() == one_by_one(clusters, requiring(request))
+        without_columns = estimator._columns[results].scalar_rows(columns.all_rows(len(clusters)))
+        assert [clusters[row] for row in without_columns] == [
+            each for each in clusters if each is with_models
+        ]
+
+
+def test_a_resource_that_is_requested_after_rows_have_moved_is_counted_for_all_clusters() -> None:
+    plenty = {
+        "allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"},
+        "allocated": {},
+        "allocating": {},
+    }
+    first, last = (built(number, (plenty, None)) for number in range(2))
+    estimator, results = GeneralEstimator(FeatureGates()), FilterResults("key")
+    for clusters, request in (([last], {"cpu": "1"}), ([first, last], {"memory": "1Gi"})):
+        results.refresh(Snapshot.of(clusters), lambda _: {})
+        counted = estimator.replicas_by_row(results, columns.all_rows(len(clusters)), requiring(request))
+        assert counted.tolist() == one_by_one(clusters, requiring(request))
 
 
 def test_columns_are_dropped_with_their_filter_results() -> None:

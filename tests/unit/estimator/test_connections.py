@@ -44,7 +44,7 @@ class CountingObserver:
         self.retries += 1
 
     def taken(self, waited: float, /) -> None:
-        assert waited >= 0
+        assert 0 <= waited < 600
         self.begins += 1
 
     def finished(self, worked: float, /) -> None:
@@ -54,7 +54,9 @@ class CountingObserver:
 class ConnectionsHarness:
     """Connections with Services by cluster name, and manual retries."""
 
-    def __init__(self, settings: EstimatorOptions, *, dial_seconds: float = 5.0) -> None:
+    def __init__(
+        self, settings: EstimatorOptions, *, dial_seconds: float = 5.0, lost_seconds: float = 0.1
+    ) -> None:
         self.ports: dict[str, int] = {}
         self.failure: Exception | None = None
         self.reads: list[tuple[str, str]] = []
@@ -67,7 +69,7 @@ class ConnectionsHarness:
             observer=self.observer,
             clock=time.monotonic,
             dial_seconds=dial_seconds,
-            lost_seconds=0.1,
+            lost_seconds=lost_seconds,
             pause=self._pause,
         )
 
@@ -350,6 +352,20 @@ async def test_an_estimator_that_restarts_is_reconnected(make_harness: MakeHarne
         await harness.until_state(ConnectionState.LOST)
         with pytest.raises(EstimatorCallError, match="code = Unavailable"):
             await harness.call()
+
+
+async def test_a_broken_connection_whose_service_cannot_be_read_is_lost_at_once(
+    make_harness: MakeHarness,
+) -> None:
+    harness = make_harness(lost_seconds=600.0)
+    async with serving() as server:
+        await harness.connect(server.port)
+        channel = harness.connections._connections["m1"].channel
+    assert channel is not None
+    await harness.until(lambda: not channel.is_ready)
+    harness.failure = LookupError("503")
+    harness.connections.on_cluster(M1, replace(M1, generation=2))
+    await harness.until_state(ConnectionState.LOST)
 
 
 async def test_an_estimator_that_moved_after_it_was_lost_is_found(make_harness: MakeHarness) -> None:
