@@ -238,3 +238,7 @@ def test_a_new_cluster_is_counted_in_columns_that_are_taken_from_other_filter_re
         rows = columns.all_rows(len(results.feasible))
         counted = estimator.replicas_by_row(results, rows, requiring({"cpu": "1"})).tolist()
         assert counted == one_by_one(results.feasible, requiring({"cpu": "1"}))
+        further = FilterResults("further")
+        further.refresh(Snapshot.of(clusters), lambda _: {})
+        estimator.replicas_by_row(further, columns.all_rows(2), None)
+        assert list(estimator._columns[further]._units) == ["cpu"]

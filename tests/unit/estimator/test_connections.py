@@ -20,8 +20,10 @@ from cryptography.x509.oid import NameOID
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.options import EstimatorOptions
 from karmada_scheduler.estimator.connections import Connections
+from karmada_scheduler.estimator.estimation import Estimation
 from karmada_scheduler.estimator.transport import ConnectionState, EstimatorCallError
 from karmada_scheduler.estimator.wire import MAX_AVAILABLE_REPLICAS, replicas_request
+from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import cluster
 from tests.unit.estimator.fault_server import free_port, serving, speaking_garbage, swallowing
@@ -526,3 +528,25 @@ def expired_certificate_of_nobody(folder: Path) -> Credentials:
         )
     )
     return files
+
+
+async def test_estimation_is_measured_from_its_start_and_closed_as_a_whole() -> None:
+    async def read_service(_namespace: str, _name: str) -> None:
+        return None
+
+    class Closing:
+        async def close(self) -> None:
+            closed.append(self)
+
+    metrics, closed = Metrics(), list[object]()
+    made = Estimation.make(EstimatorOptions(), read_service, metrics=metrics, clock=time.monotonic)
+    made.connections.on_cluster(None, M1)
+    name = "karmada_scheduler_estimators"
+    states = {
+        state: metrics.registry.get_sample_value(name, {"standing": state}) for state in ("new", "lost")
+    }
+    await made.close()
+    assert states == {"new": 1, "lost": 0}
+    parts = Closing(), Closing()
+    await Estimation(*reversed(parts)).close()  # type: ignore[arg-type]
+    assert closed == [*parts]

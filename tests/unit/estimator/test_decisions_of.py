@@ -96,6 +96,19 @@ def test_at_least_one_replica_fits_on_a_node_whose_grade_suffices_in_position() 
     assert replicas({"cpu": 3, "memory": "1Gi"}) == [0]
 
 
+def test_at_least_one_replica_fits_on_a_node_of_a_later_grade_that_is_smaller() -> None:
+    made = cluster("m1").allocatable({"cpu": 100, "pods": 110})
+    made.grade(0, nodes=1, cpu=4).grade(1, nodes=1, cpu=1)
+    asked = binding("w").replicas(1).request({"cpu": 2}).build().spec.replica_requirements
+    assert GeneralEstimator(OF_1_17).max_available_replicas([made.build()], asked, {}) == [2 + 1]
+
+
+def test_models_of_which_no_nodes_were_reported_do_not_count() -> None:
+    made = cluster("m1").allocatable({"cpu": 6, "pods": 110}).grade(0, nodes=None, cpu=4)
+    asked = binding("w").replicas(1).request({"cpu": 2}).build().spec.replica_requirements
+    assert GeneralEstimator(OF_1_17).max_available_replicas([made.build()], asked, {}) == [3]
+
+
 def test_the_numbers_of_nodes_without_a_request_overflow_as_in_go() -> None:
     """Each node counts for the largest int64, so two of them for -2; the webhook of Karmada lets requests be empty."""
     made = cluster("m1").allocatable({"pods": 110}).grade(0, nodes=2, cpu=0)

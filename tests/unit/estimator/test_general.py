@@ -8,6 +8,7 @@ from karmada_scheduler.api import quantity
 from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.framework.diagnosis import OverBudgetError
 from karmada_scheduler.testing import ClusterBuilder, cluster, gates
 
 DEDUCTING = gates(SchedulingOvercommitProtection=True)
@@ -140,6 +141,8 @@ def test_assumed_workloads_count_as_allocating() -> None:
     builder = cluster("m1").capacity(cpu=2, pods=20).allocating({"cpu": "400m", "pods": 5})
     assert replicas(builder, requiring(cpu="700m"), component(2, cpu="100m")) == 2
     assert replicas(builder, None, component(2, cpu="100m")) == 13
+    builder = cluster("m1").capacity(cpu=2, memory="10Gi", pods=20)
+    assert replicas(builder, requiring(memory="1Gi"), component(3, memory="1Gi")) == 7
 
 
 def test_an_assumed_zero_has_the_thousandths_in_which_an_overflow_is_wrapped() -> None:
@@ -447,3 +450,20 @@ def test_the_capacity_of_a_cluster_is_computed_once_for_each_version() -> None:
     capacity = estimator._cached_capacity(first)
     assert estimator._cached_capacity(first) is capacity
     assert estimator._cached_capacity(second) is not capacity
+
+
+def test_sets_that_take_too_long_to_count_name_their_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("karmada_scheduler.estimator.nodes._MAX_VISITED", 1)
+    with pytest.raises(OverBudgetError, match=r"^cluster m1: the nodes of its resource models differ"):
+        sets(graded((2, node(3))), component(1, cpu=1), component(1, cpu=2))
+
+
+def test_capacities_of_clusters_that_were_removed_are_dropped() -> None:
+    estimator = GeneralEstimator(gates())
+    for number in range(200):
+        clusters = [cluster(f"m{number}-{each}").capacity(pods=3).build() for each in range(5)]
+        if number % 2:
+            estimator.max_available_replicas(clusters, None, {})
+        else:
+            estimator.max_available_component_sets(clusters, [component(1)], "ns", {})
+        assert len(estimator._capacities) <= 120
