@@ -451,6 +451,24 @@ class TestSilentEstimators:
         assert slot.events == []
 
 
+async def test_a_request_that_is_cancelled_was_not_answered(make_harness: MakeHarness) -> None:
+    answered: list[bool] = []
+
+    class Recording(SilentEstimators):
+        def ended(self, cluster: str, number: int, *, responded: bool) -> None:
+            answered.append(responded)
+            super().ended(cluster, number, responded=responded)
+
+    harness = make_harness(FakeTransport(m1=None), timeout=600, silent=Recording(lambda: 0.0))
+    waiting = asyncio.create_task(harness.replicas())
+    while not harness.transport.called:
+        await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await harness.estimator.close()
+    assert answered == [False]
+
+
 class TestAMissedDeadline:
     async def test_ends_the_waits_of_all_decisions(self, make_harness: MakeHarness) -> None:
         harness = make_harness(FakeTransport(m1=9, m2=None))

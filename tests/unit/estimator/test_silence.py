@@ -133,6 +133,7 @@ async def test_a_decision_is_notified_when_only_silent_estimators_are_missing(ti
         assert watch.done()
     events["m1"].set()
     await asyncio.gather(*requests.values())
+    assert not ticks.estimators._watches
 
 
 async def test_a_later_decision_is_notified_at_the_next_tick(ticks: Ticks) -> None:
