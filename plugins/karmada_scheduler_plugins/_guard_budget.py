@@ -153,7 +153,7 @@ class MoveBooks:
         moves = self._recent(key, text, found, now)
         if move is None or (moves and moves[-1].at > now - window):
             return moves
-        return [*moves[:-1], RecordedMove(now, found[-1].replicas if found else 0)]
+        return [RecordedMove(now, found[-1].replicas if found else 0)]
 
     def _recent(
         self, key: BindingKey, text: str, moves: tuple[RecordedMove, ...], now: float

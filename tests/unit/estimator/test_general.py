@@ -458,12 +458,13 @@ def test_sets_that_take_too_long_to_count_name_their_cluster(monkeypatch: pytest
         sets(graded((2, node(3))), component(1, cpu=1), component(1, cpu=2))
 
 
-def test_capacities_of_clusters_that_were_removed_are_dropped() -> None:
+@pytest.mark.parametrize("counts_sets", [True, False])
+def test_capacities_of_clusters_that_were_removed_are_dropped(*, counts_sets: bool) -> None:
     estimator = GeneralEstimator(gates())
-    for number in range(200):
+    for number in range(100):
         clusters = [cluster(f"m{number}-{each}").capacity(pods=3).build() for each in range(5)]
-        if number % 2:
-            estimator.max_available_replicas(clusters, None, {})
-        else:
+        if counts_sets:
             estimator.max_available_component_sets(clusters, [component(1)], "ns", {})
+        else:
+            estimator.max_available_replicas(clusters, None, {})
         assert len(estimator._capacities) <= 120

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework import SUCCESS, Result
 from karmada_scheduler.testing import make
+from karmada_scheduler_plugins._fail_back_args import FailBackArgs
 from karmada_scheduler_plugins.fail_back import FailBack
+from tests import manifests
 from tests.unit.fakes import CONFLICT
 from tests.unit.framework.plugins import coroutine, plugin
 from tests.unit.framework.scheduler_harness import SchedulerHarness
@@ -536,3 +539,32 @@ def test_invalid_args_are_refused_with_their_path(args: dict[str, Any], problem:
     with pytest.raises(ConfigError) as raised:
         make(FailBack, args)
     assert problem in str(raised.value)
+
+
+LEAST = dict.fromkeys(("stabilizationSeconds", "checkSeconds", "maxSeconds", "forgetSeconds", "atOnce"), 1)
+MOST = {
+    "stabilizationSeconds": 86_400,
+    "checkSeconds": 3_600,
+    "maxSeconds": 604_800,
+    "forgetSeconds": 2_592_000,
+    "atOnce": 10_000,
+}
+
+
+def test_args_have_the_ranges_of_the_documentation() -> None:
+    make(FailBack, LEAST)
+    make(FailBack, MOST)
+    for name in LEAST:
+        for value in (0, MOST[name] + 1):
+            with pytest.raises(ConfigError, match=rf"{name} must be 1 to {MOST[name]}, got {value}"):
+                make(FailBack, {**MOST, name: value})
+
+
+async def test_without_overflow_affinities_nothing_is_proposed_in_the_first_term() -> None:
+    fleet = Fleet(overflow=True)
+    await fleet.start()
+    await fleet.check(2 * CHECK)
+    assert fleet.term() == "on-m1"
+    assert fleet.reconsiderations.refusal(BindingKey("ResourceBinding", "demo", "web")) is None
+    without = Binding.from_manifest(manifests.binding(placement=None))
+    assert FailBack(FailBackArgs(), fleet.handle)._proposal(without) is None

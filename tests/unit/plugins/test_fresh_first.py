@@ -110,3 +110,5 @@ def test_without_a_profile_that_names_them_the_new_plugins_are_not_enabled() -> 
 def test_the_delay_is_limited(seconds: int) -> None:
     with pytest.raises(ConfigError, match="delaySeconds must be 1 to 3600"):
         make(FreshFirst, {"delaySeconds": seconds})
+    for accepted in (1, 3600):
+        make(FreshFirst, {"delaySeconds": accepted})

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.framework import SUCCESS, Result
-from karmada_scheduler.testing import make
-from karmada_scheduler_plugins._moves_under_way import LOST_SECONDS
+from karmada_scheduler.framework import SUCCESS, BindContext, Result
+from karmada_scheduler.testing import binding, make
+from karmada_scheduler_plugins._moves_under_way import LOST_SECONDS, MovesUnderWay
 from karmada_scheduler_plugins.placement_guard import PlacementGuard
 from tests.unit.fakes import CONFLICT
 from tests.unit.framework.plugins import plugin
@@ -171,3 +172,21 @@ async def test_a_move_of_which_nothing_is_heard_counts_for_five_minutes_after_th
     assert not await harness.may_move("w1")
     harness.time_of_day += timedelta(seconds=1)
     assert await harness.may_move()
+
+
+def test_a_move_that_was_seen_before_its_answer_was_lost_counts_no_more() -> None:
+    stored = binding("web").annotation("moves", "text").resource_version("5").build()
+    handle = SimpleNamespace(binding=lambda _: stored, now=lambda: 0.0)
+    moves = MovesUnderWay(handle, "moves")  # type: ignore[arg-type]
+    context = BindContext(stored, (), None, None, annotations={"moves": "text"}, may_be_stored=True)  # type: ignore[arg-type]
+    moves.begin(context)
+    moves.end_failed(context)
+    assert moves.of(stored.key) is None
+
+
+async def test_the_wait_for_a_move_under_way_begins_when_it_was_decided() -> None:
+    harness = Lossy()
+    await harness.begin()
+    harness.sleep(100)
+    assert not await harness.may_move()
+    assert harness.queue.seconds_to_next() == 500.0

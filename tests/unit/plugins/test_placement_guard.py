@@ -10,9 +10,13 @@ import pytest
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.config.problems import ConfigError
-from karmada_scheduler.testing import make
+from karmada_scheduler.framework import SUCCESS, GuardContext, Result
+from karmada_scheduler.testing import BindingBuilder, binding, cluster, decide, make
+from karmada_scheduler_plugins._guard_moves import Move, move_of, unready_target
 from karmada_scheduler_plugins.placement_guard import PlacementGuard
+from tests import manifests
 from tests.unit.fakes import FakeApiServer
+from tests.unit.framework.plugins import plugin, with_in_tree
 from tests.unit.framework.scheduler_harness import SchedulerHarness
 
 LAST_MOVE = "pyscheduler.karmada.io/last-move"
@@ -143,10 +147,18 @@ async def test_a_move_off_the_last_healthy_copy_waits_until_its_time_is_over() -
     harness.sleep(31)
     await harness.run()
     assert harness.placed() == ["m1"]
-    harness.sleep(20)
+    harness.sleep(19)
     await harness.run()
     assert harness.placed() == ["m2"]
     assert harness.annotation(HELD) is None
+
+
+async def test_a_wait_whose_record_cannot_be_read_begins_again() -> None:
+    harness = Guarded(lastHealthyCopy={"maxWaitSeconds": 50})
+    harness.on_m1()
+    harness.server.change("web", annotations={HELD: "["})
+    await harness.edit(placement=to("m2"))
+    assert harness.annotation(HELD) == {"since": "2026-01-02T00:00:00.000Z", "cause": "LastHealthyCopy"}
 
 
 async def test_a_new_leader_continues_the_wait() -> None:
@@ -755,3 +767,56 @@ def test_invalid_args_are_refused_with_their_path(args: dict[str, Any], problem:
     with pytest.raises(ConfigError) as raised:
         make(PlacementGuard, args)
     assert problem in str(raised.value)
+
+
+def test_args_at_the_ends_of_their_ranges_are_accepted() -> None:
+    for seconds in (1, 86_400):
+        make(
+            PlacementGuard,
+            {
+                "lastHealthyCopy": {"maxWaitSeconds": seconds},
+                "graceful": {"gracePeriodSeconds": seconds, "maxHoldSeconds": seconds},
+            },
+        )
+    for window, percent in (("10s", 1), ("24h", 100)):
+        limits = {"bindings": 1, "replicas": 1, "percent": percent, "atOnce": 1}
+        make(PlacementGuard, {"budgets": [{"scope": "policy", "window": window, **limits}]})
+
+
+# --- what moves ---
+
+
+def moves(before: BindingBuilder, *clusters: str) -> Move:
+    """Return what a decision about a binding moves, with these clusters."""
+    seen: list[GuardContext] = []
+
+    def guard(context: GuardContext) -> Result:
+        seen.append(context)
+        return SUCCESS
+
+    decide(before, *map(cluster, clusters), plugins=with_in_tree(plugin("G", guard=guard)))
+    (context,) = seen
+    return move_of(context)
+
+
+def test_replicas_of_a_cluster_that_is_gone_do_not_move() -> None:
+    before = binding("web").replicas(4).static_weights().on(m1=2, m2=2)
+    assert moves(before, "m2", "m3").is_move is False
+
+
+def test_replicas_that_leave_with_their_cluster_are_no_partial_move() -> None:
+    before = binding("web").names("m2", "m3").replicas(4).static_weights().on(m1=2, m2=2)
+    move = moves(before, "m1", "m2", "m3")
+    assert (move.replicas, move.partial) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("status", "problem"),
+    [({"readyReplicas": 1}, "m1 has 1 of 2 ready replicas"), ({"phase": "Running"}, "")],
+)
+def test_replicas_are_compared_for_kinds_whose_status_has_them(status: dict[str, Any], problem: str) -> None:
+    task = {"fromCluster": "m2", "producer": "ours"}
+    manifest = manifests.binding(clusters=[{"name": "m1", "replicas": 2}], gracefulEvictionTasks=[task])
+    manifest["spec"]["resource"] |= {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet"}
+    manifest["status"] = {"aggregatedStatus": [{"clusterName": "m1", **HEALTHY, "status": status}]}
+    assert unready_target(Binding.from_manifest(manifest)) == problem
