@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
+import attrs
 import pytest
 
 from karmada_scheduler.config.problems import ConfigError
@@ -64,6 +65,12 @@ class WithNestedArgs(Cost):
         self.args, self.handle = args, handle
 
 
+class WithAttrsArgs(WithUntypedArgs):
+    @attrs.define
+    class Args:
+        weight: int = 1
+
+
 class WithDefaults(Cost):
     def __init__(self, clock: Callable[[], float] = float, path: str = "/default") -> None:
         self.clock, self.path = clock, path
@@ -92,6 +99,7 @@ def problems(factory: Callable[..., Any], args: dict[str, Any] | None = None) ->
         pytest.param(WithUntypedArgs, None, {}, HANDLE, id="untyped-args-not-given"),
         pytest.param(WithNestedArgs, {"weight": 2}, WithNestedArgs.Args(2), HANDLE, id="nested-args"),
         pytest.param(WithNestedArgs, None, WithNestedArgs.Args(1), HANDLE, id="nested-args-not-given"),
+        pytest.param(WithAttrsArgs, {"weight": 2}, WithAttrsArgs.Args(2), HANDLE, id="attrs-args"),
         pytest.param(function, {"file": "/p"}, Prices("/p"), HANDLE, id="function"),
         pytest.param(functools.partial(function), {"file": "/p"}, Prices("/p"), HANDLE, id="partial"),
         pytest.param(

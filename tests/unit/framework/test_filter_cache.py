@@ -558,3 +558,12 @@ def test_a_version_of_another_log_has_no_changes_in_this_one() -> None:
     other.append("m1")
     results.refresh(Snapshot.of([changed], log=other), lambda _: {})
     assert results.changed_since(before) != frozenset()
+
+
+def test_a_cluster_that_passes_again_is_not_refused_any_more() -> None:
+    refused = {"m1": Result.unschedulable("no")}
+    results = FilterResults("key")
+    results.refresh(Snapshot.of([cluster("m1").build()]), lambda _: refused)
+    results.refresh(Snapshot.of([cluster("m1").build()]), lambda _: {})
+    assert [each.name for each in results.feasible] == ["m1"]
+    assert results.refused == {}

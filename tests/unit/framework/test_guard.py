@@ -299,6 +299,7 @@ async def test_of_several_plugins_the_first_counts_for_a_cluster_and_an_annotati
         (task(grace_period_seconds=2**31), "grace_period_seconds must be 1 to 2147483647"),
         (task(message=7), "the message must be a text of at most 1024 characters"),
         (task(grace_period_seconds=True), "grace_period_seconds must be 1 to 2147483647"),
+        (task(grace_period_seconds=1.5), "grace_period_seconds must be 1 to 2147483647"),
         (task(replicas=True), "replicas must be 0 to 2147483647"),
         (task(replicas=-1), "replicas must be 0 to 2147483647"),
         (task(purge_mode="Never"), "purge_mode must be Gracefully or Directly"),
