@@ -215,15 +215,15 @@ class Counts:
         self.steps: Counter[str] = Counter()
 
     def extension_point(self, point: str, code: Code, seconds: float, /) -> None:
-        assert seconds >= 0
+        assert 0 <= seconds < 60
         self.points[point, code.value] += 1
 
     def plugin(self, plugin: str, point: str, code: Code, seconds: float, /) -> None:
-        assert seconds >= 0
+        assert 0 <= seconds < 60
         self.plugins[plugin, point, code.value] += 1
 
     def step(self, step: str, seconds: float, /) -> None:
-        assert seconds >= 0
+        assert 0 <= seconds < 60
         self.steps[step] += 1
 
 

@@ -176,9 +176,10 @@ async def test_a_move_of_which_nothing_is_heard_counts_for_five_minutes_after_th
 
 def test_a_move_that_was_seen_before_its_answer_was_lost_counts_no_more() -> None:
     stored = binding("web").annotation("moves", "text").resource_version("5").build()
-    handle = SimpleNamespace(binding=lambda _: stored, now=lambda: 0.0)
-    moves = MovesUnderWay(handle, "moves")  # type: ignore[arg-type]
-    context = BindContext(stored, (), None, None, annotations={"moves": "text"}, may_be_stored=True)  # type: ignore[arg-type]
+    handle: Any = SimpleNamespace(binding=lambda _: stored, now=lambda: 0.0)
+    unused: Any = None
+    moves = MovesUnderWay(handle, "moves")
+    context = BindContext(stored, (), unused, unused, annotations={"moves": "text"}, may_be_stored=True)
     moves.begin(context)
     moves.end_failed(context)
     assert moves.of(stored.key) is None
