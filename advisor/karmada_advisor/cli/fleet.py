@@ -55,7 +55,12 @@ def gather_fleet(arguments: argparse.Namespace, *, without_clusters: str) -> Obj
 
 @contextmanager
 def fleet_rules(
-    arguments: argparse.Namespace, sources: Objects, own: Sequence[Registration], *, again: str
+    arguments: argparse.Namespace,
+    sources: Objects,
+    own: Sequence[Registration],
+    *,
+    again: str,
+    bindings: Sequence[bytes] | None = None,
 ) -> Iterator[FleetRules]:
     """Provide the rules for objects that were read; plugins are usable within the block.
 
@@ -64,13 +69,15 @@ def fleet_rules(
         sources: The objects.
         own: The plugins of a main program of the user's own.
         again: What to do if the fleet is not the one of ``--expect``: ``propose``.
+        bindings: The digests of the bindings, for who makes them in steps.
 
     Raises:
         NoAnswerError: The configuration cannot be used, or the fleet is another one.
     """
     with planned.configurations_of(arguments, sources.workloads, own) as configurations:
         rules = configurations.rules(configurations.changed)
-        hashed = fingerprint(as_manifests(sources), configurations.text(configurations.changed))
+        objects = as_manifests(sources, with_bindings=bindings is None)
+        hashed = fingerprint(objects, configurations.text(configurations.changed), bindings=bindings)
         check_fleet(arguments.expect, hashed, again)
         hold_of = stored_holds(
             sources.schedulers(running(arguments)),
@@ -81,11 +88,11 @@ def fleet_rules(
         yield FleetRules(rules, hashed, hold_of)
 
 
-def as_manifests(sources: Objects) -> PlanObjects:
+def as_manifests(sources: Objects, *, with_bindings: bool = True) -> PlanObjects:
     """Return what was read as a plan reads it."""
     return PlanObjects(
         {each.name: sources.manifests[each.name] for each in sources.clusters},
-        {each.key: sources.manifests[each.key] for each in sources.bindings},
+        {each.key: sources.manifests[each.key] for each in sources.bindings} if with_bindings else {},
         None
         if sources.policies is None
         else {policy_key(each): with_defaults(each) for each in sources.policies},

@@ -18,7 +18,13 @@ SHOWN: Final = 6
 """Characters that are shown; ``--expect`` takes as many or more."""
 
 
-def fingerprint(objects: PlanObjects, rules: str, quotas: Iterable[Quota] = ()) -> str:
+def fingerprint(
+    objects: PlanObjects,
+    rules: str,
+    quotas: Iterable[Quota] = (),
+    *,
+    bindings: Iterable[bytes] | None = None,
+) -> str:
     """Return the hash of objects and rules: 32 hexadecimal digits.
 
     Times, managed fields and other parts that no decision reads do not count.
@@ -27,15 +33,18 @@ def fingerprint(objects: PlanObjects, rules: str, quotas: Iterable[Quota] = ()) 
         objects: All objects.
         rules: The configuration of the scheduler, in any form.
         quotas: The quotas that count.
+        bindings: What ``binding_digest`` returns of each binding, instead of those in ``objects``.
     """
+    if bindings is None:
+        bindings = map(binding_digest, objects.bindings.values())
     total = hashlib.blake2b(rules.encode(), digest_size=16)
     for group in (
-        map(_cluster, objects.clusters.values()),
-        map(_binding, objects.bindings.values()),
-        map(_object, (objects.policies or {}).values()),
-        map(_object, objects.templates.values()),
+        map(_digest, map(_cluster, objects.clusters.values())),
+        bindings,
+        map(_digest, map(_object, (objects.policies or {}).values())),
+        map(_digest, map(_object, objects.templates.values())),
     ):
-        for each in sorted(map(_digest, group)):
+        for each in sorted(group):
             total.update(each)
         total.update(b"\x00")
     for quota in sorted(
@@ -43,6 +52,11 @@ def fingerprint(objects: PlanObjects, rules: str, quotas: Iterable[Quota] = ()) 
     ):
         total.update(quota.encode())
     return total.hexdigest()
+
+
+def binding_digest(manifest: Manifest) -> bytes:
+    """Return what counts of a binding."""
+    return _digest(_binding(manifest))
 
 
 def _digest(value: Any) -> bytes:

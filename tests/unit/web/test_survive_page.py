@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -103,6 +103,29 @@ async def test_a_step_that_takes_too_long_leaves_a_report_without_remedies(
     site.answers.start_again()
     _work(site)
     assert (await site.get("/v1/survive")).fields["remedies"] == []
+
+
+def _end(_: int) -> None:
+    raise JobEndedError
+
+
+async def test_a_fleet_that_is_too_large_for_a_report_is_given_up_for_some_time_and_the_page_says_so(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = []
+
+    def too_long(*_: object, **__: object) -> Iterator[None]:
+        begun.append(1)
+        return map(_end, (1,))
+
+    monkeypatch.setattr("karmada_advisor.cli.web.survival.report_steps", too_long)
+    with pytest.raises(JobEndedError):
+        _work(site)
+    site.answers.start_again()
+    site.reader.read()
+    _work(site)
+    assert len(begun) == 1
+    assert "too large for a report on the page" in (await site.get("/survive")).page.text
 
 
 async def test_cluster_taint_policies_of_a_file_evict_by_themselves(tmp_path: Path) -> None:

@@ -42,6 +42,8 @@ ENDED: Final = 0
 FAILED: Final = 1
 NOT_STARTED: Final = 2
 
+_SWITCH_SECONDS: Final = 0.001
+"""After which the thread that decides lets the one that answers run; five times as often as by default."""
 _LIMITS: Final = RequestLimits(rate=100.0, burst=300.0, connections=1000, streams=500)
 
 
@@ -83,6 +85,7 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     if isinstance(reader, Reader):
         reader.read()
     freeze_objects()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     computer, pages = Computer(), Pages()
     handlers = Handlers(
         answers,

@@ -25,6 +25,9 @@ log = logging.getLogger(__name__)
 
 _SLICE_SECONDS: Final = 0.2
 """CPU time of one slice, for which a request may have to wait."""
+_GIVEN_UP_SECONDS: Final = 1800.0
+"""How long a report is not begun again after a step of it took too long."""
+_TOO_LARGE: Final = "the fleet is too large for a report on the page; karmada-pyscheduler survive makes one"
 _SHARE: Final = 10
 """After a report, this many times its CPU time pass before the next one is begun: fleets change all the time."""
 
@@ -44,6 +47,7 @@ class SurvivalScan:
         self._seconds = 0.0
         self._next = 0.0
         self._has_remedies = True
+        self._was_ended = False
         self.survival = Survival()
 
     def advance(self, state: PageState) -> bool:
@@ -73,6 +77,9 @@ class SurvivalScan:
             self.survival = Survival(views, datetime.now(UTC), self._seconds, self._number)
             self._has_remedies = True
             return False
+        except KeyboardInterrupt:
+            self._was_ended = True
+            raise
         except NoAnswerError as problem:
             self.survival = Survival(problem=str(problem))
             return False
@@ -89,6 +96,10 @@ class SurvivalScan:
         if self._steps is not None or (self.survival.of and self._has_remedies):
             self._has_remedies = self._steps is not None
             self._number = 0
+        elif self._was_ended:
+            self._next = time.monotonic() + _GIVEN_UP_SECONDS
+            self.survival = replace(self.survival, problem=_TOO_LARGE)
+        self._was_ended = False
         self._steps = None
         self.survival = replace(self.survival, done=0, of=0)
 
