@@ -567,6 +567,14 @@ def test_the_timeout_of_the_outermost_block_counts(alarm: SigalrmTimeout) -> Non
     assert time.monotonic() - began < 20 * BUDGET
 
 
+def test_after_a_shorter_block_the_error_of_the_outer_one_has_its_own_timeout(alarm: SigalrmTimeout) -> None:
+    with pytest.raises(PluginTimeoutError) as raised, alarm:
+        with alarm.part(0.5):
+            pass
+        time.sleep(10 * BUDGET)
+    assert raised.value.seconds == BUDGET
+
+
 def test_blocks_that_add_up_have_one_timeout_together(alarm: SigalrmTimeout) -> None:
     part = alarm.part(0.5, adds_up=True)
     with pytest.raises(PluginTimeoutError), part:
