@@ -567,3 +567,9 @@ def test_a_cluster_that_passes_again_is_not_refused_any_more() -> None:
     results.refresh(Snapshot.of([cluster("m1").build()]), lambda _: {})
     assert [each.name for each in results.feasible] == ["m1"]
     assert results.refused == {}
+
+
+def test_a_snapshot_without_a_log_has_no_position() -> None:
+    snapshot = Snapshot.of([cluster("m1").build()])
+    assert (snapshot.has_log, snapshot.position) == (False, 0)
+    assert snapshot.with_reported(snapshot.clusters, generation=1).position == 0

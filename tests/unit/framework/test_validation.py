@@ -61,6 +61,18 @@ def test_an_empty_answer_is_an_error_and_clears_no_placement(point: str, answer:
     assert 'plugin "Odd" returned ' in _error_with(**{point: answering(answer)})
 
 
+def test_a_text_is_no_list_of_targets() -> None:
+    assert "expected replicas by cluster name" in _error_with(assign=answering(""))
+
+
+def test_an_empty_answer_clears_no_placement_of_a_resource_without_replicas_either() -> None:
+    builder = binding("config").dynamic_weight().on("m1")
+    odd = with_in_tree(plugin("Odd", assign=answering([])))
+    decision = decide(builder, cluster("m1"), plugins=odd)
+    assert decision.targets is None
+    assert "expected at least one cluster" in str(decision.error)
+
+
 @pytest.mark.parametrize("point", ["select", "assign"])
 def test_a_container_that_cannot_be_read_is_an_error_that_names_the_plugin(point: str) -> None:
     assert 'plugin "Odd" returned ' in _error_with(**{point: answering(UnreadableList())})
