@@ -14,7 +14,7 @@ from karmada_scheduler.core.reconsider import within_proposed_terms
 from karmada_scheduler.framework import SUCCESS, Proposal, ReconsiderContext, Result, Terms
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.framework.profile.profiles import Profiles
-from karmada_scheduler.scheduler.reconsideration import CHANGE_SECONDS, Reconsiderations
+from karmada_scheduler.scheduler.reconsideration import CHANGE_SECONDS, Reconsiderations, _differs
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding, cluster, framework, schedule
 from tests.unit.framework.plugins import answering, plugin, raising
@@ -358,6 +358,21 @@ async def test_a_binding_that_another_scheduler_gets_is_not_looked_at_when_a_clu
     assert harness.count("declined") == 1
 
 
+async def test_a_binding_with_a_proposal_is_a_candidate_until_it_is_deleted() -> None:
+    harness = Reconsidered(proposing(answer=Result.unschedulable("not yet")))
+    await harness.look()
+    (key,) = harness.bindings.keys()
+    harness.sleep(30)
+    await harness.reconsiderations.look()
+    assert list(harness.reconsiderations._candidates) == [key]
+    harness.bindings.remove(key, 10**9)
+    harness.sleep(30)
+    await harness.reconsiderations.look()
+    assert not harness.reconsiderations._candidates
+    assert harness.reconsiderations.waiting == 0
+    assert harness.reconsiderations.refusal(key) is None
+
+
 async def test_free_resources_of_a_cluster_try_no_proposal() -> None:
     harness = Reconsidered(proposing(answer=Result.unschedulable("not yet")))
     await harness.look()
@@ -377,6 +392,14 @@ async def test_a_cluster_that_becomes_ready_or_not_tries_a_proposal(status: str,
     await harness.look(seconds=1)
     before = old.condition("Ready") if old is not None else None
     assert harness.count("declined") == 1 + (is_tried or before is None)
+
+
+def test_a_cluster_that_begins_or_ends_to_report_whether_it_is_ready_differs() -> None:
+    ready = cluster("m1").condition("Ready", "True").build()
+    silent = replace(ready, conditions=())
+    assert _differs(silent, ready)
+    assert _differs(ready, silent)
+    assert not _differs(silent, silent)
 
 
 @pytest.mark.parametrize("is_deleted", [True, False])
