@@ -18,7 +18,7 @@ from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework import SUCCESS, Handle, Result
 from karmada_scheduler.framework.handle import DetachedHandle
 from karmada_scheduler.framework.profile import factory as making
-from karmada_scheduler.framework.profile.factory import Registration, make
+from karmada_scheduler.framework.profile.factory import Registration, make, registration_problems
 from karmada_scheduler.framework.profile.plugin_problems import plugin_problems
 from tests.unit.framework.plugins import answering, plugin
 
@@ -354,3 +354,19 @@ def test_a_misspelt_method_is_an_error_with_a_suggestion(written: str, meant: st
 def test_a_helper_is_not_taken_for_a_misspelt_method(helper: str) -> None:
     plugin = type("P", (), {"name": "P", "assign": lambda self, c: None, helper: lambda self, c: None})
     assert list(plugin_problems(plugin)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "problems"),
+    [
+        ("Cost", []),
+        ("Other", ["its name is 'Cost', it is registered as 'Other'"]),
+        ("-x", ["'-x' is no name for a plugin", "its name is 'Cost', it is registered as '-x'"]),
+    ],
+)
+def test_problems_of_a_registration_are_known_before_the_plugin_is_made(
+    name: str, problems: list[str]
+) -> None:
+    found = list(registration_problems(Registration(name, WithBoth)))
+    assert len(found) == len(problems)
+    assert all(text.startswith(problem) for text, problem in zip(found, problems, strict=True))

@@ -573,3 +573,15 @@ def test_a_snapshot_without_a_log_has_no_position() -> None:
     snapshot = Snapshot.of([cluster("m1").build()])
     assert (snapshot.has_log, snapshot.position) == (False, 0)
     assert snapshot.with_reported(snapshot.clusters, generation=1).position == 0
+
+
+def test_a_value_that_is_used_again_for_the_same_clusters_is_dropped_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(filter_cache, "max_keys", lambda _: 2)
+    cached: filter_cache.LRUCache[str] = filter_cache.LRUCache()
+    snapshot = Snapshot.of([cluster("m1").build()])
+    for key in ("a", "b", "a", "c"):
+        cached.get_for(key, lambda key=key: key, snapshot)  # type: ignore[misc]
+    assert cached.get_for("a", lambda: "new", snapshot) == "a"
+    assert cached.get_for("b", lambda: "new", snapshot) == "new"

@@ -315,6 +315,14 @@ async def test_a_task_that_karmada_would_not_accept_is_an_error(given: Any, prob
     assert harness.placed() == ["m1"]
 
 
+async def test_a_task_may_have_the_longest_grace_period_of_the_api() -> None:
+    harness = SchedulerHarness(guarding(GuardAnswer(tasks=[task(grace_period_seconds=2**31 - 1)])))
+    harness.put(placement=TO_M2, **ON_M1)
+    await harness.run()
+    (stored,) = harness.server.stored["web"]["spec"]["gracefulEvictionTasks"]
+    assert stored["gracePeriodSeconds"] == 2**31 - 1
+
+
 OWN = {"fromCluster": "m1", "producer": "ours", "reason": "x", "replicas": 2}
 
 

@@ -37,3 +37,11 @@ def test_a_function_that_does_not_end_is_an_error_with_its_line(hangs: Callable[
         LoadTimeoutError, match=rf"did not end within 0.1s; it is at line \d+ of {__file__}, in "
     ):
         call_in_thread(hangs, seconds=0.1)
+
+
+def test_the_error_has_the_line_in_the_file_of_a_plugin() -> None:
+    def reads() -> None:
+        threading.Event().wait(3)  # the innermost frame is in the standard library
+
+    with pytest.raises(LoadTimeoutError, match=rf"it is at line \d+ of {__file__}, in reads"):
+        call_in_thread(reads, seconds=0.1, file=__file__)
