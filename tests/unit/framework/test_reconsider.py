@@ -529,6 +529,20 @@ async def test_an_accepted_proposal_is_logged_and_a_declined_one_only_for_debugg
     assert "is decided again, as R proposes: Back" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("intervals", "used"), [((5, 300), 5), ((0.1,), 1), (("soon",), 30), ((True,), 30), ((None,), 30)]
+)
+def test_the_shortest_interval_counts_and_one_that_is_no_number_is_the_usual_one(
+    intervals: tuple[Any, ...], used: float
+) -> None:
+    plugins = []
+    for number, interval in enumerate(intervals):
+        made = plugin(f"R{number}", propose=answering(None), reconsider=answering(SUCCESS))
+        type(made).reconsider_seconds = interval
+        plugins.append(made)
+    assert framework(*plugins).reconsider.seconds == used
+
+
 async def test_the_first_plugin_with_a_proposal_counts() -> None:
     none = plugin("None", propose=answering(None), reconsider=raising())
     last = plugin("Last", propose=raising(), reconsider=raising())

@@ -86,6 +86,11 @@ def test_a_huge_answer_is_an_error_of_a_few_words(answer: Any) -> None:
         assert len(text) < 200
 
 
+def test_more_candidates_than_there_are_is_no_selection() -> None:
+    text = _error_with(select=lambda context: [context.candidates[0]] * 10**5)
+    assert "expected some of the candidates" in text
+
+
 def test_long_values_are_cut() -> None:
     assert str(invalid_answer(ODD, Point.SELECT, ["m1"] * 10**6, "x")) == (
         'plugin "Odd" returned list with 1000000 entries at Select, expected x'
