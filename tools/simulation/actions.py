@@ -234,6 +234,11 @@ class Actions:
 
         return self._change("Cluster", name, change)
 
+    def do_set_ready(self, name: str, ready: bool) -> bool:
+        """Change the condition Ready of a cluster, on which no decision depends."""
+        condition = {"type": "Ready", "status": str(ready), "reason": "Simulated"}
+        return self._change("Cluster", name, lambda found: found["status"].update(conditions=[condition]))
+
     def do_kill(self, process: int) -> bool:
         """Kill a replica; it is started again."""
         return self._on(process, SchedulerProcess.kill)

@@ -17,6 +17,7 @@ _FAULTS: Final = {
     "plugins": (*PLUGIN_FAULTS, *_FRONT_ENDS),
     "extenders": (*EXTENDER_FAULTS, *_FRONT_ENDS),
     "estimators": (*ESTIMATOR_FAULTS, *_FRONT_ENDS),
+    "readers": _FRONT_ENDS,
 }
 _COMMON_FAULTS: Final = (*REQUEST_FAULTS, *WATCH_FAULTS)
 _COMMON_ACTIONS: Final = (
@@ -35,6 +36,7 @@ _ACTIONS: Final = {
     "plugins": (*_OBJECTS, "replace_plugin", "remove_plugin"),
     "extenders": _OBJECTS,
     "estimators": _OBJECTS,
+    "readers": (*_OBJECTS, "put_policy", "touch_policy", "delete_policy", "set_ready"),
     "guard": ("put_policy", "make_sick"),
     "fail_back": ("fail_cluster",),
 }

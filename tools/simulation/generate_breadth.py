@@ -3,6 +3,7 @@
 - ``kinds``: ClusterResourceBindings, policies, namespaces, priorities, feature gates and several scheduler names.
 - ``plugins``: plugins from files that fail, and are replaced.
 - ``extenders``, ``estimators``: what is asked over the network fails.
+- ``readers``: FreshFirst orders the queue, decisions are recorded, and the page watches; it is started up to three times.
 
 In half of all runs clients talk to API servers whose watch caches are behind. In a third of them objects become
 unreadable, for some time or for good.
@@ -21,7 +22,7 @@ from tools.simulation.generate import _REGIONS, _Generator
 from tools.simulation.plan import Fault, Plan, Step
 from tools.simulation.plugin_kit import PLUGIN_FAULTS
 
-PROFILES: Final = ("kinds", "plugins", "extenders", "estimators")
+PROFILES: Final = ("kinds", "plugins", "extenders", "estimators", "readers")
 
 _STRATEGIES: Final = ("duplicated", "dynamic", "static", "aggregated")
 _FILES: Final = (
@@ -72,6 +73,7 @@ class _Breadth:
             "plugins": self._plugins,
             "extenders": self._extenders,
             "estimators": self._estimators,
+            "readers": self._readers,
         }[self._base.profile]()
         if self._draw.random() < 0.5:
             self._front_ends()
@@ -122,7 +124,7 @@ class _Breadth:
     def _details(self) -> dict[str, Any]:
         """Draw the details of a binding that only some profiles have."""
         draw, found = self._draw, dict[str, Any]()
-        if self._base.profile != "kinds":
+        if self._base.profile not in ("kinds", "readers"):
             return found
         if draw.random() < 0.7:
             found["policy"] = draw.choice(("p0", "shop/p1", "/p2"))
@@ -226,6 +228,21 @@ class _Breadth:
                     "estimator_number": draw.choice((-7, -1, 0, 2**31 - 1)),
                     "estimator_slow": draw.choice((0.1, 2.9, 3.1, 30.0)),
                 }.get(kind))  # fmt: skip
+
+    def _readers(self) -> None:
+        draw = self._draw
+        for policy in ("p0", "shop/p1", "/p2"):
+            self._step(0.0, "put_policy", name=policy, strategy=draw.choice(_STRATEGIES))
+            for _ in range(draw.randrange(4)):
+                self._change_policy(policy)
+        for name in self._clusters:
+            for ready in draw.choice(((), (False,), (False, True))):
+                self._step(self._moment(), "set_ready", name=name, ready=ready)
+        self._setup |= {
+            "fresh_first": {"delaySeconds": draw.choice((1, 10, 60))},
+            "records": True,
+            "page": [0.2, *sorted(round(self._moment(), 2) for _ in range(draw.randrange(3)))],
+        }
 
     def _outside(self, kind: str, requests: str, value: Any) -> None:
         start, end = self._window()

@@ -18,6 +18,8 @@ At rest, some minutes after the last fault:
 - ``quiet``: nobody writes, and hardly anybody reads.
 - ``alive``: one process leads and is ready.
 - ``cached``: the caches of every process, standbys included, have what is stored.
+- ``recorded``: the record of each binding that the leader has placed has the result that is stored.
+- ``shown``: the page has what is stored, and its lists are those of a page that has just read it (profile ``readers``).
 - ``balanced``: nothing is left of attempts: no slots, keys, assumed placements.
 - ``flat``: after further rounds of the same steps and faults, no container has more entries (profile ``rounds``).
 """
@@ -106,6 +108,7 @@ class Judge:
         self._missed: dict[str, Missed] = {}
         self._lost: set[tuple[str, BindingKey, str]] = set()
         self._core = DecisionCore(run.setup)
+        self._placed_by: dict[BindingKey, str] = {}
         self._sizes: dict[str, list[Counter[str]]] = {}
         guard = run.setup.guard
         self._guard_laws = None
@@ -171,6 +174,7 @@ class Judge:
                 self._check_fence(write, sent)
                 self._former_leaders.on_write(write, sent.identity)
                 if write.subresource == "":
+                    self._placed_by[BindingKey(write.kind, *write.key)] = sent.identity
                     self._check_harm(write)
             self._checked += 1
 
@@ -378,6 +382,10 @@ class Judge:
         self._check_quiet()
         self._check_alive()
         self._check_cached()
+        self._check_recorded()
+        for page in self._run.pages[-1:]:
+            for problem in page.problems(self._run.model):
+                self.add("shown", f"{page.name}: {problem}")
         self._check_balanced()
 
     def _check_converged(self) -> None:
@@ -438,7 +446,9 @@ class Judge:
         counted = {
             kind: number for kind, number in requests.items() if "leases" not in kind and "WATCH" not in kind
         }
-        if sum(counted.values()) > MOST_REQUESTS_AT_REST * 60 * self._run.plan.processes:
+        if sum(counted.values()) > MOST_REQUESTS_AT_REST * 60 * (
+            self._run.plan.processes + len(self._run.pages[-1:])
+        ):
             self.add("quiet", f"requests at rest: {counted}")
 
     def _check_alive(self) -> None:
@@ -485,6 +495,25 @@ class Judge:
             else:
                 found[kind, *key] = manifest["metadata"]["resourceVersion"]
         return found
+
+    def _check_recorded(self) -> None:
+        leader = self._run.leader()
+        if leader is None or leader.application is None or leader.application.explain is None:
+            return
+        explain = leader.application.explain
+        if waiting := explain.recorder.waiting():
+            self.add("recorded", f"{leader.name}: {waiting} decisions wait for their records")
+        for key, identity in self._placed_by.items():
+            raw = self._run.model.state(key.kind).get(BY_NAME[key.kind].key(key.namespace, key.name))
+            if identity != leader.identity or raw is None:
+                continue
+            stored, record = targets_of(orjson.loads(raw)), explain.store.get(key)
+            if record is None:
+                self.add("recorded", f"{leader.name} has placed {key.display}, and has no record of it")
+                continue
+            recorded = orjson.loads(record.body)
+            if recorded["error"] is None and recorded["targets"] != stored:
+                self.add("recorded", f"{key.display} has {stored}, and its record {recorded['targets']}")
 
     def _check_balanced(self) -> None:
         leader = self._run.leader()

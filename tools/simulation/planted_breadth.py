@@ -1,10 +1,13 @@
-"""Bugs around plugins, extenders, estimators and unreadable objects; see ``planted_bugs``."""
+"""Bugs around plugins, extenders, estimators, unreadable objects, records and the page; see ``planted_bugs``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
 
+from karmada_advisor.cli.web.watched import WatchedFleet
+from karmada_advisor.cli.web.watching import Watcher
+from karmada_advisor.web.index import BindingIndex
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core import schedule
 from karmada_scheduler.estimator.shared_requests import SharedRequests
@@ -15,6 +18,8 @@ from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime.binding_points import BindingPoints
 from karmada_scheduler.framework.runtime.filtering import FilterRunner
 from karmada_scheduler.framework.scheduling_points import FilterContext
+from karmada_scheduler.records.record_store import RecordStore
+from karmada_scheduler.records.recorder import Recorder
 from tools.simulation.planted_bugs import Patches, PlantedBug
 
 
@@ -63,16 +68,59 @@ def _failed_filter_refuses() -> Patches:
     yield FilterRunner, "__call__", call
 
 
-async def _probe_nothing(*_: Any) -> None:
+async def _do_nothing(*_: Any) -> None:
     return
 
 
 def _unresponsive_estimator_is_not_probed() -> Patches:
-    yield SharedRequests, "_probe", _probe_nothing
+    yield SharedRequests, "_probe", _do_nothing
 
 
 def _unreadable_cluster_counts_as_gone() -> Patches:
     yield schedule, "_unknown_cluster", lambda *_: None
+
+
+def _page_keeps_what_a_list_lacks() -> Patches:
+    yield WatchedFleet, "keep_only", lambda *_: None
+
+
+async def _need_not_list(*_: Any) -> bool:
+    return False
+
+
+def _page_does_not_see_a_restore() -> Patches:
+    yield Watcher, "must_relist", _need_not_list
+
+
+def _page_does_not_count() -> Patches:
+    yield Watcher, "_compare_counts", _do_nothing
+
+
+def _index_keeps_the_first_row() -> Patches:
+    original = BindingIndex.put
+
+    def put(self: BindingIndex, row: Any) -> None:
+        if row.key not in self._by_key:
+            original(self, row)
+
+    yield BindingIndex, "put", put
+
+
+def _state_of_a_cluster_changes_no_rows() -> Patches:
+    yield WatchedFleet, "_index_again_on", lambda *_: None
+
+
+def _each_record_repeats_the_last() -> Patches:
+    yield Recorder, "_is_repetition", lambda self, entry: self._store.get(entry.binding.key) is not None
+
+
+def _first_record_stays() -> Patches:
+    original = RecordStore.put
+
+    def put(self: RecordStore, key: Any, record: Any, *, reserved: int = 0) -> int:
+        return 0 if self.get(key) is not None else original(self, key, record, reserved=reserved)
+
+    yield RecordStore, "put", put
 
 
 BREADTH_BUGS: Final = tuple(
@@ -97,6 +145,22 @@ BREADTH_BUGS: Final = tuple(
             ("no harm",),
             _unreadable_cluster_counts_as_gone,
             ("kinds", "plugins"),
+        ),
+        *(
+            (name, (invariant,), patches, ("readers",))
+            for name, invariant, patches in (
+                ("the page keeps what a list lacks", "shown", _page_keeps_what_a_list_lacks),
+                ("the page does not see a restore", "shown", _page_does_not_see_a_restore),
+                ("the page does not count", "shown", _page_does_not_count),
+                ("a row of the page stays as it was", "shown", _index_keeps_the_first_row),
+                (
+                    "rows of the page do not follow their clusters",
+                    "shown",
+                    _state_of_a_cluster_changes_no_rows,
+                ),
+                ("each record repeats the last one", "recorded", _each_record_repeats_the_last),
+                ("the first record of a binding stays", "recorded", _first_record_stays),
+            )
         ),
     )
 )

@@ -26,6 +26,7 @@ from tools.simulation.front_ends import FrontEnds
 from tools.simulation.invariants import Judge
 from tools.simulation.lost_keys import CHECK_SECONDS
 from tools.simulation.network import Network, Sent
+from tools.simulation.page_reader import PageReader
 from tools.simulation.plan import Plan
 from tools.simulation.plugin_kit import Scene
 from tools.simulation.process import RESTART_SECONDS, SchedulerProcess
@@ -95,6 +96,7 @@ class Run:
         self.network.on_response = self._on_response
         self.actions = AllActions(self.simulation, self.model, self.network, self, self.setup, self.faults)
         self.starts: list[list[SchedulerProcess]] = [[] for _ in range(plan.processes)]
+        self.pages: list[PageReader] = []
         self.requests: Counter[str] = Counter()
         self.judge = Judge(self)
         self.model.observers.append(self.judge.on_write)
@@ -128,6 +130,8 @@ class Run:
                 for starts in self.starts:
                     for process in starts:
                         process.dispose()
+                for page in self.pages:
+                    page.dispose()
                 self.setup.close()
         for what in ("late", "older"):
             if number := getattr(self.network.front_ends, what):
@@ -149,6 +153,8 @@ class Run:
         plan, simulation = self.plan, self.simulation
         for index in range(plan.processes):
             simulation.at(index * 0.7, partial(self._start, index))
+        for at in self.setup.page:
+            simulation.at(at, self._start_page)
         for step in plan.steps:
             simulation.at(step.at, partial(self._take, step.action, step.arguments))
         simulation.after(_BACKUP_SECONDS, self._back_up)
@@ -176,13 +182,31 @@ class Run:
             on_end=self._ended,
         )
         starts.append(process)
-        self.simulation.processes = [*self.running()]
+        self._schedule_processes()
         self.record(process.name, "started")
 
     def _ended(self, process: SchedulerProcess) -> None:
         self.record(process.name, f"ended: {process.exit_status}")
-        self.simulation.processes = [*self.running()]
+        self._schedule_processes()
         self.simulation.after(RESTART_SECONDS, lambda: self._start(process.index))
+
+    def _start_page(self) -> None:
+        """Start the page, instead of the one that runs."""
+        if self.pages:
+            self.pages[-1].kill()
+        page = PageReader(
+            self.simulation,
+            self.network,
+            index=self.plan.processes,
+            start=len(self.pages),
+            seed=self.plan.seed,
+        )
+        self.pages.append(page)
+        self._schedule_processes()
+        self.record(page.name, "started")
+
+    def _schedule_processes(self) -> None:
+        self.simulation.processes = [*self.running(), *self.pages[-1:]]
 
     def _take(self, action: str, arguments: dict[str, object]) -> None:
         self.record("", f"{action} {arguments}")

@@ -9,6 +9,9 @@
 - ``estimators``: the failure policy, if estimators are enabled; see ``estimators``.
 - ``longest_backoff``: in seconds. The default of 1,000 s is longer than a run, and each event during a fault doubles it.
 - ``measured``: the times at which the sizes of all containers are compared; see ``flat``.
+- ``fresh_first``: the args of FreshFirst, which is enabled with them.
+- ``records``: whether decisions are recorded, in memory.
+- ``page``: the times at which the page is started; the one that ran until then is ended. See ``page_reader``.
 - ``guard``, ``fail_back``: the args of PlacementGuard and FailBack, which are enabled with them.
 - ``stops_within``: the seconds within which a process ends after a signal; 0 if it may take longer.
 - ``front_ends``: the number of API servers in front of etcd; see ``front_ends``.
@@ -26,7 +29,7 @@ from typing import Any, Final
 import orjson
 
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.config.options import EstimatorOptions, Options, RetryLimits
+from karmada_scheduler.config.options import EstimatorOptions, ExplainOptions, Options, RetryLimits
 from tools.simulation.plan import Plan
 
 NAME: Final = "my-scheduler"
@@ -35,6 +38,14 @@ SOURCES: Final = Path(__file__).parent / "plugin_files"
 
 def _plugin_name(file: str) -> str:
     return "".join(part.capitalize() for part in file.split("_"))
+
+
+class _RecordsInMemory(ExplainOptions):
+    """Records that are neither served nor written to a file."""
+
+    @property
+    def enabled(self) -> bool:
+        return True
 
 
 class Setup:
@@ -47,7 +58,9 @@ class Setup:
         measured: When the sizes of all containers are compared, in seconds.
         extenders: The extenders, as in a configuration file.
         stops_within: Seconds within which a process ends after a signal, 0 for no limit.
-        guard, fail_back: The args of PlacementGuard and FailBack, None without the plugin.
+        guard, fail_back, fresh_first: The args of PlacementGuard, FailBack and FreshFirst, None without the plugin.
+        records: Whether decisions are recorded.
+        page: When the page is started, and started again.
         versions: The versions of the plugins whose decisions may have been written so far.
     """
 
@@ -62,6 +75,9 @@ class Setup:
         self.extenders: Final[tuple[Mapping[str, Any], ...]] = tuple(found.get("extenders", ()))
         self.guard: Final[Mapping[str, Any] | None] = found.get("guard")
         self.fail_back: Final[Mapping[str, Any] | None] = found.get("fail_back")
+        self.fresh_first: Final[Mapping[str, Any] | None] = found.get("fresh_first")
+        self.records: Final[bool] = found.get("records", False)
+        self.page: Final[tuple[float, ...]] = tuple(found.get("page", ()))
         self.estimators: Final[Any] = found.get("estimators", "")
         self.measured: Final[tuple[float, ...]] = tuple(found.get("measured", ()))
         self.stops_within: Final[float] = found.get("stops_within", 0.0)
@@ -74,13 +90,21 @@ class Setup:
         """Whether decisions depend on more than what is stored: on assumed placements, or on responses of estimators."""
         return bool(self.estimators) or self.gates.enabled("SchedulingOvercommitProtection")
 
+    @property
+    def _given(self) -> Mapping[str, Mapping[str, Any]]:
+        """The args of the plugins that are off by default, by name."""
+        args = {"PlacementGuard": self.guard, "FailBack": self.fail_back, "FreshFirst": self.fresh_first}
+        return {name: each for name, each in args.items() if each is not None}
+
     def options(self, replica: int) -> Options:
         """Return the options of a replica, with its files."""
         more: dict[str, Any] = dict(self._plan.options)
-        if self.profiles or self.extenders or self.guard is not None:
+        if self.profiles or self.extenders or self._given:
             more["config"] = self._configuration()
         if "longest_backoff" in self._plan.setup:
             more["retry_limits"] = RetryLimits(max_delay=self._plan.setup["longest_backoff"])
+        if self.records:
+            more["explain"] = _RecordsInMemory()
         if self.plugins:
             more["plugin_dirs"] = (self.plugin_dir(replica),)
         if self.estimators:
@@ -117,10 +141,11 @@ class Setup:
     def _configuration(self) -> Path:
         path = self._root() / "config.yaml"
         if not path.exists():
-            args = {"PlacementGuard": self.guard, "FailBack": self.fail_back}
-            given = {name: each for name, each in args.items() if each is not None}
+            given = self._given
             names = [*map(_plugin_name, self.plugins), *given]
-            enabled = {"multiPoint": {"enabled": [{"name": each} for each in names]}}
+            enabled: dict[str, Any] = {"multiPoint": {"enabled": [{"name": each} for each in names]}}
+            if self.fresh_first is not None:  # there is one QueueSort plugin only
+                enabled["queueSort"] = {"disabled": [{"name": "PrioritySort"}]}
             plugin_config = [{"name": name, "args": each} for name, each in given.items()]
             document = {
                 "apiVersion": "kubescheduler.config.k8s.io/v1",

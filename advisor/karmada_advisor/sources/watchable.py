@@ -9,9 +9,8 @@ from typing import Final, NamedTuple
 
 from karmada_advisor.sources.control_plane import ControlPlane
 from karmada_advisor.sources.live_reading import FORBIDDEN, TIMEOUT_SECONDS, LiveReading, read
-from karmada_advisor.state.stored import mapping, mappings
 from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.karmada import Resource
+from karmada_scheduler.client.karmada import KarmadaClient, Resource
 
 _WATCH_SECONDS: Final = 5.0
 """How long the API server may take to accept or refuse a watch."""
@@ -61,14 +60,10 @@ async def _count(reading: LiveReading, resource: Resource) -> tuple[int, str]:
     """Return about how many objects of a kind there are, and the version of their list."""
     reading.subject = resource.plural
     try:
-        found = mapping(await reading.connection.request("GET", resource.path, query={"limit": "1"}))
+        return await KarmadaClient(reading.connection).count(resource)
     except ApiError as error:
         reading.raise_if_not_served(resource, error)
         raise
-    metadata = mapping(found.get("metadata"))
-    rest = metadata.get("remainingItemCount")
-    count = len(mappings(found.get("items"))) + (rest if isinstance(rest, int) else 0)
-    return count, str(metadata.get("resourceVersion") or "")
 
 
 async def _refusal_to_watch(reading: LiveReading, resource: Resource, version: str) -> str:

@@ -102,9 +102,9 @@ class Application:
             else None
         )
         self._identity = environment.identity()
-        self._explain: Explain | None = None
+        self.explain: Explain | None = None
         if options.explain.enabled:
-            self._explain = Explain(
+            self.explain = Explain(
                 options,
                 host,
                 self._state,
@@ -115,7 +115,7 @@ class Application:
                 now=self._seconds_of_day,
                 connect=self._api_server.connect,
             )
-        estimation, explain = self._estimation, self._explain
+        estimation, explain = self._estimation, self.explain
         self._event_handlers = self._wiring.new_event_handlers(
             manifests=self._plugins.manifests,
             on_cluster=[
@@ -147,8 +147,8 @@ class Application:
         self._host.stop_on_signals()
         connection = await self._api_server.open()
         try:
-            if self._explain is not None:
-                await self._explain.start()
+            if self.explain is not None:
+                await self.explain.start()
             await self._until_stopped(self._serve(connection))
         finally:
             if self._estimation:
@@ -156,8 +156,8 @@ class Application:
             self._workloads.close()
             await self._plugins.close()
             await connection.close()
-            if self._explain is not None:
-                await self._explain.close()
+            if self.explain is not None:
+                await self.explain.close()
 
     async def _until_stopped(self, work: Any) -> None:
         """Run until the work fails or the process has to stop."""
@@ -226,8 +226,8 @@ class Application:
             )
             schema = ControlPlaneSchema(connection, self._options.feature_gates, self._metrics.api_server)
             tasks.create_task(schema.run(), name="control plane's schema")
-            if self._explain is not None:
-                tasks.create_task(self._explain.recorder.run(), name="record decisions")
+            if self.explain is not None:
+                tasks.create_task(self.explain.recorder.run(), name="record decisions")
             tasks.create_task(self._lead(connection, leadership, relister.relist_soon), name="lead")
 
     def _plugins_changed(self) -> None:
@@ -267,7 +267,7 @@ class Application:
             is_leading=leadership.is_leader,
             workloads=self._workloads,
             on_rollback=on_rollback,
-            recorder=self._explain.recorder if self._explain is not None else None,
+            recorder=self.explain.recorder if self.explain is not None else None,
         )
         async with leadership.hold():
             self._leader = leader

@@ -90,10 +90,10 @@ class Explain:
         self._name = _pod(identity)
         self._now = now
         self._configuration = RecordedConfiguration(options, profiles)
-        self._store = RecordStore(max_bytes=chosen.memory, max_records=MAX_RECORDS)
+        self.store: Final = RecordStore(max_bytes=chosen.memory, max_records=MAX_RECORDS)
         self._full = FullDecisions(max_bytes=int(chosen.memory * _FULL_SHARE))
         metrics = host.metrics.explain
-        metrics.expose(memory=lambda: self._store.size + self._full.size, bindings=self._store.__len__)
+        metrics.expose(memory=lambda: self.store.size + self._full.size, bindings=self.store.__len__)
         self.clusters: Final = ClusterChangeTimes(now)
         self._log = None
         if chosen.decision_log is not None:
@@ -110,11 +110,12 @@ class Explain:
                 oldest_summary=self.clusters.oldest_summary,
                 uses_estimators=estimation is not None,
             ),
-            store=self._store,
+            store=self.store,
             full=self._full,
             write_line=self._log.write if self._log is not None else None,
             metrics=metrics,
             clock=host.environment.clock,
+            timer=host.environment.clock,
             now=now,
             idle=partial(state.queue.wait_idle, timeout=_IDLE_SECONDS),
         )
@@ -130,7 +131,7 @@ class Explain:
                 Endpoints(
                     process=self._name,
                     started=now(),
-                    store=self._store,
+                    store=self.store,
                     full=self._full,
                     leader=self._leader,
                     state=self._process_state,
@@ -207,8 +208,8 @@ class Explain:
             "gated": _listed(gated),
             "waitingAtPermit": _listed([each.binding.key for each in waiting]),
             "records": {
-                "bindings": len(self._store),
-                "bytes": self._store.size,
+                "bindings": len(self.store),
+                "bytes": self.store.size,
                 "full": len(self._full),
                 "fullBytes": self._full.size,
                 "waiting": self.recorder.waiting(),

@@ -115,10 +115,16 @@ class KarmadaClient:
 
     async def newest_version(self, resource: Resource) -> str:
         """Return the resourceVersion that a list of a kind has now."""
+        return (await self.count(resource))[1]
+
+    async def count(self, resource: Resource) -> tuple[int, str]:
+        """Return the number of objects of a kind now, and the resourceVersion of their list."""
         response = await self._connection.request("GET", resource.path, query={"limit": "1"}, timeout=10.0)
         try:
-            return str(response["metadata"]["resourceVersion"])
-        except (KeyError, TypeError) as error:
+            metadata = response["metadata"]
+            rest = metadata.get("remainingItemCount") or 0
+            return len(response.get("items") or ()) + int(rest), str(metadata["resourceVersion"])
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ApiError(f"the response to GET {resource.path} is not a list: {error!r}") from error
 
     async def is_served(self, resource: Resource) -> bool:

@@ -30,6 +30,13 @@ _FOUND_BY = {
     "a failed filter refuses the cluster": ("24", "plugins"),
     "a failed extender refuses no cluster": ("2", "extenders"),
     "an unresponsive estimator is not asked again": ("16", "estimators"),
+    "the page keeps what a list lacks": ("15", "readers"),
+    "the page does not see a restore": ("15", "readers"),
+    "the page does not count": ("55", "readers"),
+    "a row of the page stays as it was": ("1", "readers"),
+    "rows of the page do not follow their clusters": ("3", "readers"),
+    "each record repeats the last one": ("2", "readers"),
+    "the first record of a binding stays": ("2", "readers"),
 }
 """A seed and a profile that found each planted bug; it is tried first."""
 
@@ -86,6 +93,8 @@ _ONCE_FAILED = (
     ("200284", "calm"),
     ("200546", "estimators"),
     ("2013", "estimators"),
+    ("62", "readers"),
+    ("117", "readers"),
 )
 """Seeds that have failed; docs/measurements/simulation.md has the reasons."""
 

@@ -134,6 +134,16 @@ class WatchedFleet:
             self._forget(each)
             self._problems.pop(each, None)
 
+    def count(self, resource: Resource) -> int:
+        """Return the number of known objects of a kind, those included that cannot be read."""
+        if resource.kind == CLUSTERS.kind:
+            readable = len(self._clusters)
+        elif resource.kind in _POLICY_KINDS:
+            readable = sum(each.kind == resource.kind for each in self._policies)
+        else:
+            readable = sum(each.kind == resource.kind for each in self.bindings)
+        return readable + sum(each.kind == resource.kind for each in self._problems)
+
     def _known(self, found: ObjectId) -> tuple[str, int]:
         """Return uid and version of a known object; "" and -1 for none."""
         if found.kind == CLUSTERS.kind:

@@ -52,6 +52,9 @@ _BINDINGS: Final = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
 _RETRY_SECONDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
 _NEVER: Final = frozenset({403, 404})
 """Codes of the API server after which another attempt has the same result."""
+_OUTAGE_SECONDS: Final = 10.0
+"""After an outage of this length everything is listed again, as the scheduler does."""
+_ASK_AGAIN_SECONDS: Final = 60.0
 _SILENT_SECONDS: Final = 150.0
 """How long a watch may deliver nothing; after 70 seconds it is connected again."""
 _AT_ONCE: Final = 200
@@ -70,17 +73,21 @@ def kinds_of(arguments: argparse.Namespace) -> KindsFound:
 class Watcher:
     """The objects of a control plane, kept up to date by watches."""
 
-    def __init__(self, arguments: argparse.Namespace, found: KindsFound) -> None:
-        """Take the flags, and what ``kinds_of`` has found; ``keep_reading`` reads."""
+    def __init__(
+        self, arguments: argparse.Namespace, found: KindsFound, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Take the flags, and what ``kinds_of`` has found; ``keep_reading`` reads. ``clock`` is in seconds."""
         self._arguments = arguments
         self._plane = control_plane(arguments)
-        self._fleet = WatchedFleet(found.server)
+        self.fleet: Final = WatchedFleet(found.server)
         self._totals = found.totals
-        self._state = PageState(0, found.server, datetime.now(UTC), self._fleet.contents())
-        self._visits = Visits(arguments.refresh)
+        self._state = PageState(0, found.server, datetime.now(UTC), self.fleet.contents())
+        self._visits = Visits(arguments.refresh, clock)
+        self._clock = clock
         self._failures: dict[str, str] = {}
         self._start_versions: dict[str, str] = {}
-        self._reflectors: dict[str, Reflector] = {}
+        self._reflectors: dict[Resource, Reflector] = {}
+        self._miscounted: set[Resource] = set()
         self._listed = 0
         self._changes = 0
         self.progress = "nothing is read yet"
@@ -97,28 +104,28 @@ class Watcher:
 
     async def keep_reading(self) -> None:
         """List everything, then watch it, until cancelled."""
-        connection = await connect(
-            kubeconfig=self._plane.kubeconfig, overrides=self._plane.overrides, master=""
-        )
+        connection = await self.connect()
         try:
-            watched = await self._list_all(connection)
+            await self._list_all(connection)
             self.progress = ""
             text = f"{counted(len(self._state.contents.clusters), 'cluster')} and "
-            print_error(f"{text}{counted(len(self._fleet.bindings), 'binding')} from {self._state.source}")
+            print_error(f"{text}{counted(len(self.fleet.bindings), 'binding')} from {self._state.source}")
             async with asyncio.TaskGroup() as tasks:
-                requests = WatchRequests(connection.watch)
-                for each in watched:
+                requests = WatchRequests(connection.watch, clock=self._clock)
+                for each in (CLUSTERS, *_BINDINGS, *POLICIES):
                     tasks.create_task(self._watch(each, connection, requests), name=f"watch {each.plural}")
                 tasks.create_task(self._look_around(connection), name="look around")
         finally:
             await connection.close()
 
-    async def _list_all(self, connection: Connection) -> list[Resource]:
-        """Fill the fleet, and return the kinds that can be watched."""
-        watched = [CLUSTERS, *_BINDINGS]
+    async def connect(self) -> Connection:
+        """Open a connection to the control plane."""
+        return await connect(kubeconfig=self._plane.kubeconfig, overrides=self._plane.overrides, master="")
+
+    async def _list_all(self, connection: Connection) -> None:
+        """Fill the fleet with all that can be listed."""
         for policies in POLICIES:
             if await self._may_list(connection, policies):
-                watched.append(policies)
                 self._start_versions[policies.kind] = await self._retry(
                     policies, partial(self._list, connection, policies)
                 )
@@ -128,14 +135,13 @@ class Watcher:
             )
         await self._look(connection)
         rows = []
-        bindings = list(self._fleet.bindings.values())
+        bindings = list(self.fleet.bindings.values())
         for chosen in _parts(bindings, _AT_ONCE):
-            rows += self._fleet.rows(chosen)
+            rows += self.fleet.rows(chosen)
             await asyncio.sleep(0)
-        self._fleet.begin(rows)
+        self.fleet.begin(rows)
         await self._publish()
         freeze_objects()
-        return watched
 
     async def _may_list(self, connection: Connection, policies: Resource) -> bool:
         """Return whether policies of a kind can be listed at all; answers without them are right, and say so."""
@@ -144,8 +150,9 @@ class Watcher:
         except ApiError as error:
             if error.code in _NEVER:
                 unknown = "what the policies say beyond the binding is not known"
-                self._fleet.unread_policies[policies.plural] = f"{policies.plural}: {error}; {unknown}"
+                self.fleet.unread_policies[policies.plural] = f"{policies.plural}: {error}; {unknown}"
                 return False
+        self.fleet.unread_policies.pop(policies.plural, None)
         return True
 
     async def _list(self, connection: Connection, resource: Resource) -> str:
@@ -153,11 +160,11 @@ class Watcher:
         listed, version = set[ObjectId](), ""
         async for page, version in list_pages(connection, resource.path):  # noqa: B007 (the last one counts)
             for item in page:
-                self._fleet.put(resource, item, is_listed=True)
+                self.fleet.put(resource, item, is_listed=True)
                 listed.add(id_of(resource, item))
             if self.progress:
                 self._say(resource, len(listed))
-        self._fleet.keep_only(resource, listed)
+        self.fleet.keep_only(resource, listed)
         return version
 
     def _say(self, resource: Resource, count: int) -> None:
@@ -165,7 +172,7 @@ class Watcher:
         if resource not in (CLUSTERS, *_BINDINGS):
             return
         if resource in _BINDINGS:
-            count = len(self._fleet.bindings)
+            count = len(self.fleet.bindings)
             total = sum(self._totals.get(each.kind, 0) for each in _BINDINGS)
         else:
             total = self._totals.get(resource.kind, 0)
@@ -190,14 +197,17 @@ class Watcher:
                 return found
 
     async def _watch(self, resource: Resource, connection: Connection, requests: WatchRequests) -> None:
+        while resource.plural in self.fleet.unread_policies:  # its CustomResourceDefinition or RBAC may come later
+            await asyncio.sleep(_ASK_AGAIN_SECONDS)
+            await self._may_list(connection, resource)
         source = _ListsOfWatch(self, connection, resource)
-        reflector = Reflector(resource, source, source, requests, clock=time.monotonic)
-        self._reflectors[resource.plural] = reflector
+        reflector = Reflector(resource, source, source, requests, clock=self._clock)
+        self._reflectors[resource] = reflector
         async for event in reflector.events():
             if event["type"] == "DELETED":
-                self._fleet.remove(resource, event["object"])
+                self.fleet.remove(resource, event["object"])
             else:
-                self._fleet.put(resource, event["object"])
+                self.fleet.put(resource, event["object"])
 
     async def list_and_start_version(self, connection: Connection, resource: Resource) -> str:
         """Return the version at which a watch is to start, after a list unless the first one is enough."""
@@ -206,13 +216,19 @@ class Watcher:
         return await self._retry(resource, partial(self._list, connection, resource))
 
     async def must_relist(self, connection: Connection, resource: Resource, version: str) -> bool:
-        """Return whether a version is ahead of the newest one, because etcd was restored from a backup."""
+        """Return whether etcd was, or may have been, restored from a backup: a version is ahead of the newest one.
+
+        After an outage writes may have gone past the version already.
+        """
+        begin = self._clock()
         newest = await self._retry(resource, partial(KarmadaClient(connection).newest_version, resource))
+        if self._clock() - begin > _OUTAGE_SECONDS:
+            return True
         return newest.isdigit() and version.isdigit() and int(newest) < int(version)
 
     def is_known(self, resource: Resource, manifest: Mapping[str, Any]) -> bool:
         """Return whether a change is known."""
-        return self._fleet.is_known(resource, manifest)
+        return self.fleet.is_known(resource, manifest)
 
     async def _look_around(self, connection: Connection) -> None:
         """Read what is not watched, every ``--refresh`` while somebody looks."""
@@ -225,8 +241,8 @@ class Watcher:
     async def _look(self, connection: Connection) -> None:
         """Read what is not watched; if that fails, what was known stays, and the page says why."""
         try:
-            await KarmadaClient(connection).newest_version(CLUSTERS)
-            await self._surround()
+            await self._compare_counts(connection)
+            await self.surround()
         except (ApiError, NoAnswerError) as error:
             self._failures["look"] = str(error)
         except Exception as error:
@@ -235,8 +251,22 @@ class Watcher:
         else:
             self._failures.pop("look", None)
 
-    async def _surround(self) -> None:
-        bindings = list(self._fleet.bindings.values())
+    async def _compare_counts(self, connection: Connection) -> None:
+        """List a kind again that has had another number of objects at two looks: a list can lack objects, or all of them."""
+        client = KarmadaClient(connection)
+        wrong = set()
+        for resource in dict.fromkeys((CLUSTERS, *self._reflectors)):
+            count, _ = await client.count(resource)
+            if resource in self._reflectors and count != self.fleet.count(resource):
+                wrong.add(resource)
+        for resource in wrong & self._miscounted:
+            log.warning("Listing again: the number of objects differs", extra={"kind": resource.kind})
+            self._reflectors[resource].restart()
+        self._miscounted = wrong
+
+    async def surround(self) -> None:
+        """Read the Leases, and what else is not watched."""
+        bindings = list(self.fleet.bindings.values())
         found = await asyncio.to_thread(
             live.read_schedulers, self._plane, bindings, timeout=self._arguments.request_timeout
         )
@@ -244,7 +274,7 @@ class Watcher:
             taint_policies_of, self._arguments, Objects(found.server, is_live=True)
         )
         text = f"leases: which schedulers exist is not known: {found.no_leases}"
-        self._fleet.surround(
+        self.fleet.surround(
             Surroundings(
                 found.at,
                 found.leases,
@@ -259,16 +289,16 @@ class Watcher:
     async def _publish(self) -> None:
         """Give those who decide the objects as they are now, if they have changed."""
         before, now = self._state, datetime.now(UTC)
-        if self._fleet.changes != self._changes or not before.number:
-            self._changes = self._fleet.changes
-            contents = self._fleet.contents()
+        if self.fleet.changes != self._changes or not before.number:
+            self._changes = self.fleet.changes
+            contents = self.fleet.contents()
             await asyncio.to_thread(clusters_of, contents)  # so that no request waits for it
             self._state = PageState(before.number + 1, before.source, now, contents)
-        self._state = replace(self._state, read_at=now, problems=self._fleet.problems)
+        self._state = replace(self._state, read_at=now, problems=self.fleet.problems)
         self._show_failure()
 
     def _show_failure(self) -> None:
-        silent = sorted(name for name, each in self._reflectors.items() if each.age > _SILENT_SECONDS)
+        silent = sorted(kind.plural for kind, each in self._reflectors.items() if each.age > _SILENT_SECONDS)
         found = [*self._failures.values()]
         if silent:
             found.append(f"no event of {', '.join(silent)} for {_SILENT_SECONDS:g} s; is watch allowed?")
