@@ -197,7 +197,8 @@ class Watcher:
                 return found
 
     async def _watch(self, resource: Resource, connection: Connection, requests: WatchRequests) -> None:
-        while resource.plural in self.fleet.unread_policies:  # its CustomResourceDefinition or RBAC may come later
+        # Its CustomResourceDefinition, or the right to list it, may come later.
+        while resource.plural in self.fleet.unread_policies:
             await asyncio.sleep(_ASK_AGAIN_SECONDS)
             await self._may_list(connection, resource)
         source = _ListsOfWatch(self, connection, resource)
