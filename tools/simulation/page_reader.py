@@ -145,7 +145,7 @@ class PageReader:
         index = contents.watched
         made = BindingIndex(fleet.rows(contents.bindings))
         if index is None or list(index.rows) != list(made.rows):
-            yield "its lists differ from those that are made anew"
+            yield "its lists differ from those made of the same objects"
 
 
 def _nothing(*_: Any, **__: Any) -> Any:
