@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
@@ -63,8 +64,10 @@ def static_files() -> Mapping[str, tuple[bytes, str]]:
     return {name: ((folder / name).read_bytes(), type_) for name, type_ in STATIC.items()}
 
 
-KEPT_ROWS: Final = 2_000
+KEPT_ROWS: Final = 12_000
 """Rows of lists that are kept; a page has 100."""
+_ROW_SECONDS: Final = 30.0
+"""How long a row is kept: it may say how much time is left."""
 
 
 def path_of(namespace: str, name: str, before: str = "/b") -> str:
@@ -233,9 +236,9 @@ class Pages:
             of_namespace: Whether all are of one namespace, which is not repeated.
         """
         row_of = self._environment.get_template("macros.html").module.binding_row  # type: ignore[attr-defined]
-        kept, rows = contents.rendered_rows, []
+        kept, rows, now = contents.rendered_rows, [], time.monotonic() // _ROW_SECONDS
         for each in found:
-            key = (each.key, each.stamp, here, of_namespace)
+            key = (each.key, each.stamp, here, of_namespace, now)
             row = kept.get(key)
             if row is None:
                 row = kept[key] = row_of(contents.row(each), here, of_namespace)

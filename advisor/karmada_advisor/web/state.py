@@ -25,6 +25,7 @@ class PageContents(Struct, frozen=True, eq=False, dict=True):
         manifests: Bindings by key, and clusters by name, as they were read.
         taint_policies: ClusterTaintPolicies; None if they are not known.
         watched: The index that watches update; None for one of these bindings.
+        shared_rows: Rows of lists as HTML that later contents have, too; None for rows of their own.
     """
 
     clusters: Sequence[Cluster]
@@ -34,6 +35,7 @@ class PageContents(Struct, frozen=True, eq=False, dict=True):
     manifests: Mapping[Any, Mapping[str, Any]] = field(default_factory=dict)
     taint_policies: Sequence[Mapping[str, Any]] | None = None
     watched: BindingIndex | None = None
+    shared_rows: OrderedDict[tuple[object, ...], str] | None = None
 
     @cached_property
     def cluster_by_name(self) -> Mapping[str, Cluster]:
@@ -54,7 +56,7 @@ class PageContents(Struct, frozen=True, eq=False, dict=True):
     def rendered_rows(self) -> OrderedDict[tuple[object, ...], str]:
         """Rows of lists as HTML; ``Pages.binding_rows`` puts them there."""
         rendered_rows: OrderedDict[tuple[object, ...], str] = OrderedDict()
-        return rendered_rows
+        return rendered_rows if self.shared_rows is None else self.shared_rows
 
     def row(self, found: IndexedBinding) -> BindingRow:
         """Return what is shown of a binding; made for each page, because it takes more memory than the object."""

@@ -51,6 +51,7 @@ OTHERS: Final[dict[str, int]] = {
     "explain.causes_values:values_of": CLUSTERS * (NAME + POINTER),
     "web.computing:_kept": 32 * MEBI,
     "web.state:rendered_rows": KEPT_ROWS * 4096,
+    "cli.web.watched:_shared_rows": KEPT_ROWS * 4096,
     "web.computing:_turns": 1000 * ENTRY,
     # bounded by their own number of bytes, which a flag sets
     "records.record_store:_records": 64 * MEBI,

@@ -49,6 +49,17 @@ def test_a_cluster_that_becomes_unready_changes_the_states_of_what_is_on_it() ->
     assert _states(fleet) == {"web-deployment": StateName.NOT_RUNNING}
 
 
+def test_rendered_rows_outlive_a_snapshot_and_not_what_they_say_of_clusters() -> None:
+    fleet = _fleet()
+    rows = fleet.contents().rendered_rows
+    fleet.put(RESOURCE_BINDINGS, _binding("web", 7))
+    assert fleet.contents().rendered_rows is rows
+    fleet.put(CLUSTERS, _cluster("m1", 8, "False"))
+    later = fleet.contents().rendered_rows
+    assert later is not rows
+    assert fleet.contents().rendered_rows is later
+
+
 def test_what_a_watch_repeats_changes_nothing() -> None:
     fleet = _fleet()
     fleet.put(RESOURCE_BINDINGS, _binding("web", 7, uid="2", on="m2"))

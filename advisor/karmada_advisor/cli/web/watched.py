@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -81,6 +82,8 @@ class WatchedFleet:
         self._surroundings = Surroundings()
         self._facts = Facts()
         self._index: BindingIndex | None = None
+        self._shared_rows: OrderedDict[tuple[object, ...], str] = OrderedDict()
+        self._has_old_rows = False
         self.bindings: dict[BindingKey, Binding] = {}
         self.unread_policies: dict[str, str] = {}
         self.changes = 0
@@ -199,6 +202,7 @@ class WatchedFleet:
             self._index_again([*self._index.on(cluster)])
 
     def _index_again(self, rows: Iterable[IndexedBinding]) -> None:
+        self._has_old_rows = True
         if self._index is None:
             return
         for row in rows:
@@ -251,6 +255,9 @@ class WatchedFleet:
 
     def contents(self) -> PageContents:
         """Return the objects as they are now for those who decide, with the index, which goes on changing."""
+        if self._has_old_rows:  # what rows say besides the binding has changed
+            self._shared_rows = OrderedDict()
+            self._has_old_rows = False
         objects = self._objects(list(self.bindings.values()))
         facts = objects.facts(self._surroundings.process)
         return PageContents(
@@ -261,6 +268,7 @@ class WatchedFleet:
             objects.manifests,
             self._surroundings.taint_policies,
             self._index,
+            self._shared_rows,
         )
 
     @property
