@@ -50,6 +50,10 @@ class _Seeds:
         """Of the amounts of a cluster; the larger one is enough for all bindings of the namespace, and then all have amounts."""
         self.word = f"{CANARY}-{twin}" if differs != "amounts" else CANARY
         """Of others; in the same order as that of a twin, compared with the words of the namespace."""
+        if (
+            differs == "names"
+        ):  # both equally like the words of the namespace, by which a search corrects them
+            self.word = f"{CANARY}-{'ab'[twin]}"
         self.viewer = viewer
         self.of_clusters = "plain" if viewer.sees_clusters else self.word
         """Of Clusters, which who may list them sees."""
