@@ -67,7 +67,11 @@ class LossDecisions(Struct, dict=True):
     def binding(self) -> Binding:
         """The binding after the decision that is due without any loss; as it is stored if none is, or it fails."""
         stored = self.stored
-        if not self.may_be_asked or self.side.type_of(stored) is ScheduleType.AVOID:
+        if (
+            not self.may_be_asked
+            or self._takes_every_cluster
+            or self.side.type_of(stored) is ScheduleType.AVOID
+        ):
             return stored
         found = self._standing[0]
         if found is None or found.targets is None or (found.error is not None and found.targets):
@@ -239,17 +243,21 @@ class LossDecisions(Struct, dict=True):
 
     @cached_property
     def _takes_every_cluster(self) -> bool:
-        """Whether it is on every cluster that passes, so that a loss leaves it where it is otherwise."""
-        placement = self.binding.spec.placement
+        """Whether it is on every cluster that passes, so that a decision leaves it where it is, also after a loss."""
+        spec = self.stored.spec
+        placement = spec.placement
         return (
             placement is not None
             and placement.is_duplicated
             and not placement.spread_constraints
             and not placement.cluster_affinities
-            and self._question is not None
-            and not self.drifts
-            and (found := self._standing[0]) is not None
-            and found.error is None
+            and not spec.graceful_eviction_tasks
+            and question(self.stored) is not None
+            and bool(spec.clusters)
+            and all(each.replicas == spec.replicas for each in spec.clusters)
+            and (passing := self.side.passing(self.stored)) is not None
+            and spec.target_names == frozenset().union(*passing)
+            and self.side.decides_by_default(self.stored)
         )
 
     def _decide(self, left: LeftBehind, masks: frozenset[str]) -> LossDecision:

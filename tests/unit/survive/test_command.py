@@ -302,3 +302,28 @@ def test_a_search_without_time_says_what_it_has_not_looked_for(
         note
         == "no remedy was looked for, for 1 group of failing bindings: there are too many, or the time was over"
     )
+
+
+SELECTOR = '''
+from karmada_scheduler.framework import SelectContext
+
+
+class First:
+    """Choose the first cluster."""
+
+    name = "First"
+
+    def select(self, context: SelectContext, /):
+        return context.candidates[:1]
+'''
+
+
+def test_a_workload_on_all_clusters_goes_where_a_plugin_of_the_user_selects(tmp_path: Path) -> None:
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "first.py").write_text(SELECTOR)
+    files = _files(tmp_path, CLUSTERS[:2], [settled(binding("web").replicas(2, cpu="1").on(a=2, b=2))])
+
+    found = commands.run("survive", "a", *files, "-o", "json", "--plugin-dir", str(tmp_path / "plugins"))
+
+    (domain,) = json.loads(found.out)["domains"]
+    assert domain["chosen"]["counts"]["moves"] == 1
