@@ -14,7 +14,7 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from . import manifests
 from .chart import CHART, ROOT, helm
@@ -33,6 +33,9 @@ _COMMANDS: Final = (
     ("kubectl-pyscheduler", "--help"),
     ("kubectl_complete-pyscheduler", ""),
 )
+
+_SAFELY: Final[dict[str, Any]] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+"""Python 3.11 has filters from 3.11.4 on."""
 
 
 class ReleaseError(RuntimeError):
@@ -118,7 +121,7 @@ def _export(folder: Path) -> Path:
     folder.mkdir()
     packed = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as files:
-        files.extractall(folder, filter="data")
+        files.extractall(folder, **_SAFELY)
     return folder
 
 
@@ -128,7 +131,7 @@ def distributions(source: Path, folder: Path, epoch: str) -> list[Path]:
     _run(*hatchling, "-t", "sdist", cwd=source, SOURCE_DATE_EPOCH=epoch)
     [sdist] = folder.glob("*.tar.gz")
     with tempfile.TemporaryDirectory() as unpacked, tarfile.open(sdist) as files:
-        files.extractall(unpacked, filter="data")
+        files.extractall(unpacked, **_SAFELY)
         _run(
             *hatchling,
             "-t",

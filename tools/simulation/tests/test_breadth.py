@@ -31,7 +31,7 @@ _FOUND_BY = {
     "a failed extender refuses no cluster": ("2", "extenders"),
     "an unresponsive estimator is not asked again": ("16", "estimators"),
     "the page keeps what a list lacks": ("15", "readers"),
-    "the page does not see a restore": ("15", "readers"),
+    "the page does not see a restore": ("55", "readers"),
     "the page does not count": ("55", "readers"),
     "a row of the page stays as it was": ("1", "readers"),
     "rows of the page do not follow their clusters": ("3", "readers"),

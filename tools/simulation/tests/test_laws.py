@@ -15,6 +15,7 @@ import orjson
 import pytest
 
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.client.karmada import RESOURCE_BINDINGS
 from tools.apiserver_model import Request, Write
 from tools.simulation import flat, guard_laws, invariants
 from tools.simulation.environment import START
@@ -27,6 +28,7 @@ from tools.simulation.tests.test_guard_laws import CASES
 
 PLAN = Plan(
     seed="1",
+    setup={"records": True},
     faults_end=10.0,
     settle=70.0,
     steps=(
@@ -57,6 +59,8 @@ def at_rest() -> Iterator[Run]:
         finally:
             for process in run.starts[0]:
                 process.dispose()
+            for page in run.pages:
+                page.dispose()
             run.setup.close()
 
 
@@ -142,6 +146,23 @@ def a_reservation_is_left(run: Run) -> None:
     run.judge.rest_ends()
 
 
+def a_record_is_missing(run: Run) -> None:
+    application = leader(run).application
+    assert application is not None
+    assert application.explain is not None
+    application.explain.store.forget(BindingKey("ResourceBinding", *KEY))
+    run.judge.rest_ends()
+
+
+def the_page_has_lost_a_binding(run: Run) -> None:
+    run._start_page()
+    run.simulation.run(run.simulation.now + 15)
+    run.judge.rest_ends()
+    assert not run.judge.violations
+    run.pages[-1].watcher.fleet.remove(RESOURCE_BINDINGS, stored(run))
+    run.judge.rest_ends()
+
+
 def an_exception_is_logged(run: Run) -> None:
     error = ValueError("x")
     record = logging.LogRecord("x", logging.ERROR, "", 1, "boom", (), (ValueError, error, None))
@@ -172,6 +193,8 @@ PASTS: dict[str, Callable[[Run], None]] = {
     "quiet": a_write_at_rest,
     "alive": nobody_leads,
     "balanced": a_reservation_is_left,
+    "recorded": a_record_is_missing,
+    "shown": the_page_has_lost_a_binding,
     "no exception": an_exception_is_logged,
     "stops": a_process_goes_on_after_its_signal,
     "flat": a_container_grows,
