@@ -10,7 +10,7 @@ from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.state.model import BindingState, ClusterStatus, HeldBy, SchedulerStatus, StateName
 from karmada_advisor.state.reading import seconds_left
-from karmada_advisor.state.stored import mapping, mappings
+from karmada_advisor.state.stored import event_time, mapping, mappings
 from karmada_scheduler.api.own_annotations import unreadable_annotation
 from karmada_scheduler.framework.diagnosis import AT_GUARD, KeptError, PluginError
 
@@ -121,7 +121,7 @@ def reported_by(events: Iterable[Manifest]) -> Iterator[Cause]:
             continue  # the condition has the same
         source = str(mapping(each.get("source")).get("component") or each.get("reportingComponent") or "")
         reason, message = str(each.get("reason") or ""), " ".join(str(each.get("message") or "").split())
-        at = str(each.get("lastTimestamp") or each.get("eventTime") or "")
+        at = event_time(each)
         evidence = {"reason": reason, "message": message, "source": source, "at": at}
         yield Cause("Reported", Stage.PROPAGATE, evidence, f"{source} at {at}: {reason}: {message}")
         return

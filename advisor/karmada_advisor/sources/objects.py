@@ -18,7 +18,7 @@ from karmada_advisor.sources.files import Contents, as_binding, as_cluster, as_w
 from karmada_advisor.state.model import SchedulerShown
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.state.schedulers import Schedulers, schedulers_of
-from karmada_advisor.state.stored import mapping, mappings
+from karmada_advisor.state.stored import event_time, mapping, mappings
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey, ObjectReference
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError, read_required_text
@@ -204,8 +204,7 @@ class Objects(Struct):
 
 def _order_of(event: Manifest) -> tuple[str, bool]:
     # Times are whole seconds: the first step of an attempt has the time of the failure that it precedes.
-    time = str(event.get("lastTimestamp") or event.get("eventTime") or "")
-    return time, event.get("reason") not in _FIRST_STEPS
+    return event_time(event), event.get("reason") not in _FIRST_STEPS
 
 
 def _unknown(wanted: BindingKey, known: Sequence[BindingKey]) -> str:

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
-from karmada_advisor.state.stored import age, mapping
+from karmada_advisor.state.stored import age, event_time, mapping
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
 from karmada_scheduler.api.manifest import format_time, parse_time
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION, SCHEDULER_NAMES_ANNOTATION
@@ -137,6 +137,6 @@ def seen_in_bindings(bindings: Iterable[Binding]) -> list[SchedulerShown]:
 
 def seen_in_event(name: str, event: Manifest) -> SchedulerShown:
     """Return the scheduler that is the source of an Event."""
-    at = str(event.get("lastTimestamp") or event.get("eventTime") or "")
+    at = event_time(event)
     reason = str(event.get("reason") or "")
     return SchedulerShown(name, SchedulerStatus.SEEN, f"it has written an Event {reason}".rstrip(), at)

@@ -15,6 +15,11 @@ _MESSAGE: Final = 300
 """Characters of a stored message in a sentence."""
 
 
+def event_time(event: Manifest) -> str:
+    """Return when something was reported for the last time, in the format of the API; "" if the Event does not say it."""
+    return str(event.get("lastTimestamp") or event.get("eventTime") or "")
+
+
 class Stored(NamedTuple):
     """The condition Scheduled of a binding; empty texts without one."""
 

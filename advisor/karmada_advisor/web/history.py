@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from karmada_advisor.state.stored import mapping, mappings, value_at
+from karmada_scheduler.client.api_connection import ApiConnection
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.structs import Struct
 
@@ -17,13 +18,6 @@ MOST: Final = 50
 _MOST_EVENTS: Final = 100
 _SECONDS: Final = 1.0
 """How long Events may take; a page waits for them."""
-
-
-class EventsConnection(Protocol):
-    """What reads Events: a ``Connection``."""
-
-    async def request(self, method: str, path: str, *, body: Any = None, timeout: float) -> dict[str, Any]:
-        """Send a request. Raises ApiError."""
 
 
 class HistoryEntry(Struct, frozen=True):
@@ -76,7 +70,7 @@ def history_of(
     return History(tuple(newest[:MOST]), events is not None, problem)
 
 
-async def read_events(connection: EventsConnection, manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+async def read_events(connection: ApiConnection, manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the Events of a binding and of its template.
 
     Raises:

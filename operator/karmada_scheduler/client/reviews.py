@@ -13,9 +13,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from karmada_scheduler.client import json_body
+from karmada_scheduler.client.api_connection import ApiConnection
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.permissions import Permission
 from karmada_scheduler.structs import Struct
@@ -43,13 +44,6 @@ _TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S
 _ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 T = TypeVar("T")
-
-
-class ReviewsConnection(Protocol):
-    """What sends the reviews: a ``Connection``."""
-
-    async def request(self, method: str, path: str, *, body: Any, timeout: float) -> dict[str, Any]:
-        """Send a request. Raises ApiError."""
 
 
 class TokenRefusedError(Exception):
@@ -81,7 +75,7 @@ class Reviews:
 
     def __init__(
         self,
-        connection: ReviewsConnection,
+        connection: ApiConnection,
         *,
         audiences: Sequence[str] = (),
         kept_seconds: float = KEPT_SECONDS,

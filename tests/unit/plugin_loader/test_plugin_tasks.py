@@ -59,7 +59,7 @@ class Breaks(Filter):
 
 @pytest.fixture
 async def tasks() -> AsyncIterator[PluginTasks]:
-    made = PluginTasks(NoTimeout(), delays=NO_DELAY, cleanup_seconds=0.01)
+    made = PluginTasks(NoTimeout(), delays=NO_DELAY, cleanup_seconds=60)
     yield made
     await made.close()
 
@@ -211,10 +211,8 @@ class Stubborn(Filter):
                 continue
 
 
-async def test_a_run_that_ignores_its_cancellation_is_abandoned(
-    tasks: PluginTasks, caplog: pytest.LogCaptureFixture
-) -> None:
-    plugin = Stubborn()
+async def test_a_run_that_ignores_its_cancellation_is_abandoned(caplog: pytest.LogCaptureFixture) -> None:
+    plugin, tasks = Stubborn(), PluginTasks(NoTimeout(), cleanup_seconds=0.01)
     tasks.keep([plugin])
     await until(lambda: plugin.events)
     async with asyncio.timeout(30):

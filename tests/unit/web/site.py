@@ -19,9 +19,9 @@ from karmada_advisor.cli.web.reading import Reader
 from karmada_advisor.web.authorization import Authorization
 from karmada_advisor.web.computing import Computer
 from karmada_advisor.web.handlers import Handlers
-from karmada_advisor.web.history import EventsConnection
 from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.viewer import NOBODY, Viewer
+from karmada_scheduler.client.api_connection import ApiConnection
 from karmada_scheduler.http_server.messages import AnsweredRequest
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
 from karmada_scheduler.http_server.request_guard import Access, RequestLimits, RequestRefusal
@@ -104,7 +104,7 @@ class Site:
         viewer: Viewer | None = None,
         refusal: RequestRefusal | None = None,
         sessions: Authorization | None = None,
-        events: EventsConnection | None = None,
+        events: ApiConnection | None = None,
         on_response: Callable[[AnsweredRequest], None] = lambda _: None,
     ) -> None:
         paths = files or (folder / "clusters.json", folder / "bindings.json")

@@ -42,7 +42,7 @@ class Plane:
         for namespace, subject in self.hints:
             yield [{"metadata": {"namespace": namespace}, "subjects": [subject]}], "1"
 
-    async def request(self, method: str, path: str, *, body: Any, timeout: float) -> dict[str, Any]:
+    async def request(self, method: str, path: str, *, body: Any = None, timeout: float) -> dict[str, Any]:
         if self.failure is not None:
             raise self.failure
         if path.endswith("tokenreviews"):

@@ -49,13 +49,14 @@ from karmada_advisor.web.decisions import (
     of_records,
     process_state,
 )
-from karmada_advisor.web.history import EventsConnection, History, history_of, read_events
+from karmada_advisor.web.history import History, history_of, read_events
 from karmada_advisor.web.metrics import WebMetrics, survival_metrics
 from karmada_advisor.web.state import PageState
 from karmada_advisor.web.survival import Survival
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.client.api_connection import ApiConnection
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.http_server.messages import AnsweredRequest
@@ -91,7 +92,7 @@ class CommandAnswers:
         own: Sequence[Registration],
         *,
         records: LeaderRecords | None = None,
-        events: EventsConnection | None = None,
+        events: ApiConnection | None = None,
     ) -> None:
         """Take the flags, and ask the running scheduler for its gates if it is named; ``records`` finds one that is not.
 

@@ -12,11 +12,12 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.process import ProcessAddress, read_state
+from karmada_scheduler.client.api_connection import ApiConnection
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.records.access import AUDIENCE
 
@@ -32,13 +33,6 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 ReadState = Callable[[ProcessAddress], Mapping[str, Any]]
 
 
-class RecordsConnection(Protocol):
-    """What asks the Karmada API server: a ``Connection``."""
-
-    async def request(self, method: str, path: str, *, body: Any = None, timeout: float) -> dict[str, Any]:
-        """Send a request. Raises ApiError."""
-
-
 async def addresses_of(host: str, port: int) -> Sequence[str]:
     """Return the addresses of a name. Raises OSError."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=1)  # SOCK_STREAM
@@ -50,7 +44,7 @@ class LeaderRecords:
 
     def __init__(
         self,
-        connection: RecordsConnection,
+        connection: ApiConnection,
         urls: Sequence[str],
         *,
         lease: tuple[str, str],
@@ -174,7 +168,7 @@ class LeaderRecords:
         return self._token
 
 
-def leader_records(arguments: argparse.Namespace, connection: RecordsConnection) -> LeaderRecords:
+def leader_records(arguments: argparse.Namespace, connection: ApiConnection) -> LeaderRecords:
     """Return what finds the leader by the flags.
 
     Raises:
