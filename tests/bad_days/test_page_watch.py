@@ -25,11 +25,11 @@ SECONDS = 60
 class WatchingPage:
     """A running page over an API server."""
 
-    def __init__(self, server: FakeApiServer, folder: Path) -> None:
+    def __init__(self, server: FakeApiServer, folder: Path, *, refresh: str = "1s") -> None:
         self.port = free_port()
         self.log = folder / "page.log"
         command = [
-            "web", f"--bind-address=127.0.0.1:{self.port}", "--refresh=1s",
+            "web", f"--bind-address=127.0.0.1:{self.port}", f"--refresh={refresh}",
             f"--kubeconfig={write_kubeconfig(server, folder / 'kubeconfig')}", "--request-timeout=10s",
         ]  # fmt: skip
         with self.log.open("wb") as output:
@@ -128,6 +128,22 @@ def test_changes_deletions_and_clusters_arrive_by_the_watch(
     page.wait(lambda: page.listed() == {"new": "not running"}, "the deletion")
     assert page.get("/v1/fleet").json()["bindings"] == 1
     assert _lists_of_bindings(server) == lists
+
+
+@pytest.mark.parametrize("path", ["/v1/explain/default/new", "/v1/why-not/default/new?cluster=m1"])
+def test_a_question_about_a_binding_that_was_created_since_the_last_look_is_answered(
+    server: FakeApiServer, tmp_path: Path, path: str
+) -> None:
+    page = WatchingPage(server, tmp_path, refresh="3600s")
+    try:
+        page.wait(lambda: page.ready() == "ok", "the page")
+        server.put(_placed("new", "m2"))
+        page.wait(lambda: "new" in page.listed(), "the new binding")
+        found = page.get(path)
+        assert (found.status_code, "new" in found.text) == (200, True), found.text
+    finally:
+        page.popen.kill()
+        page.popen.wait()
 
 
 def _lists_of_bindings(server: FakeApiServer) -> int:

@@ -101,6 +101,9 @@ class Answers(Protocol):
     def metrics(self) -> bytes:
         """What was computed, in the text format of Prometheus."""
 
+    async def renewed(self) -> PageState:
+        """Return the objects with all that is listed, for a question about a binding that was created since."""
+
     def seen(self) -> None:
         """Note that somebody reads, so that the objects are read again from time to time."""
 

@@ -233,6 +233,11 @@ class Computer:
         except JobEndedError:
             self._running = None  # the signal may have come before the line above
             error = TooLongError(f"the answer takes more than {job.cpu_seconds:g} s of CPU time")
+        except (
+            StopIteration
+        ) as problem:  # a future of asyncio refuses it, and the request would wait for ever
+            error = RuntimeError(repr(problem))
+            error.__cause__ = problem
         except Exception as problem:  # noqa: BLE001 (the request gets it)
             error = problem
         signal.setitimer(signal.ITIMER_PROF, 0)

@@ -63,6 +63,8 @@ def test_answers_are_computed_in_the_thread_that_serves_and_are_kept() -> None:
             assert await computer.answer("key", work) == 7
         with pytest.raises(ZeroDivisionError):
             await computer.answer("other", lambda: 1 // 0)
+        with pytest.raises(RuntimeError, match="StopIteration"):  # which a future of asyncio does not take
+            await computer.answer("third", lambda: next(iter(())))
 
     during(computer, ask)
     assert seen == [threading.get_ident()]

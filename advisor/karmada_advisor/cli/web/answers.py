@@ -55,7 +55,7 @@ from karmada_advisor.web.state import PageState
 from karmada_advisor.web.survival import Survival
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
-from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.client.api_connection import ApiConnection
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.framework.profile.factory import Registration
@@ -169,6 +169,10 @@ class CommandAnswers:
         """Count a request that was answered."""
         self._metrics.answered(request)
 
+    async def renewed(self) -> PageState:
+        """Return the objects as the watches have them."""
+        return await self._reader.renewed()
+
     def seen(self) -> None:
         """Note that somebody reads."""
         self._reader.seen()
@@ -190,12 +194,7 @@ class CommandAnswers:
         return self._inputs.using
 
     def _explain_inputs(self, state: PageState, key: BindingKey, view: ProcessView | None) -> ExplainInputs:
-        found = state.contents.index.get(key)
-        if found is None:
-            raise NoAnswerError(f"{key.display} does not exist any more")
-        if key not in state.contents.manifests:
-            raise BusyError(f"{key.display} has just been created; try again in a moment")
-        inputs = self._using(state).inputs_of(found.binding)
+        inputs = self._using(state).inputs_of(_binding_of(state, key))
         return replace(inputs, process=view, scheduler_names=self._names or inputs.scheduler_names)
 
     def explain(self, state: PageState, key: BindingKey, view: ProcessView | None) -> Explanation:
@@ -208,6 +207,7 @@ class CommandAnswers:
 
     def why_not(self, state: PageState, key: BindingKey, question: Question) -> WhyNot:
         """Answer a question about a binding."""
+        _binding_of(state, key)
         asked = question_of(
             question.cluster, placed=not question.cluster, off=question.off, replicas=question.replicas
         )
@@ -366,6 +366,21 @@ class CommandAnswers:
         if not is_more or not self._causes.found:
             self._causes = self._scan.result
         return is_more
+
+
+def _binding_of(state: PageState, key: BindingKey) -> Binding:
+    """Return a binding of the objects.
+
+    Raises:
+        NoAnswerError: It was deleted.
+        BusyError: It has been created since the objects were published.
+    """
+    found = state.contents.index.get(key)
+    if found is None:
+        raise NoAnswerError(f"{key.display} does not exist any more")
+    if key not in state.contents.manifests:
+        raise BusyError(f"{key.display} has just been created; try again in a moment")
+    return found.binding
 
 
 class _Inputs:

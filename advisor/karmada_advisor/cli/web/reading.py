@@ -107,6 +107,10 @@ class Reader:
                 found.append((path, status.st_mtime_ns, status.st_size))
         return tuple(found)
 
+    async def renewed(self) -> PageState:
+        """Return the objects as they were read last; all that is listed is in them."""
+        return self.state
+
     async def keep_reading(self) -> None:
         """Read again while somebody looks, and after a failure, which is shown; the objects of before are kept."""
         while True:

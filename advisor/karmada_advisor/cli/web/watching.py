@@ -56,6 +56,7 @@ _OUTAGE_SECONDS: Final = 10.0
 """After an outage of this length everything is listed again, as the scheduler does."""
 _ASK_AGAIN_SECONDS: Final = 60.0
 _SILENT_SECONDS: Final = 150.0
+_RENEWED_SECONDS: Final = 1.0
 """How long a watch may deliver nothing; after 70 seconds it is connected again."""
 _AT_ONCE: Final = 200
 """Bindings that are indexed before others on the event loop get a turn."""
@@ -90,6 +91,8 @@ class Watcher:
         self._miscounted: set[Resource] = set()
         self._listed = 0
         self._changes = 0
+        self._publishing = asyncio.Lock()
+        self._published = -_RENEWED_SECONDS
         self.progress = "nothing is read yet"
         """How far the first lists are, for people; "" once the objects are complete."""
 
@@ -101,6 +104,13 @@ class Watcher:
     def seen(self) -> None:
         """Note a request, from the thread of the server."""
         self._visits.seen()
+
+    async def renewed(self) -> PageState:
+        """Return the objects as the watches have them; they are published once a second at most."""
+        async with self._publishing:
+            await asyncio.sleep(self._published + _RENEWED_SECONDS - self._clock())
+            await self._publish_now()
+        return self._state
 
     async def keep_reading(self) -> None:
         """List everything, then watch it, until cancelled."""
@@ -289,12 +299,17 @@ class Watcher:
 
     async def _publish(self) -> None:
         """Give those who decide the objects as they are now, if they have changed."""
+        async with self._publishing:
+            await self._publish_now()
+
+    async def _publish_now(self) -> None:
         before, now = self._state, datetime.now(UTC)
         if self.fleet.changes != self._changes or not before.number:
             self._changes = self.fleet.changes
             contents = self.fleet.contents()
             await asyncio.to_thread(clusters_of, contents)  # so that no request waits for it
             self._state = PageState(before.number + 1, before.source, now, contents)
+        self._published = self._clock()
         self._state = replace(self._state, read_at=now, problems=self.fleet.problems)
         self._show_failure()
 

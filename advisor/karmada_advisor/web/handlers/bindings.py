@@ -123,14 +123,20 @@ class BindingHandlers(HandlerGroup):
         return list_fields("BindingList", paging, lambda row: fields_of(state.contents.row(row)))
 
     async def _explanation(self, request: HttpRequest) -> Explanation:
-        state = self._answers.state
-        key = self._key_of(state, request)
+        state, key = await self._asked(request)
         view = await self._answers.process_view(key)
         return await self._computer.answer(
             (state.number, "explain", key, _fingerprint(view)),
             lambda: self._answers.explain(state, key, view),
             requester=request.requester,
         )
+
+    async def _asked(self, request: HttpRequest) -> tuple[PageState, BindingKey]:
+        """Return the binding of a path, and objects with it. Raises RequestRefusedError: it does not exist."""
+        state = self._answers.state
+        key = self._key_of(state, request)
+        is_new = key not in state.contents.manifests
+        return (await self._answers.renewed() if is_new else state), key
 
     async def _check(self, request: HttpRequest) -> None:
         await self._responder.viewer(request).check_namespace(request.path.get("namespace", ""))
@@ -218,8 +224,7 @@ class BindingHandlers(HandlerGroup):
         return names[:COMPLETED_NAMES]
 
     async def _why_not(self, request: HttpRequest) -> WhyNot:
-        state = self._answers.state
-        key = self._key_of(state, request)
+        state, key = await self._asked(request)
         cluster = request.query.get("cluster", "").strip()
         clusters = state.contents.cluster_by_name
         if cluster and cluster not in clusters:
