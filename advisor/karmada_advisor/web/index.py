@@ -218,12 +218,26 @@ class BindingIndex:
 
     def put(self, row: IndexedBinding) -> None:
         """Take a binding instead of the one of the same key, if there is one."""
+        before = self._by_key.get(row.key)
+        if before is not None and _place_of(before) == _place_of(row):
+            self._replace(before, row)
+            return
         self.remove(row.key)
         self._by_key[row.key] = row
         for found in self._lists_of(row):
             insort(found, row)
         for timed in _timed(row):
             insort(self._by_time, timed)
+        self._count(row, 1)
+
+    def _replace(self, before: IndexedBinding, row: IndexedBinding) -> None:
+        """Put a row into the places of the one before, which moves no other rows: all lists may be long."""
+        self._by_key[row.key] = row
+        for found in self._lists_of(row):
+            found[bisect_left(found, before)] = row
+        for timed in _timed(row):
+            self._by_time[bisect_left(self._by_time, (row.last_scheduled, before))] = timed
+        self._count(before, -1)
         self._count(row, 1)
 
     def remove(self, key: BindingKey) -> None:
@@ -341,6 +355,11 @@ class BindingIndex:
 
 def _clusters_of(row: IndexedBinding) -> Iterable[str]:
     return dict.fromkeys(each.name for each in row.binding.spec.clusters)
+
+
+def _place_of(row: IndexedBinding) -> tuple[object, ...]:
+    """Return what decides in which lists a row is, and where."""
+    return (*row[:4], row.group, row.last_scheduled, *_clusters_of(row))
 
 
 def _timed(row: IndexedBinding) -> list[tuple[str, IndexedBinding]]:

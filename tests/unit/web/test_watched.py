@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections import deque
+from datetime import UTC, datetime
 from typing import Any
 
 from karmada_advisor.cli.web.watched import Surroundings, WatchedFleet, id_of
@@ -35,6 +37,7 @@ def _fleet() -> WatchedFleet:
 
 
 def _states(fleet: WatchedFleet) -> dict[str, StateName]:
+    deque(fleet.index_again(), 0)
     return {row.name: row.state for row in fleet.contents().index.rows}
 
 
@@ -120,8 +123,22 @@ def test_the_index_after_any_events_equals_one_that_is_built_from_scratch() -> N
                 fleet.remove(RESOURCE_BINDINGS, _binding(name, version, on=on))
             case _:
                 fleet.put(RESOURCE_BINDINGS, _binding(name, version, on=on))
+        deque(fleet.index_again(), 0)
         built = BindingIndex(fleet.rows(fleet.bindings.values()))
         contents = fleet.contents()
         assert list(contents.index.rows) == list(built.rows)
         assert contents.index.counts() == built.counts()
         assert contents.index.groups == built.groups
+
+
+def test_a_scheduler_that_is_missing_changes_the_states_of_its_bindings_in_steps() -> None:
+    fleet = WatchedFleet("https://karmada")
+    fleet.surround(Surroundings())
+    for number in range(50):
+        made = binding(f"web-{number}").replicas(1).scheduler("nobody").resource_version("2").manifest()
+        fleet.put(RESOURCE_BINDINGS, made, is_listed=True)
+    fleet.begin(fleet.rows(fleet.bindings.values()))
+    fleet.surround(Surroundings(datetime(2026, 11, 27, 10, tzinfo=UTC), leases=[]))
+    assert fleet.contents().index.counts()[StateName.NOT_DECIDED_YET] == 50
+    assert len(list(fleet.index_again())) == 3
+    assert fleet.contents().index.counts()[StateName.NOBODY_DECIDES] == 50

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from karmada_advisor.sources.objects import Objects
 from karmada_advisor.sources.packed import PackedManifests
@@ -30,6 +31,7 @@ from karmada_scheduler.structs import Struct, field
 Manifest = Mapping[str, Any]
 
 POLICIES = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
+_AGAIN_AT_ONCE: Final = 20
 _POLICY_KINDS = frozenset(each.kind for each in POLICIES)
 
 
@@ -84,6 +86,7 @@ class WatchedFleet:
         self._index: BindingIndex | None = None
         self._shared_rows: OrderedDict[tuple[object, ...], str] = OrderedDict()
         self._has_old_rows = False
+        self._outdated: dict[BindingKey, None] = {}
         self.bindings: dict[BindingKey, Binding] = {}
         self.unread_policies: dict[str, str] = {}
         self.changes = 0
@@ -181,7 +184,13 @@ class WatchedFleet:
             self.bindings[binding.key] = binding
             self._manifests[binding.key] = manifest
             if self._index is not None:
-                self._index.put(indexed(binding, manifest, self._facts))
+                self._put_row(binding)
+
+    def _put_row(self, binding: Binding) -> None:
+        """Index a binding as it is now."""
+        assert self._index is not None
+        self._outdated.pop(binding.key, None)
+        self._index.put(indexed(binding, self._manifests.get(binding.key), self._facts))
 
     def _forget(self, found: ObjectId) -> None:
         self.changes += 1
@@ -193,23 +202,27 @@ class WatchedFleet:
             self._policies.pop(found, None)
         elif self.bindings.pop(key := BindingKey(*found), None) is not None:
             del self._manifests[key]
+            self._outdated.pop(key, None)
             if self._index is not None:
                 self._index.remove(key)
 
     def _index_again_on(self, cluster: str) -> None:
-        """Read the states of the bindings on a cluster again."""
-        if self._index is not None:
-            self._index_again([*self._index.on(cluster)])
+        """Let the states of the bindings on a cluster be read again."""
+        self._outdate(self._index.on(cluster) if self._index is not None else ())
 
-    def _index_again(self, rows: Iterable[IndexedBinding]) -> None:
+    def _outdate(self, rows: Iterable[IndexedBinding]) -> None:
         self._has_old_rows = True
-        if self._index is None:
-            return
-        for row in rows:
-            self._index.put(indexed(row.binding, self._manifests.get(row.key), self._facts))
+        self._outdated.update((row.key, None) for row in rows)
+
+    def index_again(self) -> Iterator[None]:
+        """Read the states again that have changed with something else than the binding; yields after some 5 ms of work."""
+        while self._outdated:
+            for key in list(itertools.islice(self._outdated, _AGAIN_AT_ONCE)):
+                self._put_row(self.bindings[key])
+            yield
 
     def surround(self, found: Surroundings) -> None:
-        """Take what is read besides; states that depend on it are read again."""
+        """Take what is read besides; ``index_again`` reads the states that depend on it."""
         before, self._surroundings = self._facts, found
         self._facts = self._objects([]).facts(found.process)
         if self._index is None:
@@ -223,9 +236,10 @@ class WatchedFleet:
         is_other = (before.policies is None) != (self._facts.policies is None)
         if changed or is_other:
             self.changes += 1
-            rows = self._index.rows
-            self._index_again(
-                [row for row in rows if is_other or row.binding.spec.responsible_scheduler in changed]
+            self._outdate(
+                row
+                for row in self._index.rows
+                if is_other or row.binding.spec.responsible_scheduler in changed
             )
 
     def rows(self, bindings: Iterable[Binding]) -> list[IndexedBinding]:

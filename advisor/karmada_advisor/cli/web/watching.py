@@ -56,8 +56,8 @@ _OUTAGE_SECONDS: Final = 10.0
 """After an outage of this length everything is listed again, as the scheduler does."""
 _ASK_AGAIN_SECONDS: Final = 60.0
 _SILENT_SECONDS: Final = 150.0
-_RENEWED_SECONDS: Final = 1.0
 """How long a watch may deliver nothing; after 70 seconds it is connected again."""
+_RENEWED_SECONDS: Final = 1.0
 _AT_ONCE: Final = 200
 """Bindings that are indexed before others on the event loop get a turn."""
 
@@ -219,6 +219,7 @@ class Watcher:
                 self.fleet.remove(resource, event["object"])
             else:
                 self.fleet.put(resource, event["object"])
+            await self._index_again()
 
     async def list_and_start_version(self, connection: Connection, resource: Resource) -> str:
         """Return the version at which a watch is to start, after a list unless the first one is enough."""
@@ -254,6 +255,7 @@ class Watcher:
         try:
             await self._compare_counts(connection)
             await self.surround()
+            await self._index_again()
         except (ApiError, NoAnswerError) as error:
             self._failures["look"] = str(error)
         except Exception as error:
@@ -261,6 +263,11 @@ class Watcher:
             self._failures["look"] = f"{type(error).__name__}: {error}"
         else:
             self._failures.pop("look", None)
+
+    async def _index_again(self) -> None:
+        """Read states again in steps, because lists are answered in between."""
+        for _ in self.fleet.index_again():
+            await asyncio.sleep(0)
 
     async def _compare_counts(self, connection: Connection) -> None:
         """List a kind again that has had another number of objects at two looks: a list can lack objects, or all of them."""
