@@ -25,6 +25,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = ROOT / ".prove"
 PAGE: Final = ROOT / "docs" / "reliability.md"
 SECTION: Final = "make prove"
+_LARGEST_PART: Final = 0.2
 OK, FAILED, STOPPED, LEFT_OUT = "ok", "FAILED", "stopped", "left out"
 
 
@@ -35,11 +36,11 @@ class Check:
     Attributes:
         name: The target.
         compares: What is compared with what.
-        share: Of the time; all shares are 1 together.
+        share: Of the time, in proportion to the other shares.
         variables: Of the Makefile, with ``{seed}`` and ``{minutes}``. A check with a seed is repeated with the next one until
             its time is over.
         figure: A regular expression for the line of the output that has the key figures; the last one counts.
-        least_minutes: What it needs at least; with less it is left out.
+        least_minutes: What it needs at least. It is left out if that is more than a fifth of all the time.
     """
 
     name: str
@@ -112,6 +113,21 @@ class Outcome:
     runs: int
     figure: str
     minutes: float
+
+
+def minutes_of(checks: Sequence[Check], total: float) -> dict[str, float]:
+    """Return the minutes of each check by name: what it needs at least, or its share of those that are left; 0 leaves it out."""
+    given = {each.name: 0.0 for each in checks}
+    chosen = [each for each in checks if each.least_minutes <= _LARGEST_PART * total]
+    while chosen:
+        whole = sum(each.share for each in chosen)
+        short = [each for each in chosen if total * each.share / whole < each.least_minutes]
+        if not short:
+            return given | {each.name: total * each.share / whole for each in chosen}
+        given |= {each.name: each.least_minutes for each in short}
+        total -= sum(each.least_minutes for each in short)
+        chosen = [each for each in chosen if each not in short]
+    return given
 
 
 def command(check: Check, minutes: float, seed: int) -> list[str]:
@@ -197,15 +213,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = FOLDER / f"{commit}-{options.seed}-{options.hours:g}"
     folder.mkdir(parents=True, exist_ok=True)
     outcomes = []
-    for check in CHECKS:
-        if check.name not in options.only:
-            continue
+    checks = [each for each in CHECKS if each.name in options.only]
+    minutes = minutes_of(checks, 60 * options.hours)
+    for check in checks:
         kept = folder / f"{check.name}.json"
         if kept.exists():
             outcome = Outcome(**json.loads(kept.read_text(encoding="utf-8")))
         else:
-            minutes = 60 * options.hours * check.share
-            outcome = run(check, minutes, options.seed, folder / f"{check.name}.log")
+            outcome = run(check, minutes[check.name], options.seed, folder / f"{check.name}.log")
             kept.write_text(json.dumps(asdict(outcome)), encoding="utf-8")
         print(
             f"{outcome.name:<22} {outcome.result:<9} {outcome.minutes:6.1f} min  {outcome.figure}", flush=True

@@ -38,7 +38,7 @@ class _Watcher(Watcher):
     """The page's watches over the simulated network."""
 
     def __init__(self, machine: Machine, clock: Callable[[], float]) -> None:
-        super().__init__(_FLAGS, KindsFound("https://simulated", {}, ""), clock)
+        super().__init__(_FLAGS, KindsFound("https://simulated", {}, ""), clock, freeze=_nothing_frozen)
         self._machine = machine
 
     async def connect(self) -> Connection:
@@ -47,6 +47,10 @@ class _Watcher(Watcher):
 
     async def surround(self) -> None:
         self.fleet.surround(Surroundings())
+
+
+def _nothing_frozen() -> None:
+    """Let what is garbage after a run be collected."""
 
 
 class PageReader:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tools.prove import __main__ as prove
-from tools.prove.__main__ import CHECKS, FAILED, LEFT_OUT, OK, STOPPED, Check, command, main, run
+from tools.prove.__main__ import CHECKS, FAILED, LEFT_OUT, OK, STOPPED, Check, command, main, minutes_of, run
 
 MAKEFILE = """
 good:
@@ -83,6 +83,23 @@ def test_a_run_that_was_interrupted_goes_on_and_the_page_has_the_report(
     page = (root / "reliability.md").read_text()
     assert "commit abc, seeds from 3 on, within 0.1 h: 1 ok, 1 FAILED." in page
     assert "| `bad` | things | FAILED | 1 | 7 cases, 2 different |" in page
+
+
+def test_checks_get_what_they_need_and_share_the_rest() -> None:
+    small, large = check("small"), check("large", least_minutes=90.0)
+    control_plane = check("plane", least_minutes=8.0)
+    assert minutes_of((small, control_plane, large), 60.0) == {"small": 30.0, "plane": 30.0, "large": 0.0}
+    many = [check(f"small-{number}") for number in range(12)]
+    given = minutes_of((*many, control_plane), 80.0)
+    assert (given["plane"], given["small-0"]) == (8.0, 6.0)
+    hour = minutes_of(CHECKS, 60.0)
+    assert sum(hour.values()) == pytest.approx(60.0)
+    assert [name for name, minutes in hour.items() if not minutes] == [
+        "mutants",
+        "soak",
+        "fuzz-loop",
+        "chaos",
+    ]
 
 
 def test_the_checks_are_targets_of_the_makefile_and_share_the_time() -> None:

@@ -75,9 +75,21 @@ class Watcher:
     """The objects of a control plane, kept up to date by watches."""
 
     def __init__(
-        self, arguments: argparse.Namespace, found: KindsFound, clock: Callable[[], float] = time.monotonic
+        self,
+        arguments: argparse.Namespace,
+        found: KindsFound,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        freeze: Callable[[], None] = freeze_objects,
     ) -> None:
-        """Take the flags, and what ``kinds_of`` has found; ``keep_reading`` reads. ``clock`` is in seconds."""
+        """Start empty; ``keep_reading`` reads.
+
+        Args:
+            arguments: The flags.
+            found: What ``kinds_of`` has found.
+            clock: In seconds.
+            freeze: Called when everything is listed, so that garbage collections leave it out.
+        """
         self._arguments = arguments
         self._plane = control_plane(arguments)
         self.fleet: Final = WatchedFleet(found.server)
@@ -85,6 +97,7 @@ class Watcher:
         self._state = PageState(0, found.server, datetime.now(UTC), self.fleet.contents())
         self._visits = Visits(arguments.refresh, clock)
         self._clock = clock
+        self._freeze = freeze
         self._failures: dict[str, str] = {}
         self._start_versions: dict[str, str] = {}
         self._reflectors: dict[Resource, Reflector] = {}
@@ -151,7 +164,7 @@ class Watcher:
             await asyncio.sleep(0)
         self.fleet.begin(rows)
         await self._publish()
-        freeze_objects()
+        self._freeze()
 
     async def _may_list(self, connection: Connection, policies: Resource) -> bool:
         """Return whether policies of a kind can be listed at all; answers without them are right, and say so."""
