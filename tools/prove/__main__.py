@@ -26,6 +26,7 @@ FOLDER: Final = ROOT / ".prove"
 PAGE: Final = ROOT / "docs" / "reliability.md"
 SECTION: Final = "make prove"
 _LARGEST_PART: Final = 0.2
+_OF_MAKE: Final = frozenset({"ARGS", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES"})
 OK, FAILED, STOPPED, LEFT_OUT = "ok", "FAILED", "stopped", "left out"
 
 
@@ -155,7 +156,9 @@ def run(check: Check, minutes: float, seed: int, log: Path) -> Outcome:
 def _within(seconds: float, arguments: Sequence[str], log: Path) -> int | None:
     """Return the exit status of a command, None if it was ended after some seconds."""
     with log.open("w", encoding="utf-8") as output:
-        process = subprocess.Popen(arguments, cwd=ROOT, stdout=output, stderr=output, start_new_session=True)
+        process = subprocess.Popen(
+            arguments, cwd=ROOT, stdout=output, stderr=output, start_new_session=True, env=_environment()
+        )
         try:
             return process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -166,6 +169,11 @@ def _within(seconds: float, arguments: Sequence[str], log: Path) -> int | None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
             return None
+
+
+def _environment() -> dict[str, str]:
+    """Return the variables without those of the make that runs this: its ARGS would be those of each check."""
+    return {name: value for name, value in os.environ.items() if name not in _OF_MAKE}
 
 
 def figure_of(check: Check, text: str) -> str:
