@@ -18,6 +18,8 @@ seeded:
 \t@echo $(SEED) >> seeds; echo "1 cases, 0 different"
 slow:
 \t@echo "1 cases, 0 different"; sleep 100
+given:
+\t@echo "given '$(ARGS)', 0 different"
 """
 
 
@@ -70,6 +72,13 @@ def test_a_check_with_a_limit_of_its_own_gets_its_minutes() -> None:
     limited = check("good", variables=("ARGS=--minutes {minutes} --seed {seed}",))
     assert command(limited, 50.0, 3)[2:] == ["good", "ARGS=--minutes 5 --seed 3"]
     assert not limited.is_repeated
+
+
+def test_the_arguments_of_make_prove_are_not_those_of_its_checks(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAKEFLAGS", r" -- ARGS=--hours\ 1")
+    assert run(check("given"), 1.0, 3, root / "log").figure == "given '', 0 different"
 
 
 def test_a_run_that_was_interrupted_goes_on_and_the_page_has_the_report(
