@@ -35,7 +35,9 @@ T = TypeVar("T")
 class Inline(Computer):
     """Computes in the test's thread."""
 
-    async def answer(self, key: Hashable, work: Callable[[], T], *, requester: str = "") -> T:
+    async def answer(
+        self, key: Hashable, work: Callable[[], T], *, requester: str = "", cpu_seconds: float = 0.0
+    ) -> T:
         return work()
 
 

@@ -139,6 +139,23 @@ def test_an_answer_that_takes_too_much_cpu_time_is_ended_and_not_begun_again() -
     assert (len(begun), len(dropped)) == (1, 1)
 
 
+def test_a_question_may_have_more_cpu_time_than_others() -> None:
+    computer = Computer(cpu_seconds=0.1)
+
+    def work() -> int:
+        end = time.thread_time() + 0.3
+        while time.thread_time() < end:
+            pass
+        return 7
+
+    async def ask() -> int:
+        with pytest.raises(TooLongError):
+            await computer.answer("question", work)
+        return await computer.answer("plan", work, cpu_seconds=20)
+
+    assert during(computer, ask) == 7
+
+
 def test_other_threads_do_not_use_up_the_cpu_time_of_an_answer() -> None:
     computer = Computer(cpu_seconds=0.15)
     done = threading.Event()

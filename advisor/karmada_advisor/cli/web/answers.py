@@ -74,7 +74,7 @@ _SCAN_SECONDS: Final = 1.0
 _REMEDY_SECONDS: Final = 1.0
 """The time of the search for changes that place a binding, as in ``explain``."""
 
-_CLUSTER_SECONDS: Final = 5.0
+_CLUSTER_SECONDS: Final = 4.0
 """The time for the question which bindings a cluster does not have."""
 
 _DECISIONS_SECONDS: Final = 1.0
