@@ -25,7 +25,7 @@ class PageContents(Struct, frozen=True, eq=False, dict=True):
         manifests: Bindings by key, and clusters by name, as they were read.
         taint_policies: ClusterTaintPolicies; None if they are not known.
         watched: The index that watches update; None for one of these bindings.
-        shared_rows: Rows of lists as HTML that later contents have, too; None for rows of their own.
+        rendered_rows: Rows of lists as HTML, which later contents may have, too; ``Pages.binding_rows`` puts them there.
     """
 
     clusters: Sequence[Cluster]
@@ -35,7 +35,7 @@ class PageContents(Struct, frozen=True, eq=False, dict=True):
     manifests: Mapping[Any, Mapping[str, Any]] = field(default_factory=dict)
     taint_policies: Sequence[Mapping[str, Any]] | None = None
     watched: BindingIndex | None = None
-    shared_rows: OrderedDict[tuple[object, ...], str] | None = None
+    rendered_rows: OrderedDict[tuple[object, ...], str] = field(default_factory=OrderedDict)
 
     @cached_property
     def cluster_by_name(self) -> Mapping[str, Cluster]:
@@ -51,12 +51,6 @@ class PageContents(Struct, frozen=True, eq=False, dict=True):
             indexed(each, self.manifests.get(each.key), self.facts)
             for each in {each.key: each for each in self.bindings}.values()
         )
-
-    @cached_property
-    def rendered_rows(self) -> OrderedDict[tuple[object, ...], str]:
-        """Rows of lists as HTML; ``Pages.binding_rows`` puts them there."""
-        rendered_rows: OrderedDict[tuple[object, ...], str] = OrderedDict()
-        return rendered_rows if self.shared_rows is None else self.shared_rows
 
     def row(self, found: IndexedBinding) -> BindingRow:
         """Return what is shown of a binding; made for each page, because it takes more memory than the object."""

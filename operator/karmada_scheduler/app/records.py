@@ -26,7 +26,7 @@ from karmada_scheduler.records.cluster_changes import ClusterChangeTimes
 from karmada_scheduler.records.endpoints import Endpoints
 from karmada_scheduler.records.full_decisions import FullDecisions
 from karmada_scheduler.records.log_file import LogFile
-from karmada_scheduler.records.record import Process, timestamp
+from karmada_scheduler.records.record import Process, process_name, timestamp
 from karmada_scheduler.records.record_store import RecordStore
 from karmada_scheduler.records.recorder import Recorder
 from karmada_scheduler.scheduler.state import SchedulerState
@@ -87,7 +87,7 @@ class Explain:
         self._state = state
         self._estimation = estimation
         self._refusal = refusal
-        self._name = _pod(identity)
+        self._name = process_name(identity)
         self._now = now
         self._configuration = RecordedConfiguration(options, profiles)
         self.store: Final = RecordStore(max_bytes=chosen.memory, max_records=MAX_RECORDS)
@@ -115,7 +115,6 @@ class Explain:
             write_line=self._log.write if self._log is not None else None,
             metrics=metrics,
             clock=host.environment.clock,
-            timer=host.environment.clock,
             now=now,
             idle=partial(state.queue.wait_idle, timeout=_IDLE_SECONDS),
         )
@@ -170,7 +169,7 @@ class Explain:
         if not self._elects or self._host.supervisor.leading:
             return None
         elector = self._host.elector
-        return _pod(elector.holder) if elector is not None else ""
+        return process_name(elector.holder) if elector is not None else ""
 
     def _queue_state(self, key: BindingKey) -> Mapping[str, Any]:
         """Return where a binding is: gated, waiting at Permit, or in a set of the queue. Runs in the thread of the server."""
@@ -230,11 +229,6 @@ def _certificate(certificate: Path, key: Path) -> ServerCertificate:
         return ServerCertificate(certificate, key)
     except CertificateError as error:
         raise ConfigError([ConfigProblem("--explain-tls-cert-file", str(error))]) from error
-
-
-def _pod(identity: str) -> str:
-    """Return the name of the Pod, or of the machine, from an identity in the Lease."""
-    return identity.rpartition("_")[0] or identity
 
 
 def _listed(keys: list[BindingKey]) -> dict[str, Any]:

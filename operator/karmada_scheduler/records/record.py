@@ -103,6 +103,11 @@ class Decided(Struct):
     problem: str = ""
 
 
+def process_name(identity: str) -> str:
+    """Return the name of the Pod, or of the machine, from an identity in the Lease: the name of a process in its records."""
+    return identity.rpartition("_")[0] or identity
+
+
 class Process(Struct):
     """The parts that all records of a process share.
 

@@ -55,7 +55,6 @@ class Recorder:
         clock: Callable[[], float],
         now: Callable[[], float],
         idle: Callable[[], Awaitable[None]],
-        timer: Callable[[], float] = time.perf_counter,
     ) -> None:
         """Start without records.
 
@@ -68,7 +67,6 @@ class Recorder:
             clock: In seconds, never running backwards.
             now: The time of day in seconds since 1970.
             idle: Waits until the scheduling loop has nothing to do, for a second at most.
-            timer: In seconds; measures the slices.
         """
         self._process = process
         self._store = store
@@ -78,7 +76,6 @@ class Recorder:
         self._clock = clock
         self._now = now
         self._idle = idle
-        self._timer = timer
         self._waiting: deque[Decided] = deque()
         self._has_waiting = asyncio.Event()
         self._events: dict[BindingKey, str] = {}
@@ -161,7 +158,7 @@ class Recorder:
             self._metrics.cpu.inc(time.thread_time() - start)
 
     def _make_until(self, at_most: float) -> bool:
-        end = self._timer() + at_most
+        end = self._clock() + at_most
         now = self._now()
         self._forget_deleted()
         while self._waiting:
@@ -169,7 +166,7 @@ class Recorder:
             if first.ending is None and 0 <= now - first.at < _PATIENCE:
                 return False
             self._make(self._waiting.popleft())
-            if self._timer() >= end:
+            if self._clock() >= end:
                 return bool(self._waiting)
         return False
 

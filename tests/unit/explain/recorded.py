@@ -55,7 +55,6 @@ class RecorderHarness:
             clock=lambda: self.now,
             now=lambda: AT + self.now,
             idle=lambda: asyncio.sleep(0),
-            timer=lambda: self.now,
         )
 
     def decide(self, name: str, ending: str | None = "written") -> Decided:

@@ -51,7 +51,7 @@ OTHERS: Final[dict[str, int]] = {
     "explain.causes_values:values_of": CLUSTERS * (NAME + POINTER),
     "web.computing:_kept": 32 * MEBI,
     "web.state:rendered_rows": KEPT_ROWS * 4096,
-    "cli.web.watched:_shared_rows": KEPT_ROWS * 4096,
+    "cli.web.watched:_rendered_rows": KEPT_ROWS * 4096,
     "web.computing:_turns": 1000 * ENTRY,
     # bounded by their own number of bytes, which a flag sets
     "records.record_store:_records": 64 * MEBI,
@@ -120,6 +120,7 @@ def _assigned(tree: ast.Module) -> Iterator[str]:
         name = ast.unparse(target).rpartition(".")[2]
         classes = {ast.unparse(each.func) for each in ast.walk(node.value) if isinstance(each, ast.Call)}
         is_dict = isinstance(node.value, ast.Dict) or "dict" in classes
+        classes |= {ast.unparse(each.value) for each in ast.walk(node.value) if isinstance(each, ast.keyword)}
         if classes & _CLASSES or (is_dict and "cache" in name):
             yield name
 

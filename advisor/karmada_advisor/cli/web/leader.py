@@ -20,6 +20,7 @@ from karmada_advisor.sources.process import ProcessAddress, read_state
 from karmada_scheduler.client.api_connection import ApiConnection
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.records.access import AUDIENCE
+from karmada_scheduler.records.record import process_name
 
 KEPT_SECONDS: Final = 2.0
 """How long a leader, or that there is none, is taken for known."""
@@ -112,7 +113,7 @@ class LeaderRecords:
         said = []
         for answer in asyncio.as_completed([asyncio.to_thread(self._asked, each) for each in replicas]):
             replica, state, unread = await answer
-            if not unread and state["leading"] and state["process"] == holder.rpartition("_")[0]:
+            if not unread and state["leading"] and state["process"] == process_name(holder):
                 return replica
             said.append(
                 unread or f"{replica}: {state['process'] or 'a process without a name'} does not lead"

@@ -84,7 +84,7 @@ class WatchedFleet:
         self._surroundings = Surroundings()
         self._facts = Facts()
         self._index: BindingIndex | None = None
-        self._shared_rows: OrderedDict[tuple[object, ...], str] = OrderedDict()
+        self._rendered_rows: OrderedDict[tuple[object, ...], str] = OrderedDict()
         self._has_old_rows = False
         self._outdated: dict[BindingKey, None] = {}
         self.bindings: dict[BindingKey, Binding] = {}
@@ -270,7 +270,7 @@ class WatchedFleet:
     def contents(self) -> PageContents:
         """Return the objects as they are now for those who decide, with the index, which goes on changing."""
         if self._has_old_rows:  # what rows say besides the binding has changed
-            self._shared_rows = OrderedDict()
+            self._rendered_rows = OrderedDict()
             self._has_old_rows = False
         objects = self._objects(list(self.bindings.values()))
         facts = objects.facts(self._surroundings.process)
@@ -282,7 +282,7 @@ class WatchedFleet:
             objects.manifests,
             self._surroundings.taint_policies,
             self._index,
-            self._shared_rows,
+            self._rendered_rows,
         )
 
     @property
