@@ -25,7 +25,7 @@ SHARED_FLAGS = {
     *("--help", "--output", "--clusters", "--bindings", "--policies", "--kubeconfig", "--context"),
     *("--cluster", "--user", "--capture", "--replay", "--request-timeout", "--workloads"),
     *("--explain-bind-address", "--namespace", "--filename", "--scheduler-name"),
-    "--enable-empty-workload-propagation",
+    *("--enable-empty-workload-propagation", "--from-token-file", "--from-ca-file", "--from-server-name"),
 }
 
 

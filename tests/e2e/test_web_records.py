@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from ssl import create_default_context
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ import pytest
 
 from karmada_advisor.web.decisions import RECORDS
 from karmada_scheduler.records.access import AUDIENCE
+from tests.commands import run
 from tests.deploy.chart import objects
 from tests.e2e.conftest import running
 from tests.e2e.token_page import signed_elsewhere
@@ -138,6 +140,32 @@ def test_records_auth_is_by_a_token_for_records_of_somebody_who_may_read_them(si
         assert site.ask(url, good)[0] == 200
     leading = [site.ask(url, good)[1]["leading"] for url in site.records]
     assert sorted(leading) == [False, True]
+
+
+def test_a_command_with_a_token_has_the_record_of_the_leader_and_one_without_says_what_is_missing(
+    site: Site, tmp_path: Path
+) -> None:
+    _placed(site, "asked")
+    good, token = site.token(f"{NAME}-records"), tmp_path / "token"
+    token.write_text(good)
+    [leader] = [url for url in site.records if site.ask(url, good)[1]["leading"]]
+    port = leader.rpartition(":")[2]
+    explain = (
+        "explain", f"{NAMESPACE}/asked-deployment", "--width=300", f"--kubeconfig={site.plane.kubeconfig}",
+        f"--from=https://127.0.0.1:{port}", f"--from-ca-file={site.authority.certificate}",
+    )  # fmt: skip
+
+    for name in ("", "localhost"):
+        found = run(*explain, f"--from-token-file={token}", f"--from-server-name={name}")
+        assert (found.status, "recorded 20" in found.out) == (0, True), found
+    unnamed = run(*explain, f"--from-token-file={token}", "--from-server-name=elsewhere")
+    assert "certificate" in unnamed.out + unnamed.err
+
+    without = run(*explain)
+    assert (without.status, f"needs a bearer token for the audience {AUDIENCE}" in without.err) == (2, True)
+    token.write_text(site.token("stranger"))
+    stranger = run(*explain, f"--from-token-file={token}")
+    assert (stranger.status, "may not get /karmada-pyscheduler/records" in stranger.err) == (2, True)
 
 
 def test_the_leader_s_records_are_on_the_page_and_after_a_switch_those_of_the_next_one(site: Site) -> None:

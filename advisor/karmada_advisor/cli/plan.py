@@ -33,7 +33,7 @@ from karmada_advisor.sources.controllers import notes_about_controllers
 from karmada_advisor.sources.files import as_workload, read
 from karmada_advisor.sources.objects import NoAnswerError, gather
 from karmada_advisor.sources.objects import Objects as Sources
-from karmada_advisor.sources.process import decisions_of, gates_of, read_configuration
+from karmada_advisor.sources.process import address_of, decisions_of, gates_of, read_configuration
 from karmada_advisor.sources.process_rules import running, use
 from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.views.plan_text import plan_text
@@ -126,7 +126,7 @@ def _use_process(arguments: argparse.Namespace) -> None:
     Raises:
         NoAnswerError: The URL is not one of a process, or a flag contradicts it.
     """
-    found = read_configuration(arguments.process)
+    found = read_configuration(address_of(arguments))
     arguments.current_feature_gates = gates_of(
         arguments.process, found.gates, arguments.current_feature_gates
     )

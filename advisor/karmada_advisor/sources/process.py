@@ -7,9 +7,10 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -32,6 +33,7 @@ _unanswered: Final = threading.BoundedSemaphore(_MAX_UNANSWERED)
 _OK: Final = 200
 _REDIRECTED: Final = 300
 _NOT_FOUND: Final = 404
+_UNAUTHORIZED: Final = frozenset({401, 403})
 _REFUSED: Final = frozenset({401, 403, 421, 429, 503})
 
 
@@ -57,6 +59,48 @@ class ProcessAddress(Struct, frozen=True):
         return f"<ProcessAddress {self}>"  # without the token
 
 
+def address_of(arguments: argparse.Namespace) -> ProcessAddress:
+    """Return where the process of ``--from`` answers, with the token as its file is now.
+
+    Raises:
+        NoAnswerError: The URL or a file cannot be used.
+    """
+    url, name = str(arguments.process), str(arguments.from_server_name)
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:  # the port is no number
+        host = port = None
+    if parts.scheme not in {"http", "https"} or not host:
+        raise NoAnswerError(f"--from: expected a URL like http://localhost:10353, got {url!r}")
+    if parts.scheme == "http":
+        for flag in ("token_file", "ca_file", "server_name"):
+            if getattr(arguments, f"from_{flag}"):
+                raise NoAnswerError(f"--from-{flag.replace('_', '-')} is for https, and --from is {url}")
+        return ProcessAddress(url)
+    file, token = arguments.from_token_file, ""
+    if file is not None:
+        try:
+            token = file.read_text("ascii").strip()
+        except (OSError, ValueError) as error:
+            raise NoAnswerError(f"--from-token-file: {file} cannot be read: {error}") from error
+        if not token or not token.isprintable() or " " in token:
+            raise NoAnswerError(f"--from-token-file: {file} has no token")
+    tls = tls_of(arguments.from_ca_file, "--from-ca-file")
+    if not name:
+        return ProcessAddress(url, token=token, tls=tls)
+    named = parts._replace(netloc=f"{name}:{port}" if port else name).geturl()
+    return ProcessAddress(named, ip=host, token=token, tls=tls)
+
+
+def tls_of(authority: Path | None, flag: str) -> ssl.SSLContext:
+    """Return a context with the certificates of a file, or with those of the system. Raises NoAnswerError: it has none."""
+    try:
+        return ssl.create_default_context(cafile=authority)
+    except OSError as error:  # an SSLError is one
+        raise NoAnswerError(f"{flag}: {authority} has no certificates in PEM: {error}") from error
+
+
 def read_process(url: ProcessAddress | str, key: BindingKey) -> ProcessView:
     """Return what a process says about a binding; a process that cannot be reached is a problem, not an error.
 
@@ -71,17 +115,25 @@ def read_process(url: ProcessAddress | str, key: BindingKey) -> ProcessView:
         return ProcessView(problem=f"{url} cannot be read: {problem}")
 
 
-def read_configuration(url: str) -> ProcessConfiguration:
+def read_configuration(url: ProcessAddress | str) -> ProcessConfiguration:
     """Return the configuration of a process.
 
     Raises:
-        NoAnswerError: The URL is not one of a process.
+        NoAnswerError: The URL is not one of a process, or the token is not one for it.
     """
     try:
-        _, found = _get(url, "/v1/state")
+        status, found = _get(url, "/v1/state")
     except (OSError, ValueError):
-        found = {}
-    return ProcessConfiguration.of(url, found)
+        status, found = _OK, {}
+    _check(url, status, found, _UNAUTHORIZED)
+    return ProcessConfiguration.of(str(url), found)
+
+
+def _check(
+    url: ProcessAddress | str, status: int, found: Mapping[str, Any], refused: Collection[int]
+) -> None:
+    if status in refused:
+        raise NoAnswerError(f"{url}: {_message(found) or f'it has answered with status {status}'}")
 
 
 def use_rules(arguments: argparse.Namespace) -> ProcessConfiguration:
@@ -90,7 +142,7 @@ def use_rules(arguments: argparse.Namespace) -> ProcessConfiguration:
     Raises:
         NoAnswerError: The URL is not one of a process, or a flag contradicts it.
     """
-    found = read_configuration(arguments.process)
+    found = read_configuration(address_of(arguments))
     arguments.feature_gates = gates_of(arguments.process, found.gates, arguments.feature_gates)
     arguments.decisions_of = decisions_of(found, arguments.decisions_of)
     use(arguments, found, is_named=names_rules(arguments))
@@ -105,8 +157,7 @@ def read_state(url: ProcessAddress | str) -> Mapping[str, Any]:
     """
     try:
         status, found = _read(url, "/v1/state")
-        if status in _REFUSED:
-            raise NoAnswerError(f"{url}: {_message(found) or f'it has answered with status {status}'}")
+        _check(url, status, found, _REFUSED)
         return state_of(found)
     except ManifestError as problem:
         raise NoAnswerError(f"{url} cannot be read: {problem}") from problem
@@ -194,9 +245,6 @@ def decisions_of(found: ProcessConfiguration, given: str | None) -> str | None:
 def _get(url: ProcessAddress | str, path: str) -> tuple[int, Mapping[str, Any]]:
     """Return status and content of a response; OSError or ValueError without a complete one in time."""
     process = ProcessAddress(url) if isinstance(url, str) else url
-    parts = urlsplit(process.url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise NoAnswerError(f"--from: expected a URL like http://localhost:10353, got {process.url!r}")
     if not _unanswered.acquire(blocking=False):
         raise OSError(f"{_MAX_UNANSWERED} requests before this one have no answer yet")
     result: Future[tuple[int, bytes]] = Future()

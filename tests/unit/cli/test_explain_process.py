@@ -13,6 +13,7 @@ import yaml
 from karmada_advisor.sources import process
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder
+from tests.commands import run
 from tests.unit.explain.fleet import billing, checkout, fleet, placed_checkout
 
 URL = "http://localhost:10353"
@@ -40,8 +41,8 @@ class Process:
         self.responses: dict[str, tuple[int, Mapping[str, Any]]] = {}
         monkeypatch.setattr(process, "_get", self._get)
 
-    def _get(self, url: str, path: str) -> tuple[int, Mapping[str, Any]]:
-        assert url == URL
+    def _get(self, url: process.ProcessAddress | str, path: str) -> tuple[int, Mapping[str, Any]]:
+        assert str(url) == URL
         if path == "/v1/state":
             profiles = [{"schedulerName": name} for name in self.names]
             configuration = {"featureGates": self.gates, "profiles": profiles}
@@ -209,3 +210,32 @@ def test_whose_decisions_are_made_comes_from_the_process_and_a_difference_is_ref
 def test_only_urls_are_accepted(capsys: pytest.CaptureFixture[str], files: list[str]) -> None:
     assert command.main(["explain", "web", *files, "--from", "localhost"]) == 2
     assert "--from: expected a URL" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["--from=localhost:10353"], "--from: expected a URL like http://localhost:10353"),
+        (["--from=https://localhost:port"], "--from: expected a URL like http://localhost:10353"),
+        (
+            [f"--from={URL}", "--from-token-file=token"],
+            f"--from-token-file is for https, and --from is {URL}",
+        ),
+        (
+            ["--from=https://localhost:1", "--from-token-file=missing"],
+            "--from-token-file: missing cannot be read",
+        ),
+        (["--from=https://localhost:1", "--from-token-file=empty"], "--from-token-file: empty has no token"),
+        (
+            ["--from=https://localhost:1", "--from-ca-file=empty"],
+            "--from-ca-file: empty has no certificates in PEM",
+        ),
+    ],
+)
+def test_flags_of_a_process_that_cannot_be_used_end_the_command(
+    files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: list[str], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty").write_text("")
+    found = run("explain", "shop/checkout-deployment", *files, *flags)
+    assert (found.status, says in found.err) == (2, True), found.err

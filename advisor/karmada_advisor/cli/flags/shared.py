@@ -199,7 +199,7 @@ def add_plugin_directories(parser: argparse.ArgumentParser) -> None:
 
 
 def add_process(parser: argparse.ArgumentParser, purpose: str, effect: str = "") -> None:
-    """Add the flag for the URL of a running scheduler; the texts say what for, and what follows."""
+    """Add the flags for a running scheduler; the texts say what for, and what follows."""
     parser.add_argument(
         "--from",
         dest="process",
@@ -207,6 +207,24 @@ def add_process(parser: argparse.ArgumentParser, purpose: str, effect: str = "")
         metavar="URL",
         help=f"the running scheduler, {purpose}: http://localhost:10353 after kubectl port-forward (it needs "
         f"--explain-bind-address){effect}",
+    )
+    parser.add_argument(
+        "--from-token-file",
+        type=Path,
+        metavar="FILE",
+        help="for --from with https: a token of the Karmada API server for the audience karmada-pyscheduler-records, as kubectl create token makes one",
+    )
+    parser.add_argument(
+        "--from-ca-file",
+        type=Path,
+        metavar="FILE",
+        help="for --from with https: the certificates of the authority (default: those of the system)",
+    )
+    parser.add_argument(
+        "--from-server-name",
+        default="",
+        metavar="NAME",
+        help="for --from with https: the name in the certificate, if it is not the host of the URL, as after kubectl port-forward",
     )
 
 

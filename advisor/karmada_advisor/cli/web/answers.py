@@ -30,6 +30,7 @@ from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.inputs import Explaining, explaining
 from karmada_advisor.sources.process import (
     ProcessAddress,
+    address_of,
     read_decisions,
     read_process,
     read_state,
@@ -274,9 +275,9 @@ class CommandAnswers:
             return ProcessView(problem=str(problem))
         return await asyncio.to_thread(read_process, process, key)
 
-    async def _process(self) -> ProcessAddress | str:
+    async def _process(self) -> ProcessAddress:
         """Return where the running scheduler answers. Raises NoAnswerError: its leader is not known."""
-        return self._arguments.process if self._records is None else await self._records.address()
+        return address_of(self._arguments) if self._records is None else await self._records.address()
 
     async def history(self, state: PageState, key: BindingKey, *, with_events: bool) -> History:
         """Return what has happened to a binding."""

@@ -11,12 +11,11 @@ import asyncio
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.sources.process import ProcessAddress, read_state
+from karmada_advisor.sources.process import ProcessAddress, read_state, tls_of
 from karmada_scheduler.client.api_connection import ApiConnection
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.records.access import AUDIENCE
@@ -196,12 +195,5 @@ def leader_records(arguments: argparse.Namespace, connection: ApiConnection) -> 
         arguments.records,
         lease=arguments.records_lease,
         account=arguments.records_account,
-        tls=_tls(arguments.records_ca_file),
+        tls=tls_of(arguments.records_ca_file, "--records-ca-file"),
     )
-
-
-def _tls(authority: Path | None) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=authority)
-    except OSError as error:  # an SSLError is one
-        raise NoAnswerError(f"--records-ca-file: {authority} has no certificates in PEM: {error}") from error
