@@ -155,11 +155,12 @@ class Comparison:
             depth: The largest sets that it tried.
             singles: The edits that ``exhaustedSingles`` is about.
         """
-        sizes = [
-            len(each.edits)
+        remedies = [
+            each
             for each in answer.remedies
             if (each.uses_cluster or answer.goal.type.value != "onCluster") and not each.flags
         ]
+        sizes = [len(each.edits) for each in remedies]
         if not found.size:
             self.outcomes[
                 "none up to the depth, by both" if not sizes or min(sizes) > depth else "WRONG"
@@ -178,7 +179,7 @@ class Comparison:
             self.larger.append(text)
         else:
             self.outcomes["answered, with the fewest edits"] += 1
-        harm = max((each.harm.degree for each in answer.remedies), default=len(Harm))
+        harm = max((each.harm.degree for each in remedies), default=len(Harm))
         # Worse ones are left out of an answer.
         is_shown = any(each <= singles and harm_of([*each]).degree <= harm for each in found.sets)
         if found.size == 1 and answer.search.exhausted_singles and (not sizes or min(sizes) > 1) and is_shown:

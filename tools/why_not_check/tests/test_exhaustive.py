@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import pytest
 
+from karmada_advisor.whynot.edits import Harm
 from karmada_advisor.whynot.search import FoundEdits, Search
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tools.why_not_check import exhaustive
-from tools.why_not_check.exhaustive import Comparison, compare
+from tools.why_not_check.exhaustive import Comparison, Smallest, compare
 from tools.why_not_check.questions import CheckedQuestion
 
 
@@ -86,3 +88,22 @@ def test_a_wrong_claim_that_all_single_edits_were_tried_is_found(
     assert found.outcomes == {"missed": 1}
     [problem] = found.problems
     assert "claims that it tried all single edits" in problem
+
+
+@pytest.mark.parametrize(("is_on_cluster", "problems"), [(False, 0), (True, 1)])
+def test_a_remedy_on_another_cluster_says_nothing_about_what_is_left_out_as_worse(
+    monkeypatch: pytest.MonkeyPatch, *, is_on_cluster: bool, problems: int
+) -> None:
+    def remedy(harm: Harm, *, uses_cluster: bool) -> Any:
+        return SimpleNamespace(edits=("a", "b"), harm=harm, uses_cluster=uses_cluster, flags=())
+
+    single: Any = mock.Mock(op="dropLabelSelector")
+    monkeypatch.setattr(exhaustive, "harm_of", lambda _: Harm.WIDENS)
+    answer: Any = SimpleNamespace(
+        remedies=[remedy(Harm.NONE, uses_cluster=True), remedy(Harm.WIDENS, uses_cluster=is_on_cluster)],
+        goal=SimpleNamespace(type=SimpleNamespace(value="onCluster")),
+        search=SimpleNamespace(complete=False, exhausted_singles=True),
+    )
+    found = Comparison()
+    found.add("1/2/3", answer, Smallest(1, (frozenset({single}),)), 2, {single})
+    assert len(found.problems) == problems
