@@ -39,7 +39,7 @@ def _interpreter(version: str) -> Path | None:
 
 
 def _with_what_is_locked(python: Path, version: str) -> Path:
-    """Return an environment in which pip installed requirements/runtime.txt, made once for a lock and a Python."""
+    """Return an environment with requirements/runtime.txt, whose hashes were checked; made once for a lock and a Python."""
     lock = ROOT / "requirements" / "runtime.txt"
     shown = subprocess.run([python, "-VV"], capture_output=True, check=True).stdout
     key = hashlib.sha256(lock.read_bytes() + shown + str(python.resolve()).encode()).hexdigest()[:12]
@@ -47,8 +47,9 @@ def _with_what_is_locked(python: Path, version: str) -> Path:
     if not made.is_dir():
         unfinished = made.with_name(f"unfinished-{os.getpid()}-{made.name}")
         subprocess.run([python, "-m", "venv", unfinished], check=True)
-        install = ["install", "--quiet", "--only-binary=:all:", "--require-hashes", "-r", str(lock)]
-        subprocess.run([unfinished / "bin" / "python", "-m", "pip", *install], check=True)
+        uv = [str(Path(sys.executable).with_name("uv")), "pip", "install", "--quiet", "--compile-bytecode"]
+        install = ["--only-binary=:all:", "--require-hashes", "-r", str(lock)]
+        subprocess.run([*uv, "--python", str(unfinished / "bin" / "python"), *install], check=True)
         unfinished.rename(made)
     return made
 
