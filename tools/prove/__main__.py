@@ -64,7 +64,7 @@ CHECKS: Final = (
     Check("fuzz-cache", "decisions with and without caches", 0.04, ("STEPS=20", "SEED={seed}"), r"taken twice"),
     Check("check-traces", "explanations, with decisions", 0.04, ("CASES=200", "SEED={seed}"), r"mismatches"),
     Check("check-why-not", "remedies, with simulate", 0.08, ("CASES=20", "SEED={seed}"), r"remedies, "),
-    Check("check-placement-tests", "placement tests, with simulate", 0.03, ("CASES=20", "SEED={seed}"), r"differences"),
+    Check("check-placement-tests", "placement tests, with simulate", 0.03, ("CASES=100", "SEED={seed}"), r"differences"),
     Check(
         "fuzz-input", "invalid input, and laws", 0.08,
         ("EXAMPLES=20", "ARGS=--hypothesis-seed={seed}"), r"\d (passed|failed)", 1.0,

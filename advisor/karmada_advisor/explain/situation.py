@@ -24,7 +24,7 @@ from karmada_advisor.state.model import BindingState
 from karmada_advisor.state.reading import state_of
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.core.classify import Classification, ScheduleType
-from karmada_scheduler.core.decision import Decision, TermAttempt
+from karmada_scheduler.core.decision import Decision, TermAttempt, are_same_targets
 from karmada_scheduler.core.requeue_rules import is_claimed
 from karmada_scheduler.dryrun.forecast import as_new
 from karmada_scheduler.framework.diagnosis import FitError, KeptError, OverBudgetError, PluginError
@@ -272,13 +272,15 @@ class Traces:
 def attempt_of(decision: Decision) -> TermAttempt | None:
     """Return the attempt that explains a decision, None if no attempt began.
 
-    Of several passes it is the first one with the final result: later ones only confirm it, and their scores are those
-    of a binding that has it.
+    Of several passes it is the first one with the final result, in whatever order: later ones only confirm it, and their
+    scores are those of a binding that has it.
     """
     attempts = [each for each in decision.attempts if each.cycle is not None]
     if decision.error is not None:
         return next((each for each in attempts if each.error is decision.error), None) or next(
             reversed(attempts), None
         )
-    found = (each for each in attempts if each.error is None and each.targets == decision.targets)
+    found = (
+        each for each in attempts if each.error is None and are_same_targets(each.targets, decision.targets)
+    )
     return next(found, None) or next(reversed(attempts), None)

@@ -42,6 +42,13 @@ class TermAttempt(Struct, frozen=True):  # noqa: PLW1641 - nothing hashes it
         return equal_without("cycle", self, other)
 
 
+def are_same_targets(one: Sequence[TargetCluster] | None, other: Sequence[TargetCluster] | None) -> bool:
+    """Return whether two results are the same in whatever order, which scores decide; None is the same as None only."""
+    if one is None or other is None:
+        return one is other
+    return len(one) == len(other) and sorted(one) == sorted(other)
+
+
 class TermFailure(Struct, frozen=True):
     """An affinity term that failed; each is reported in an Event."""
 

@@ -17,7 +17,7 @@ import orjson
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.core import condition
-from karmada_scheduler.core.decision import Decision, TermAttempt
+from karmada_scheduler.core.decision import Decision, TermAttempt, are_same_targets
 from karmada_scheduler.records.refusals import RefusalGroups
 from karmada_scheduler.structs import Struct, field
 
@@ -193,7 +193,7 @@ def deciding_attempts(decision: Decision) -> tuple[Sequence[TermAttempt], int]:
     if not by_pass:
         return (), 0
     first = by_pass[0]
-    return (first if first[-1].targets == decision.targets else by_pass[-1]), len(by_pass)
+    return (first if are_same_targets(first[-1].targets, decision.targets) else by_pass[-1]), len(by_pass)
 
 
 def _fields(decided: Decided, process: Process, limits: RecordLimits) -> dict[str, Any]:

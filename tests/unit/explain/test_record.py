@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from karmada_advisor.explain.situation import attempt_of
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.records import record
 from karmada_scheduler.records.record import Process
@@ -74,6 +75,20 @@ def test_each_affinity_term_is_an_attempt_with_its_error() -> None:
     assert (near["term"], far["term"]) == ("near", "far")
     assert "3" in near["error"]
     assert "error" not in far
+
+
+def test_the_attempts_are_those_of_the_first_pass_that_has_the_result_in_any_order() -> None:
+    # The second pass has both clusters, so they score the same, and the one with more room comes first.
+    both = decided(
+        binding("web").replicas(1, cpu=1).duplicated().on(m2=2),
+        cluster("m1").capacity(cpu=20),
+        cluster("m2").capacity(cpu=10),
+    )
+    found = read(both)
+    assert found["attempts"][0]["top"] == [["m2", 100, 10], ["m1", 0, 20]]
+    attempt = attempt_of(both.decision)
+    assert attempt is not None
+    assert [(each.name, each.score) for each in attempt.candidates] == [("m2", 100), ("m1", 0)]
 
 
 def test_the_attempts_are_those_of_the_pass_that_led_to_the_result() -> None:

@@ -206,7 +206,11 @@ def _whole(answer: Answer) -> str:
 
 
 def _without_changes(text: str) -> str:
-    """Return an answer without kinds of changes: a search finds them by words, amounts, and effects on others."""
+    """Return an answer without kinds of changes: a search finds them by words, amounts, and effects on others.
+
+    Whether an answer is so long that it is compressed depends on them as well.
+    """
+    text = text.replace("'Content-Encoding': 'deflate', ", "")
     text = re.sub(r'<section id="remedies">.*?</section>\n', "", text, flags=re.DOTALL)
     return re.sub(r'"remedies": \[.*\]', "", text, flags=re.DOTALL)
 
