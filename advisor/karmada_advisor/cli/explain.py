@@ -203,7 +203,8 @@ def _of_objects(
         return unknown, objects.problems
     unclaimed = _unclaimed(objects)
     if view is None and arguments.process and unclaimed is None:
-        from karmada_advisor.sources.process import address_of, read_process
+        from karmada_advisor.sources.process import read_process
+        from karmada_advisor.sources.process_http import address_of
 
         view = read_process(address_of(arguments), objects.find().key)
     if arguments.capture:

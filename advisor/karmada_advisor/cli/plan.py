@@ -33,7 +33,8 @@ from karmada_advisor.sources.controllers import notes_about_controllers
 from karmada_advisor.sources.files import as_workload, read
 from karmada_advisor.sources.objects import NoAnswerError, gather
 from karmada_advisor.sources.objects import Objects as Sources
-from karmada_advisor.sources.process import address_of, decisions_of, gates_of, read_configuration
+from karmada_advisor.sources.process import decisions_of, gates_of, read_configuration
+from karmada_advisor.sources.process_http import address_of
 from karmada_advisor.sources.process_rules import running, use
 from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.views.plan_text import plan_text

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_advisor.sources import live, process
+from karmada_advisor.sources import live, process_http
 from karmada_advisor.sources.control_plane import ControlPlane
 from karmada_advisor.sources.live_reading import LiveContents
 from karmada_scheduler import command
@@ -175,7 +175,7 @@ def test_the_record_of_a_process_is_captured(
         }
         return 200, {"record": record, "queue": {"state": "unschedulable", "dueInSeconds": None}}
 
-    monkeypatch.setattr(process, "_get", get)
+    monkeypatch.setattr(process_http, "get", get)
     plane.bindings[0]["spec"]["schedulerName"] = "mine"
     file = str(tmp_path / "capture.json")
     live = explain.fields(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_advisor.sources import process
+from karmada_advisor.sources import process_http
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder
 from tests.commands import run
@@ -39,9 +39,9 @@ class Process:
         self.decisions_of = ""
         self.names: list[str] = []
         self.responses: dict[str, tuple[int, Mapping[str, Any]]] = {}
-        monkeypatch.setattr(process, "_get", self._get)
+        monkeypatch.setattr(process_http, "get", self._get)
 
-    def _get(self, url: process.ProcessAddress | str, path: str) -> tuple[int, Mapping[str, Any]]:
+    def _get(self, url: process_http.ProcessAddress | str, path: str) -> tuple[int, Mapping[str, Any]]:
         assert str(url) == URL
         if path == "/v1/state":
             profiles = [{"schedulerName": name} for name in self.names]

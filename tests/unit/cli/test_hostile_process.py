@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.sources import process
+from karmada_advisor.sources import process, process_http
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_scheduler import command
 from tests.unit.explain.fleet import billing, checkout, fleet
@@ -121,9 +121,9 @@ HOSTILE: Mapping[str, tuple[Behaviour, str]] = {
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "_TIMEOUT_SECONDS", 0.3)
-    monkeypatch.setattr(process, "_TOTAL_SECONDS", 0.5)
-    monkeypatch.setattr(process, "_MAX_BYTES", 2**20)
+    monkeypatch.setattr(process_http, "_TIMEOUT_SECONDS", 0.3)
+    monkeypatch.setattr(process_http, "_TOTAL_SECONDS", 0.5)
+    monkeypatch.setattr(process_http, "_MAX_BYTES", 2**20)
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def test_json_of_any_depth_is_read_or_refused(files: list[str], capsys: pytest.C
 
 
 def test_requests_without_an_answer_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "_unanswered", threading.BoundedSemaphore(1))
+    monkeypatch.setattr(process_http, "_unanswered", threading.BoundedSemaphore(1))
     with serving(slow_head) as url:
         with pytest.raises(NoAnswerError, match="no complete answer"):
             process.read_state(url)

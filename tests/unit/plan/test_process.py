@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.sources import process
+from karmada_advisor.sources import process_http
 from karmada_scheduler.testing import BindingBuilder, cluster
 from tests.unit.plan import fleet
 from tests.unit.plan.conftest import Run
@@ -39,7 +39,7 @@ def running(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     def get(_url: str, _path: str) -> tuple[int, Mapping[str, Any]]:
         return 200, {"process": "karmada-pyscheduler-1", "configuration": state}
 
-    monkeypatch.setattr(process, "_get", get)
+    monkeypatch.setattr(process_http, "get", get)
     return state
 
 

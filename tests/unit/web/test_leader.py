@@ -12,7 +12,7 @@ import pytest
 from karmada_advisor.cli.flags.web import make_parser
 from karmada_advisor.cli.web.leader import KEPT_SECONDS, LeaderRecords, leader_records
 from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.sources.process import ProcessAddress
+from karmada_advisor.sources.process_http import ProcessAddress
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.records.access import AUDIENCE
 

@@ -29,13 +29,12 @@ from karmada_advisor.sources.change_files import read_change_text
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.inputs import Explaining, explaining
 from karmada_advisor.sources.process import (
-    ProcessAddress,
-    address_of,
     read_decisions,
     read_process,
     read_state,
     use_rules,
 )
+from karmada_advisor.sources.process_http import ProcessAddress, address_of
 from karmada_advisor.sources.remedies import with_remedies
 from karmada_advisor.sources.rules import parsed_gates
 from karmada_advisor.web.answers import AskedChange, CauseScan, FoundCause, Question, summary

@@ -15,7 +15,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.sources.process import ProcessAddress, read_state, tls_of
+from karmada_advisor.sources.process import read_state
+from karmada_advisor.sources.process_http import ProcessAddress, tls_of
 from karmada_scheduler.client.api_connection import ApiConnection
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.records.access import AUDIENCE
