@@ -6,11 +6,12 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 import aiohttp
 import pytest
 
+from karmada_advisor.cli.web.causes import CauseSearch
 from karmada_advisor.explain import explain as explaining
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.trace_model import Mismatch
@@ -368,7 +369,7 @@ async def test_times_at_the_end_of_time_are_shown(tmp_path: Path, moment: str) -
     write(files[0], [cluster(name).capacity(cpu=4, memory="8Gi") for name in ("m1", "m2")])
     files[1].write_text("\n".join(f"---\n{json.dumps(each)}" for each in manifests))
     async with Site(tmp_path, files=files) as site:
-        while site.answers.look_for_causes():
+        while site.answers.cause_search.advance(site.answers.state):
             pass
         assert site.answers.problems == ()
         for path in (
@@ -426,7 +427,7 @@ async def test_files_that_have_not_changed_are_not_read_again(site: Site) -> Non
 async def test_the_summary_is_what_explain_prints_about_all_bindings(
     site: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    while site.answers.look_for_causes():
+    while site.answers.cause_search.advance(site.answers.state):
         pass
     served = (await site.get("/v1/overview")).fields
     printed = _printed(capsys, site, "explain", "-A")
@@ -630,7 +631,7 @@ async def test_a_cluster_says_since_when_and_why_it_is_not_ready(tmp_path: Path)
 
 
 async def test_causes_are_looked_for_in_idle_moments_one_of_each_group(site: Site) -> None:
-    while site.answers.look_for_causes():
+    while site.answers.cause_search.advance(site.answers.state):
         pass
     [group] = (await site.get("/v1/overview")).fields["groups"]
     assert (group["state"], group["cause"]["code"], len(group["bindings"])) == (
@@ -641,7 +642,7 @@ async def test_causes_are_looked_for_in_idle_moments_one_of_each_group(site: Sit
 
 
 async def test_causes_stay_on_the_page_until_those_of_the_next_reading_are_found(site: Site) -> None:
-    while site.answers.look_for_causes():
+    while site.answers.cause_search.advance(site.answers.state):
         pass
     before = site.answers.causes
 
@@ -650,11 +651,21 @@ async def test_causes_stay_on_the_page_until_those_of_the_next_reading_are_found
     )
     write(site.files[1], [checkout().replicas(9), failed])
     site.reader.read()
-    assert site.answers.look_for_causes()
+    assert site.answers.cause_search.advance(site.answers.state)
     assert site.answers.causes is before
-    assert not site.answers.look_for_causes()
+    assert not site.answers.cause_search.advance(site.answers.state)
     assert site.answers.causes is not before
     assert site.answers.causes.looked_at == 2
+
+
+def test_a_binding_that_was_created_since_the_objects_were_published_is_no_problem(site: Site) -> None:
+    def created(*_: object) -> Never:
+        raise BusyError("has just been created")
+
+    search = CauseSearch(created, lambda _: "")
+    while search.advance(site.reader.state):
+        pass
+    assert (search.problems, search.result.found, search.result.looked_at) == ((), (), 1)
 
 
 async def _stamp(site: Site) -> str:
@@ -665,7 +676,7 @@ async def _stamp(site: Site) -> str:
 async def test_a_page_from_before_a_change_is_refreshed_as_soon_as_it_listens(site: Site) -> None:
     stamp = await _stamp(site)
     assert await _stamp(site) == stamp
-    while site.answers.look_for_causes():
+    while site.answers.cause_search.advance(site.answers.state):
         pass
     url = f"http://127.0.0.1:{site.port}/v1/events?since={stamp}"
     async with asyncio.timeout(20), aiohttp.ClientSession() as session, session.get(url) as found:
@@ -696,7 +707,7 @@ async def test_parts_that_are_empty_at_first_can_be_filled_without_a_reload(site
 
     assert await live("/bindings?q=none-like-that") == await live("/bindings") >= {"bindings", "problems"}
     before = await live("/")
-    while site.answers.look_for_causes():
+    while site.answers.cause_search.advance(site.answers.state):
         pass
     assert await live("/") == before >= {"causes"}
     assert {"causes", "funnel"} <= await live("/b/shop/checkout-deployment")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import io
-import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr
@@ -15,14 +14,13 @@ from karmada_advisor.cli import plan
 from karmada_advisor.cli.flags import plan as plan_flags
 from karmada_advisor.cli.flags.survive import TOP
 from karmada_advisor.cli.fleet import as_manifests
+from karmada_advisor.cli.web.causes import CauseSearch
 from karmada_advisor.cli.web.reading import Reader
 from karmada_advisor.cli.web.survival import SurvivalScan
 from karmada_advisor.cli.whynot import ask, ask_cluster, question_of, search_bounds
 from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.inputs import ExplainInputs, ProcessView
-from karmada_advisor.explain.model import Cause, Explanation
-from karmada_advisor.explain.overview import causes_of_state
-from karmada_advisor.explain.situation import Situation
+from karmada_advisor.explain.model import Explanation
 from karmada_advisor.plan.model import Plan
 from karmada_advisor.plan.stored import ChangeError
 from karmada_advisor.sources.change_files import read_change_text
@@ -37,7 +35,7 @@ from karmada_advisor.sources.process import (
 from karmada_advisor.sources.process_http import ProcessAddress, address_of
 from karmada_advisor.sources.remedies import with_remedies
 from karmada_advisor.sources.rules import parsed_gates
-from karmada_advisor.web.answers import AskedChange, CauseScan, FoundCause, Question, summary
+from karmada_advisor.web.answers import AskedChange, CauseScan, Question
 from karmada_advisor.web.computing import BusyError
 from karmada_advisor.web.decisions import (
     OBJECTS,
@@ -65,11 +63,6 @@ from karmada_scheduler.structs import replace
 if TYPE_CHECKING:  # files do not need the client
     from karmada_advisor.cli.web.leader import LeaderRecords
     from karmada_advisor.cli.web.watching import Watcher
-
-log = logging.getLogger(__name__)
-
-_SCAN_SECONDS: Final = 1.0
-"""CPU time for the causes of states, per reading of the objects."""
 
 _REMEDY_SECONDS: Final = 1.0
 """The time of the search for changes that place a binding, as in ``explain``."""
@@ -114,12 +107,12 @@ class CommandAnswers:
                 self._names = configuration.scheduler_names
         self._gates = parsed_gates(arguments)
         self._inputs: _Inputs | None = None
-        self._scan = _CauseScan()
-        self._causes = self._scan.result
+        self.cause_search = CauseSearch(
+            lambda state, key: self._explain_inputs(state, key, None), lambda state: self._using(state).rules
+        )
         self._decisions: tuple[float, int, Decisions] | None = None
         self._metrics = WebMetrics()
         self._is_first = True
-        self._unexplained: dict[BindingKey, str] = {}
         self._asking = asyncio.Lock()
         self._survival = SurvivalScan(arguments, own)
 
@@ -146,15 +139,12 @@ class CommandAnswers:
     @property
     def causes(self) -> CauseScan:
         """Why bindings are not placed, as far as there was time; those of the last reading until the next are found."""
-        return self._causes
+        return self.cause_search.result
 
     @property
     def problems(self) -> tuple[str, ...]:
         """Bindings of the last reading whose causes could not be found because of an error."""
-        return tuple(
-            f"{key.display}: the cause of its state could not be found: {problem}"
-            for key, problem in list(self._unexplained.items())
-        )
+        return self.cause_search.problems
 
     @property
     def metrics(self) -> bytes:
@@ -335,37 +325,7 @@ class CommandAnswers:
         """Do one slice of what nobody has asked for yet, in the main thread; return whether there is more."""
         if self.progress:
             return False
-        return self.look_for_causes() or self._survival.advance(self.state)
-
-    def look_for_causes(self) -> bool:
-        """Find the causes of one more group of bindings, in the main thread; return whether there are more."""
-        state = self.state
-        if self._scan.number != state.number:
-            groups = summary(state, CauseScan()).groups
-            keys = [
-                BindingKey(each.kind, each.namespace, each.name) for each in (g.bindings[0] for g in groups)
-            ]
-            self._unexplained = {}
-            self._scan = _CauseScan(state.number, keys, self._using(state).rules)
-        if not self._scan.keys_left():
-            self._causes = self._scan.result
-            return False
-        key = self._scan.take()
-        began = time.thread_time()
-        cause: Cause | None = None
-        try:
-            cause = next(iter(causes_of_state(Situation(self._explain_inputs(state, key, None)))), None)
-        except NoAnswerError:
-            pass  # the page about the binding says it
-        except Exception as error:
-            log.exception("Cannot find the cause of the state of %s", key.display)
-            self._unexplained[key] = f"{type(error).__name__}: {error}"
-        finally:
-            self._scan.add(key, cause, time.thread_time() - began)
-        is_more = bool(self._scan.keys_left())
-        if not is_more or not self._causes.found:
-            self._causes = self._scan.result
-        return is_more
+        return self.cause_search.advance(self.state) or self._survival.advance(self.state)
 
 
 def _binding_of(state: PageState, key: BindingKey) -> Binding:
@@ -399,32 +359,3 @@ class _Inputs:
     def close(self) -> None:
         """Close the plugins."""
         self._stack.close()
-
-
-class _CauseScan:
-    """The causes of groups, one after the other until the time is over."""
-
-    def __init__(self, number: int = 0, keys: Sequence[BindingKey] = (), rules: str = "") -> None:
-        self.number = number
-        self._keys = keys
-        self._taken = 0
-        self._seconds = 0.0
-        self._found: list[FoundCause] = []
-        self._rules = rules
-        self.result = CauseScan(0, len(keys), (), rules)
-
-    def keys_left(self) -> int:
-        """Return how many groups are looked at after this one; 0 if the time is over."""
-        return 0 if self._seconds >= _SCAN_SECONDS else len(self._keys) - self._taken
-
-    def take(self) -> BindingKey:
-        """Return the first binding of the next group."""
-        self._taken += 1
-        return self._keys[self._taken - 1]
-
-    def add(self, key: BindingKey, cause: Cause | None, seconds: float) -> None:
-        """Take the cause of a binding, None without one, and the time that it took."""
-        self._seconds += seconds
-        if cause is not None:
-            self._found.append(FoundCause(key, cause.code, cause))
-        self.result = CauseScan(self._taken, len(self._keys), tuple(self._found), self._rules)
