@@ -38,12 +38,12 @@ import orjson
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.condition import UNSCHEDULABLE as UNSCHEDULABLE_REASON
 from karmada_scheduler.core.requeue_rules import is_claimed
 from karmada_scheduler.scheduling_queue.queue import UNSCHEDULABLE as UNSCHEDULABLE_SET
 from tools.apiserver_model import BY_NAME, Write
+from tools.simulation import at_rest
 from tools.simulation.bindings import BINDING_KINDS
 from tools.simulation.decisions import DecisionCore, ReadableClusters, Targets, read_binding, targets_of
 from tools.simulation.environment import START
@@ -380,13 +380,8 @@ class Judge:
         """Judge the state at the end."""
         self._check_converged()
         self._check_quiet()
-        self._check_alive()
-        self._check_cached()
-        self._check_recorded()
-        for page in self._run.pages[-1:]:
-            for problem in page.problems(self._run.model):
-                self.add("shown", f"{page.name}: {problem}")
-        self._check_balanced()
+        for invariant, text in at_rest.problems(self._run, self._placed_by):
+            self.add(invariant, text)
 
     def _check_converged(self) -> None:
         model = self._run.model
@@ -450,84 +445,3 @@ class Judge:
             self._run.plan.processes + len(self._run.pages[-1:])
         ):
             self.add("quiet", f"requests at rest: {counted}")
-
-    def _check_alive(self) -> None:
-        leader = self._run.leader()
-        if leader is None:
-            self.add("alive", "no process leads")
-            return
-        server = leader.machine.server
-        if server is not None and (problem := server.ready() or server.health()):
-            self.add("alive", f"the leader is not ready: {problem}")
-
-    def _check_cached(self) -> None:
-        stored_clusters = self._versions("Cluster")
-        stored_bindings = {key: each for kind in BINDING_KINDS for key, each in self._versions(kind).items()}
-        for process in self._run.running():
-            if process.application is None:
-                continue
-            state = process.application.state
-            clusters = {("Cluster", "", each.name): each.resource_version for each in state.clusters}
-            bindings = {
-                (each.key.kind, each.key.namespace, each.key.name): each.resource_version
-                for each in state.bindings
-            }
-            for what, cached, stored in (
-                ("clusters", clusters, stored_clusters),
-                ("bindings", bindings, stored_bindings),
-            ):
-                readable = {key: version for key, version in stored.items() if version is not None}
-                known = {key: version for key, version in cached.items() if stored.get(key, "") is not None}
-                different = sorted(dict(known.items() ^ readable.items()))
-                if different:
-                    self.add("cached", f"{process.name}: {what} differ from the stored ones: {different[:5]}")
-
-    def _versions(self, kind: str) -> dict[tuple[str, str, str], str | None]:
-        """Return the resourceVersions of stored objects, None for unreadable ones, which caches keep as they were."""
-        read = Cluster.from_manifest if kind == "Cluster" else Binding.from_manifest
-        found: dict[tuple[str, str, str], str | None] = {}
-        for key, raw in self._run.model.state(kind).items():
-            manifest = orjson.loads(raw)
-            try:
-                read(manifest)
-            except ManifestError:
-                found[kind, *key] = None
-            else:
-                found[kind, *key] = manifest["metadata"]["resourceVersion"]
-        return found
-
-    def _check_recorded(self) -> None:
-        leader = self._run.leader()
-        if leader is None or leader.application is None or leader.application.explain is None:
-            return
-        explain = leader.application.explain
-        if waiting := explain.recorder.waiting():
-            self.add("recorded", f"{leader.name}: {waiting} decisions wait for their records")
-        for key, identity in self._placed_by.items():
-            raw = self._run.model.state(key.kind).get(BY_NAME[key.kind].key(key.namespace, key.name))
-            if identity != leader.identity or raw is None:
-                continue
-            stored, record = targets_of(orjson.loads(raw)), explain.store.get(key)
-            if record is None:
-                self.add("recorded", f"{leader.name} has placed {key.display}, and has no record of it")
-                continue
-            recorded = orjson.loads(record.body)
-            if recorded["error"] is None and recorded["targets"] != stored:
-                self.add("recorded", f"{key.display} has {stored}, and its record {recorded['targets']}")
-
-    def _check_balanced(self) -> None:
-        leader = self._run.leader()
-        if leader is not None and leader.application is not None:
-            for what, number in leader.application.pending().items():
-                if number:
-                    self.add("balanced", f"{leader.name}: {what}: {number}")
-        for process in self._run.running():
-            for book in process.scene.books:
-                if book.total():
-                    self.add("balanced", f"{process.name}: reserved and not ended: {dict(book)}")
-        for starts in self._run.starts:
-            for process in starts:
-                if process.scene.problems:
-                    self.add("balanced", f"{process.name}: {process.scene.problems[:3]}")
-                if process.errors:
-                    self.add("no exception", f"{process.name}: {process.errors[:3]}")

@@ -1,0 +1,123 @@
+"""What must hold at rest of leaders, caches, records, pages and books: ``alive``, ``cached``, ``recorded``, ``shown`` and ``balanced``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import orjson
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.manifest import ManifestError
+from tools.apiserver_model import BY_NAME
+from tools.simulation.bindings import BINDING_KINDS
+from tools.simulation.decisions import targets_of
+
+if TYPE_CHECKING:
+    from tools.simulation.run import Run
+
+Problem = tuple[str, str]
+"""The name of an invariant, and how it is broken."""
+
+
+def problems(run: Run, placed_by: Mapping[BindingKey, str]) -> Iterator[Problem]:
+    """Yield what is wrong.
+
+    Args:
+        run: At rest.
+        placed_by: The identity of the process that has placed a binding last.
+    """
+    yield from _alive(run)
+    yield from _cached(run)
+    yield from _recorded(run, placed_by)
+    for page in run.pages[-1:]:
+        for problem in page.problems(run.model):
+            yield ("shown", f"{page.name}: {problem}")
+    yield from _balanced(run)
+
+
+def _alive(run: Run) -> Iterator[Problem]:
+    leader = run.leader()
+    if leader is None:
+        yield ("alive", "no process leads")
+        return
+    server = leader.machine.server
+    if server is not None and (problem := server.ready() or server.health()):
+        yield ("alive", f"the leader is not ready: {problem}")
+
+
+def _cached(run: Run) -> Iterator[Problem]:
+    stored_clusters = _versions(run, "Cluster")
+    stored_bindings = {key: each for kind in BINDING_KINDS for key, each in _versions(run, kind).items()}
+    for process in run.running():
+        if process.application is None:
+            continue
+        state = process.application.state
+        clusters = {("Cluster", "", each.name): each.resource_version for each in state.clusters}
+        bindings = {
+            (each.key.kind, each.key.namespace, each.key.name): each.resource_version
+            for each in state.bindings
+        }
+        for what, cached, stored in (
+            ("clusters", clusters, stored_clusters),
+            ("bindings", bindings, stored_bindings),
+        ):
+            readable = {key: version for key, version in stored.items() if version is not None}
+            known = {key: version for key, version in cached.items() if stored.get(key, "") is not None}
+            different = sorted(dict(known.items() ^ readable.items()))
+            if different:
+                yield ("cached", f"{process.name}: {what} differ from the stored ones: {different[:5]}")
+
+
+def _versions(run: Run, kind: str) -> dict[tuple[str, str, str], str | None]:
+    """Return the resourceVersions of stored objects, None for unreadable ones, which caches keep as they were."""
+    read = Cluster.from_manifest if kind == "Cluster" else Binding.from_manifest
+    found: dict[tuple[str, str, str], str | None] = {}
+    for key, raw in run.model.state(kind).items():
+        manifest = orjson.loads(raw)
+        try:
+            read(manifest)
+        except ManifestError:
+            found[kind, *key] = None
+        else:
+            found[kind, *key] = manifest["metadata"]["resourceVersion"]
+    return found
+
+
+def _recorded(run: Run, placed_by: Mapping[BindingKey, str]) -> Iterator[Problem]:
+    leader = run.leader()
+    if leader is None or leader.application is None or leader.application.explain is None:
+        return
+    explain = leader.application.explain
+    if waiting := explain.recorder.waiting():
+        yield ("recorded", f"{leader.name}: {waiting} decisions wait for their records")
+    for key, identity in placed_by.items():
+        raw = run.model.state(key.kind).get(BY_NAME[key.kind].key(key.namespace, key.name))
+        if identity != leader.identity or raw is None:
+            continue
+        stored, record = targets_of(orjson.loads(raw)), explain.store.get(key)
+        if record is None:
+            yield ("recorded", f"{leader.name} has placed {key.display}, and has no record of it")
+            continue
+        recorded = orjson.loads(record.body)
+        if recorded["error"] is None and recorded["targets"] != stored:
+            yield ("recorded", f"{key.display} has {stored}, and its record {recorded['targets']}")
+
+
+def _balanced(run: Run) -> Iterator[Problem]:
+    leader = run.leader()
+    if leader is not None and leader.application is not None:
+        for what, number in leader.application.pending().items():
+            if number:
+                yield ("balanced", f"{leader.name}: {what}: {number}")
+    for process in run.running():
+        for book in process.scene.books:
+            if book.total():
+                yield ("balanced", f"{process.name}: reserved and not ended: {dict(book)}")
+    for starts in run.starts:
+        for process in starts:
+            if process.scene.problems:
+                yield ("balanced", f"{process.name}: {process.scene.problems[:3]}")
+            if process.errors:
+                yield ("no exception", f"{process.name}: {process.errors[:3]}")
