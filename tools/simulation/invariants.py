@@ -29,10 +29,10 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -45,14 +45,14 @@ from karmada_scheduler.scheduling_queue.queue import UNSCHEDULABLE as UNSCHEDULA
 from tools.apiserver_model import BY_NAME, Write
 from tools.simulation import at_rest
 from tools.simulation.bindings import BINDING_KINDS
-from tools.simulation.decisions import DecisionCore, ReadableClusters, Targets, read_binding, targets_of
+from tools.simulation.decisions import DecisionCore, read_binding, targets_of
 from tools.simulation.environment import START
-from tools.simulation.extenders import EXTENDER_FAULTS
 from tools.simulation.flat import growing, sizes_of
 from tools.simulation.former_leaders import FormerLeaders
 from tools.simulation.generate_rounds import BLOCKS
 from tools.simulation.guard_history import LATE_SECONDS, Written
 from tools.simulation.guard_laws import UNSEEN_SECONDS, GuardLaws
+from tools.simulation.harm_law import HarmLaw
 from tools.simulation.lost_keys import Missed, missed_keys
 from tools.simulation.network import Sent
 from tools.simulation.rules import (
@@ -103,11 +103,10 @@ class Judge:
         self._writes_before = 0
         self._second = 0
         self._in_second: Counter[tuple[str, str, str]] = Counter()
-        self._cluster_states: list[tuple[tuple[Cluster, ...], frozenset[str]]] = [((), frozenset())]
-        self._clusters = ReadableClusters()
         self._missed: dict[str, Missed] = {}
         self._lost: set[tuple[str, BindingKey, str]] = set()
         self._core = DecisionCore(run.setup)
+        self._harm = HarmLaw(run, self._core, self.accepted, self.add)
         self._placed_by: dict[BindingKey, str] = {}
         self._sizes: dict[str, list[Counter[str]]] = {}
         guard = run.setup.guard
@@ -175,7 +174,7 @@ class Judge:
                 self._former_leaders.on_write(write, sent.identity)
                 if write.subresource == "":
                     self._placed_by[BindingKey(write.kind, *write.key)] = sent.identity
-                    self._check_harm(write)
+                    self._harm.check(write)
             self._checked += 1
 
     def _note_for_guard(self, laws: GuardLaws, write: Write, sent: Sent | None) -> None:
@@ -224,111 +223,15 @@ class Judge:
             taken = term.accepted
         return taken
 
-    def _check_harm(self, write: Write) -> None:
-        assert write.before is not None  # schedulers patch
-        assert write.after is not None
-        before, after = orjson.loads(write.before), targets_of(orjson.loads(write.after))
-        if read_binding(write.before) is None:
-            self.add("no harm", f"{write.key}: is unreadable, and was written")
-        elif not self._keeps(targets_of(before), after) and not self._fits_a_state(before, after):
-            if self._lacks_unused_clusters(before, after):
-                self.accepted["clusters that no binding has are missing"] += 1
-            elif self._lacks_scores(before, after):
-                self.accepted["an extender failed to score"] += 1
-            elif any(
-                self._fits_a_state(each, after) or self._lacks_unused_clusters(each, after)
-                for each in self._lost_contents(write)
-            ):
-                self.accepted["a resourceVersion had another content before a restore"] += 1
-            else:
-                self.add(
-                    "no harm", f"{write.key}: {targets_of(before)} -> {after} fits no state of the clusters"
-                )
-
-    def _fits_a_state(self, before: Any, after: Targets) -> bool:
-        """Return whether the clusters are what is decided about a binding for any clusters that were stored."""
-        return any(
-            # A binding on a cluster that cannot be read stays there, also where its last version is not known.
-            hidden.isdisjoint(targets_of(before)) and self._core.explains(before, after, clusters)
-            for clusters, hidden in reversed(self._cluster_states)
-        )
-
-    def _lacks_unused_clusters(self, before: Any, after: Targets) -> bool:
-        """Return whether a change is what is decided without clusters that a first list of the process lacked.
-
-        Nobody can notice that if no binding has these clusters (docs/decisions/0021-unknown-clusters.md). Each cluster
-        that the binding loses has to be one that it loses with all clusters, too.
-        """
-        hits = self._run.faults.hits
-        if not after or not (hits["partial_list", "LIST clusters"] or hits["empty_list", "LIST clusters"]):
-            return False
-        lost = targets_of(before).keys() - after
-        for clusters, hidden in reversed(self._cluster_states):
-            known = [each for each in clusters if each.name in after or each.name in targets_of(before)]
-            if hidden.isdisjoint(targets_of(before)) and self._core.explains(before, after, known):
-                decided = self._core.decide(Binding.from_manifest(before), clusters).targets
-                if lost.isdisjoint(each.name for each in decided):
-                    return True
-        return False
-
-    @property
-    def _has_failed_to_score(self) -> bool:
-        """Whether an extender has failed to score in this run."""
-        hits = self._run.faults.hits
-        return any(kind in EXTENDER_FAULTS and request == "extender prioritize" for kind, request in hits)
-
-    def _lacks_scores(self, before: Any, after: Targets) -> bool:
-        """Return whether a change is what is decided without the scores of an extender that failed to score before."""
-        return self._has_failed_to_score and any(
-            hidden.isdisjoint(targets_of(before))
-            and self._core.explains_without_scores(before, after, clusters)
-            for clusters, hidden in reversed(self._cluster_states)
-        )
-
-    def _lost_contents(self, write: Write) -> Iterator[Any]:
-        """Yield what the binding of a write had in the same resourceVersion before a restore, which counts from there again.
-
-        A write about that content cannot be distinguished from one about the new content: uid and resourceVersion are the same.
-        The scheduler decides again as soon as its watch has the new content.
-        """
-        assert write.before is not None
-        before = orjson.loads(write.before)["metadata"]
-        for each in self._run.model.writes:
-            if each.epoch >= write.epoch:
-                return
-            if (each.kind, each.key) == (write.kind, write.key) and each.after is not None:
-                found = orjson.loads(each.after)
-                if all(found["metadata"][name] == before[name] for name in ("uid", "resourceVersion")):
-                    yield found
-
-    def _keeps(self, before: Mapping[str, int], after: Mapping[str, int]) -> bool:
-        """Return whether a change takes nothing away.
-
-        A first placement does not, and neither does another cluster in addition. Nobody can notice that the first list
-        of a process lacks clusters that no binding has. A binding then gets more replicas on fewer clusters.
-        """
-        if before.items() <= after.items():
-            return True
-        lists = self._run.faults.hits["partial_list", "LIST clusters"]
-        return lists > 0 and all(after.get(name, -1) >= count for name, count in before.items())
-
     def on_restore(self) -> None:
         """Note that the API server was restored, with an old Lease."""
         self._forced_at = self._run.simulation.now
-        self._note_clusters()
+        self._harm.note_clusters()
 
     def on_write(self, write: Write) -> None:
         """Note the clusters when they change."""
         if write.kind == "Cluster":
-            self._note_clusters()
-
-    def _note_clusters(self) -> None:
-        """Note the clusters as they are stored now."""
-        found, unreadable = self._clusters.read(self._run.model.state("Cluster"))
-        self._cluster_states.append((found, frozenset()))
-        if unreadable:
-            readable = tuple(each for each in found if each.name not in unreadable)
-            self._cluster_states.append((readable, unreadable))
+            self._harm.note_clusters()
 
     def check_keys(self) -> None:
         """Judge whether the queues hold the keys that need scheduling."""
@@ -385,7 +288,7 @@ class Judge:
 
     def _check_converged(self) -> None:
         model = self._run.model
-        found, unreadable = self._clusters.read(model.state("Cluster"))
+        found, unreadable = self._harm.clusters_now()
         # A process that was started later does not have the last readable version of a cluster.
         states = [found, tuple(each for each in found if each.name not in unreadable)][: 1 + bool(unreadable)]
         for raw in (raw for kind in BINDING_KINDS for raw in model.state(kind).values()):
@@ -405,7 +308,7 @@ class Judge:
                 self.accepted["a binding waits for capacity"] += 1
             elif self._has_left_condition(binding, states):
                 self.accepted["a former leader has left a condition"] += 1
-            elif self._has_failed_to_score and not all(
+            elif self._harm.has_failed_to_score and not all(
                 self._core.problem_of(manifest, clusters, extenders_score=False) for clusters in states
             ):
                 # A binding is not decided again because an extender is healthy again.

@@ -112,7 +112,7 @@ def a_cluster_is_left_for_no_reason(run: Run) -> None:
     before = stored(run)
     after = {**before, "spec": {**before["spec"], "clusters": [{"name": "m1", "replicas": 2}]}}
     raw = orjson.dumps(before), orjson.dumps(after)
-    run.judge._check_harm(Write(0, 9, START, "", "ResourceBinding", KEY, "", *raw, None, "", b""))
+    run.judge._harm.check(Write(0, 9, START, "", "ResourceBinding", KEY, "", *raw, None, "", b""))
 
 
 def a_key_is_in_no_queue(run: Run) -> None:
