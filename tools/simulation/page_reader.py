@@ -38,19 +38,18 @@ class _Watcher(Watcher):
     """The page's watches over the simulated network."""
 
     def __init__(self, machine: Machine, clock: Callable[[], float]) -> None:
-        super().__init__(_FLAGS, KindsFound("https://simulated", {}, ""), clock, freeze=_nothing_frozen)
+        super().__init__(_FLAGS, KindsFound("https://simulated", {}, ""), clock)
         self._machine = machine
 
     async def connect(self) -> Connection:
         connect = self._machine.environment().connect
         return await connect(kubeconfig="", master="", on_response=lambda *_: None)
 
+    def completed(self) -> None:
+        """Freeze nothing, so that what is garbage after a run is collected."""
+
     async def surround(self) -> None:
         self.fleet.surround(Surroundings())
-
-
-def _nothing_frozen() -> None:
-    """Let what is garbage after a run be collected."""
 
 
 class PageReader:

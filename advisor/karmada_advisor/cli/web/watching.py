@@ -75,21 +75,9 @@ class Watcher:
     """The objects of a control plane, kept up to date by watches."""
 
     def __init__(
-        self,
-        arguments: argparse.Namespace,
-        found: KindsFound,
-        clock: Callable[[], float] = time.monotonic,
-        *,
-        freeze: Callable[[], None] = freeze_objects,
+        self, arguments: argparse.Namespace, found: KindsFound, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Start empty; ``keep_reading`` reads.
-
-        Args:
-            arguments: The flags.
-            found: What ``kinds_of`` has found.
-            clock: In seconds.
-            freeze: Called when everything is listed, so that garbage collections leave it out.
-        """
+        """Take the flags, and what ``kinds_of`` has found; ``keep_reading`` reads. ``clock`` is in seconds."""
         self._arguments = arguments
         self._plane = control_plane(arguments)
         self.fleet: Final = WatchedFleet(found.server)
@@ -97,7 +85,6 @@ class Watcher:
         self._state = PageState(0, found.server, datetime.now(UTC), self.fleet.contents())
         self._visits = Visits(arguments.refresh, clock)
         self._clock = clock
-        self._freeze = freeze
         self._failures: dict[str, str] = {}
         self._start_versions: dict[str, str] = {}
         self._reflectors: dict[Resource, Reflector] = {}
@@ -131,8 +118,7 @@ class Watcher:
         try:
             await self._list_all(connection)
             self.progress = ""
-            text = f"{counted(len(self._state.contents.clusters), 'cluster')} and "
-            print_error(f"{text}{counted(len(self.fleet.bindings), 'binding')} from {self._state.source}")
+            self.completed()
             async with asyncio.TaskGroup() as tasks:
                 requests = WatchRequests(connection.watch, clock=self._clock)
                 for each in (CLUSTERS, *_BINDINGS, *POLICIES):
@@ -140,6 +126,12 @@ class Watcher:
                 tasks.create_task(self._look_around(connection), name="look around")
         finally:
             await connection.close()
+
+    def completed(self) -> None:
+        """Say that everything is listed, and leave it out of garbage collections."""
+        freeze_objects()
+        text = f"{counted(len(self._state.contents.clusters), 'cluster')} and "
+        print_error(f"{text}{counted(len(self.fleet.bindings), 'binding')} from {self._state.source}")
 
     async def connect(self) -> Connection:
         """Open a connection to the control plane."""
@@ -164,7 +156,6 @@ class Watcher:
             await asyncio.sleep(0)
         self.fleet.begin(rows)
         await self._publish()
-        self._freeze()
 
     async def _may_list(self, connection: Connection, policies: Resource) -> bool:
         """Return whether policies of a kind can be listed at all; answers without them are right, and say so."""
