@@ -41,6 +41,7 @@ from karmada_advisor.whynot.search import Answer, FoundEdits, Search, SearchBoun
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.core.decision import are_same_targets
 from karmada_scheduler.structs import Struct, replace
 
 _MAX_INEFFECTIVE: Final = 40
@@ -243,7 +244,7 @@ def _remedy(
 
 def _ineffective(root: ScheduledObjects, tried: tuple[Edit, ScheduledObjects]) -> Ineffective:
     edit, outcome = tried
-    unchanged = outcome.scheduled.targets == root.scheduled.targets
+    unchanged = are_same_targets(outcome.scheduled.targets, root.scheduled.targets)
     return Ineffective((edit_shown(edit),), _targets(outcome.scheduled.targets), unchanged)
 
 

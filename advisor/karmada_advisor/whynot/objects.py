@@ -21,7 +21,7 @@ from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED, SUCCESS
-from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.decision import Decision, are_same_targets
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 from karmada_scheduler.structs import Struct, field, replace
 
@@ -201,7 +201,7 @@ class ObjectSet(Struct, dict=True):
             before = self.scheduler.schedule(self.snapshot, bindings, key)
             self._without_edits[key] = before
         changed = self._scheduled(NO_EDITS, found, key)
-        return changed is not None and changed.scheduled.targets != before.targets
+        return changed is not None and not are_same_targets(changed.scheduled.targets, before.targets)
 
     def _outcome(self, edits: Edits) -> ScheduledObjects | None:
         found = patched(edits, self.manifests)

@@ -319,3 +319,15 @@ def test_a_cluster_that_is_being_deleted_has_no_remedy() -> None:
 
     assert found.fields["remedies"] == []
     assert found.fields["search"]["complete"]
+
+
+def test_a_binding_whose_clusters_only_change_their_order_is_not_touched() -> None:
+    found = ask(
+        binding("web").replicas(6, cpu=1).dynamic_weight().names("m2"),
+        cluster("m1").capacity(cpu=5),
+        cluster("m2").capacity(cpu=4),
+        peers=[binding("peer").replicas(1, cpu=1).duplicated()],
+    )
+
+    [capacity] = [each for each in found.remedies if each["edits"][0]["op"] == "addCapacity"]
+    assert capacity["touches"] == {"bindings": 1, "checked": True}
