@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import orjson
@@ -10,9 +11,9 @@ import orjson
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
-from tools.apiserver_model import BY_NAME
+from tools.apiserver_model import BY_NAME, Write
 from tools.simulation.bindings import BINDING_KINDS
-from tools.simulation.decisions import targets_of
+from tools.simulation.decisions import Targets, targets_of
 
 if TYPE_CHECKING:
     from tools.simulation.run import Run
@@ -21,16 +22,38 @@ Problem = tuple[str, str]
 """The name of an invariant, and how it is broken."""
 
 
-def problems(run: Run, placed_by: Mapping[BindingKey, str]) -> Iterator[Problem]:
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The last write of clusters by a scheduler; controllers may have changed them since.
+
+    Attributes:
+        identity: Of the process.
+        uid: Of the binding.
+        targets: What it wrote.
+    """
+
+    identity: str
+    uid: str
+    targets: Targets
+
+    @classmethod
+    def of(cls, identity: str, write: Write) -> Placed:
+        """Return what a write has placed."""
+        assert write.after is not None  # schedulers patch
+        after = orjson.loads(write.after)
+        return cls(identity, after["metadata"]["uid"], targets_of(after))
+
+
+def problems(run: Run, placed: Mapping[BindingKey, Placed]) -> Iterator[Problem]:
     """Yield what is wrong.
 
     Args:
         run: At rest.
-        placed_by: The identity of the process that has placed a binding last.
+        placed: The last writes of clusters.
     """
     yield from _alive(run)
     yield from _cached(run)
-    yield from _recorded(run, placed_by)
+    yield from _recorded(run, placed)
     for page in run.pages[-1:]:
         for problem in page.problems(run.model):
             yield ("shown", f"{page.name}: {problem}")
@@ -85,24 +108,25 @@ def _versions(run: Run, kind: str) -> dict[tuple[str, str, str], str | None]:
     return found
 
 
-def _recorded(run: Run, placed_by: Mapping[BindingKey, str]) -> Iterator[Problem]:
+def _recorded(run: Run, placed: Mapping[BindingKey, Placed]) -> Iterator[Problem]:
     leader = run.leader()
     if leader is None or leader.application is None or leader.application.explain is None:
         return
     explain = leader.application.explain
     if waiting := explain.recorder.waiting():
         yield ("recorded", f"{leader.name}: {waiting} decisions wait for their records")
-    for key, identity in placed_by.items():
+    for key, last in placed.items():
         raw = run.model.state(key.kind).get(BY_NAME[key.kind].key(key.namespace, key.name))
-        if identity != leader.identity or raw is None:
+        is_there = raw is not None and orjson.loads(raw)["metadata"]["uid"] == last.uid
+        if last.identity != leader.identity or not is_there:
             continue
-        stored, record = targets_of(orjson.loads(raw)), explain.store.get(key)
+        record = explain.store.get(key)
         if record is None:
             yield ("recorded", f"{leader.name} has placed {key.display}, and has no record of it")
             continue
         recorded = orjson.loads(record.body)
-        if recorded["error"] is None and recorded["targets"] != stored:
-            yield ("recorded", f"{key.display} has {stored}, and its record {recorded['targets']}")
+        if recorded["error"] is None and recorded["targets"] != last.targets:
+            yield ("recorded", f"{key.display} got {last.targets}, and its record has {recorded['targets']}")
 
 
 def _balanced(run: Run) -> Iterator[Problem]:

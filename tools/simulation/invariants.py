@@ -18,7 +18,7 @@ At rest, some minutes after the last fault:
 - ``quiet``: nobody writes, and hardly anybody reads.
 - ``alive``: one process leads and is ready.
 - ``cached``: the caches of every process, standbys included, have what is stored.
-- ``recorded``: the record of each binding that the leader has placed has the result that is stored.
+- ``recorded``: the record of each binding that the leader has placed has the result that it wrote.
 - ``shown``: the page has what is stored, and its lists are those of a page that has just read it (profile ``readers``).
 - ``balanced``: nothing is left of attempts: no slots, keys, assumed placements.
 - ``flat``: after further rounds of the same steps and faults, no container has more entries (profile ``rounds``).
@@ -44,6 +44,7 @@ from karmada_scheduler.core.requeue_rules import is_claimed
 from karmada_scheduler.scheduling_queue.queue import UNSCHEDULABLE as UNSCHEDULABLE_SET
 from tools.apiserver_model import BY_NAME, Write
 from tools.simulation import at_rest
+from tools.simulation.at_rest import Placed
 from tools.simulation.bindings import BINDING_KINDS
 from tools.simulation.decisions import DecisionCore, read_binding, targets_of
 from tools.simulation.environment import START
@@ -107,7 +108,7 @@ class Judge:
         self._lost: set[tuple[str, BindingKey, str]] = set()
         self._core = DecisionCore(run.setup)
         self._harm = HarmLaw(run, self._core, self.accepted, self.add)
-        self._placed_by: dict[BindingKey, str] = {}
+        self._placed: dict[BindingKey, Placed] = {}
         self._sizes: dict[str, list[Counter[str]]] = {}
         guard = run.setup.guard
         self._guard_laws = None
@@ -173,7 +174,8 @@ class Judge:
                 self._check_fence(write, sent)
                 self._former_leaders.on_write(write, sent.identity)
                 if write.subresource == "":
-                    self._placed_by[BindingKey(write.kind, *write.key)] = sent.identity
+                    placed = Placed.of(sent.identity, write)
+                    self._placed[BindingKey(write.kind, *write.key)] = placed
                     self._harm.check(write)
             self._checked += 1
 
@@ -283,7 +285,7 @@ class Judge:
         """Judge the state at the end."""
         self._check_converged()
         self._check_quiet()
-        for invariant, text in at_rest.problems(self._run, self._placed_by):
+        for invariant, text in at_rest.problems(self._run, self._placed):
             self.add(invariant, text)
 
     def _check_converged(self) -> None:

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import orjson
 import pytest
 
 from karmada_scheduler.api.binding import BindingKey
 from tools.simulation import generate_breadth, plugin_kit
 from tools.simulation.coverage import never_occurred
+from tools.simulation.decisions import targets_of
 from tools.simulation.estimators import ESTIMATOR_FAULTS
 from tools.simulation.extenders import EXTENDER_FAULTS
 from tools.simulation.faults import Faults
@@ -219,3 +221,28 @@ def test_a_fault_that_never_applies_is_named() -> None:
     assert "plugin_raises" not in never_occurred(["plugins"], faults, Counter())
     assert "watch_cut" in never_occurred(["calm"], faults, Counter())
     assert "outage" in never_occurred(["calm"], faults, Counter())
+
+
+def test_a_record_stays_that_of_the_decision_when_a_controller_takes_a_cluster_from_the_binding() -> None:
+    """Without a policy, nobody decides about the binding again."""
+    binding = {
+        "name": "b7",
+        "replicas": 5,
+        "strategy": "static",
+        "policy": "shop/p1",
+        "groups": 0,
+        "cpu": "2",
+    }
+    steps = (
+        Step(at=0.0, action="put_cluster", arguments={"name": "m3", "region": "north", "cpu": 26}),
+        Step(at=0.0, action="create_binding", arguments={**binding, "region": "south"}),
+        Step(at=0.0, action="put_policy", arguments={"name": "shop/p1", "strategy": "dynamic"}),
+        Step(at=14.0, action="delete_policy", arguments={"name": "shop/p1"}),
+        Step(at=30.0, action="evict", arguments={"name": "b7"}),
+    )
+    setup = {"records": True, "fresh_first": {"delaySeconds": 1}}
+    run = Run(Plan(seed="334", setup=setup, steps=steps, faults_end=40.0, settle=100.0))
+    assert not run.execute().violations
+    [binding_key] = run.judge._placed
+    stored = run.model.state(binding_key.kind)[binding_key.namespace, binding_key.name]
+    assert targets_of(orjson.loads(stored)) != run.judge._placed[binding_key].targets
