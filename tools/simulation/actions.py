@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from tests.fake_apiserver.objects import DUPLICATED, DYNAMIC, cluster
+from tests.fake_apiserver.objects import DUPLICATED, DYNAMIC, cluster, deployment
 from tools.apiserver_model import ApiServerModel, Backup
 from tools.manifests import AGGREGATED, static
 from tools.simulation.bindings import kind_and_key, new_binding
@@ -129,6 +129,19 @@ class Actions:
         """Delete a binding and create another one of the same name at once."""
         deleted = self.do_delete_binding(name)
         return deleted and self.do_create_binding(name, replicas, strategy)
+
+    def do_put_workload(self, name: str, label: str) -> bool:
+        """Create the Deployment of a binding, or change its labels."""
+        _, namespace, plain = kind_and_key(name)
+        found = self._model.get("Deployment", namespace, plain) or deployment(plain, namespace=namespace)
+        found["metadata"]["labels"] = {"label": label}
+        self._model.put(found)
+        return True
+
+    def do_delete_workload(self, name: str) -> bool:
+        """Delete the Deployment of a binding; Karmada's detector deletes the binding later, or never."""
+        _, namespace, plain = kind_and_key(name)
+        return self._delete("Deployment", namespace, plain)
 
     def do_scale(self, name: str, replicas: int) -> bool:
         """Change the replicas of a binding."""

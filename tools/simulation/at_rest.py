@@ -13,7 +13,8 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
 from tools.apiserver_model import BY_NAME, Write
 from tools.simulation.bindings import BINDING_KINDS
-from tools.simulation.decisions import Targets, targets_of
+from tools.simulation.decisions import Targets, read_binding, targets_of
+from tools.simulation.setup import WORKLOAD_READER
 
 if TYPE_CHECKING:
     from tools.simulation.run import Run
@@ -53,6 +54,7 @@ def problems(run: Run, placed: Mapping[BindingKey, Placed]) -> Iterator[Problem]
     """
     yield from _alive(run)
     yield from _cached(run)
+    yield from _workloads(run)
     yield from _recorded(run, placed)
     for page in run.pages[-1:]:
         for problem in page.problems(run.model):
@@ -91,6 +93,35 @@ def _cached(run: Run) -> Iterator[Problem]:
             different = sorted(dict(known.items() ^ readable.items()))
             if different:
                 yield ("cached", f"{process.name}: {what} differ from the stored ones: {different[:5]}")
+
+
+def _workloads(run: Run) -> Iterator[Problem]:
+    """Yield where the metadata that plugins would read differs from the stored one.
+
+    A list that lacked a workload counts until the next one, which may be minutes later.
+    """
+    if WORKLOAD_READER not in run.setup.plugins:
+        return
+    if any(run.faults.hits[fault, "LIST deployments"] for fault in ("partial_list", "empty_list")):
+        run.judge.accepted["a list of workloads was wrong"] += 1
+        return
+    deployments = run.model.state("Deployment")
+    for raw in (raw for kind in BINDING_KINDS for raw in run.model.state(kind).values()):
+        binding = read_binding(raw)
+        if binding is None or binding.spec.responsible_scheduler not in run.setup.names:
+            continue
+        resource = binding.spec.resource
+        found = deployments.get((resource.namespace, resource.name))
+        metadata = {} if found is None else orjson.loads(found)["metadata"]
+        stored = metadata["resourceVersion"] if metadata.get("uid") == resource.uid else ""
+        for process in run.running():
+            if process.application is None:
+                continue
+            known = process.application.workloads.stored(binding.key)
+            cached = "" if known is None else known.resource_version
+            if cached != stored:
+                text = f"{process.name}: the workload of {binding.key.display} has version {stored!r}, the cached one {cached!r}"
+                yield ("cached", text)
 
 
 def _versions(run: Run, kind: str) -> dict[tuple[str, str, str], str | None]:

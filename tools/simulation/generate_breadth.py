@@ -3,6 +3,7 @@
 - ``kinds``: ClusterResourceBindings, policies, namespaces, priorities, feature gates and several scheduler names.
 - ``plugins``: plugins from files that fail, and are replaced.
 - ``extenders``, ``estimators``: what is asked over the network fails.
+- ``workloads``: a plugin needs the metadata of workloads, which come, change and go.
 - ``readers``: FreshFirst orders the queue, decisions are recorded, and the page watches; it is started up to three times.
 
 In half of all runs clients talk to API servers whose watch caches are behind. In a third of them objects become
@@ -21,8 +22,9 @@ from tools.simulation.extenders import BODIES, EXTENDER_FAULTS
 from tools.simulation.generate import _REGIONS, _Generator
 from tools.simulation.plan import Fault, Plan, Step
 from tools.simulation.plugin_kit import PLUGIN_FAULTS
+from tools.simulation.setup import WORKLOAD_READER
 
-PROFILES: Final = ("kinds", "plugins", "extenders", "estimators", "readers")
+PROFILES: Final = ("kinds", "plugins", "extenders", "estimators", "readers", "workloads")
 
 _STRATEGIES: Final = ("duplicated", "dynamic", "static", "aggregated")
 _FILES: Final = (
@@ -57,6 +59,7 @@ class _Breadth:
         self._steps: list[Step] = []
         self._faults: list[Fault] = []
         self._setup: dict[str, Any] = {"longest_backoff": 60.0}
+        self._settle = base.settle
         self._names = {
             str(each.arguments["name"]): str(each.arguments["name"])
             for each in base.steps
@@ -74,6 +77,7 @@ class _Breadth:
             "extenders": self._extenders,
             "estimators": self._estimators,
             "readers": self._readers,
+            "workloads": self._workloads,
         }[self._base.profile]()
         if self._draw.random() < 0.5:
             self._front_ends()
@@ -84,7 +88,7 @@ class _Breadth:
         has_priorities = self._setup.get("gates", {}).get("PriorityBasedScheduling", False)
         return replace(
             self._base,
-            settle=self._base.settle + 130.0 * has_priorities,
+            settle=self._settle + 130.0 * has_priorities,
             options={**self._base.options, "assumption_ttl": 60.0},
             setup=self._setup,
             steps=tuple(sorted(steps, key=lambda each: each.at)),
@@ -243,6 +247,21 @@ class _Breadth:
             "records": True,
             "page": [0.2, *sorted(round(self._moment(), 2) for _ in range(draw.randrange(3)))],
         }
+
+    def _workloads(self) -> None:
+        draw = self._draw
+        self._setup["plugins"] = [WORKLOAD_READER]
+        self._settle = (
+            200.0  # a watch without an event ends after 290 s, and the list after it hides what was missed
+        )
+        for name in self._names.values():
+            if name.startswith("/"):
+                continue  # a Deployment has a namespace
+            for at in draw.choice(((), (0.0,), (0.0, self._moment()), (self._moment(),))):
+                for label in range(draw.randrange(1, 4)):
+                    self._step(at + 5.0 * label, "put_workload", name=name, label=str(label))
+            if draw.random() < 0.3:
+                self._step(self._moment(), "delete_workload", name=name)
 
     def _outside(self, kind: str, requests: str, value: Any) -> None:
         start, end = self._window()

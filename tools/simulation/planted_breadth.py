@@ -1,4 +1,4 @@
-"""Bugs around plugins, extenders, estimators, unreadable objects, records and the page; see ``planted_bugs``."""
+"""Bugs around plugins, extenders, estimators, workloads, unreadable objects, records and the page; see ``planted_bugs``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from karmada_advisor.cli.web.watched import WatchedFleet
 from karmada_advisor.cli.web.watching import Watcher
 from karmada_advisor.web.index import BindingIndex
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.core import schedule
 from karmada_scheduler.estimator.shared_requests import SharedRequests
 from karmada_scheduler.extenders.http_extender import HttpExtender
@@ -18,6 +19,7 @@ from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime.binding_points import BindingPoints
 from karmada_scheduler.framework.runtime.filtering import FilterRunner
 from karmada_scheduler.framework.scheduling_points import FilterContext
+from karmada_scheduler.informer.workloads.metadata_store import MetadataStore
 from karmada_scheduler.records.record_store import RecordStore
 from karmada_scheduler.records.recorder import Recorder
 from tools.simulation.planted_bugs import Patches, PlantedBug
@@ -114,6 +116,30 @@ def _each_record_repeats_the_last() -> Patches:
     yield Recorder, "_is_repetition", lambda self, entry: self._store.get(entry.binding.key) is not None
 
 
+def _changes_of_workloads_are_dropped() -> Patches:
+    original = MetadataStore.put
+
+    def put(self: MetadataStore, found: Workload) -> None:
+        if not isinstance(self._states.get((found.namespace, found.name)), Workload):
+            original(self, found)
+
+    yield MetadataStore, "put", put
+
+
+def _deleted_workloads_stay() -> Patches:
+    yield MetadataStore, "deleted", lambda *_: None
+
+
+def _workloads_that_come_are_dropped() -> Patches:
+    original = MetadataStore.put
+
+    def put(self: MetadataStore, found: Workload) -> None:
+        if isinstance(self._states.get((found.namespace, found.name)), Workload):
+            original(self, found)
+
+    yield MetadataStore, "put", put
+
+
 def _first_record_stays() -> Patches:
     original = RecordStore.put
 
@@ -162,6 +188,9 @@ BREADTH_BUGS: Final = tuple(
                 ("the first record of a binding stays", "recorded", _first_record_stays),
             )
         ),
+        ("changes of workloads are dropped", ("cached",), _changes_of_workloads_are_dropped, ("workloads",)),
+        ("deleted workloads stay", ("cached",), _deleted_workloads_stay, ("workloads",)),
+        ("workloads that come are dropped", ("cached",), _workloads_that_come_are_dropped, ("workloads",)),
     )
 )
 """Bugs that the profiles of ``generate_breadth`` find."""

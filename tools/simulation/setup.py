@@ -34,6 +34,8 @@ from tools.simulation.plan import Plan
 
 NAME: Final = "my-scheduler"
 SOURCES: Final = Path(__file__).parent / "plugin_files"
+WORKLOAD_READER: Final = "workload_reader"
+"""The file of the plugin that needs the metadata of workloads."""
 
 
 def _plugin_name(file: str) -> str:

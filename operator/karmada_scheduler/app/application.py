@@ -53,13 +53,13 @@ class Application:
         self._clock = environment.clock
         self._metrics = host.metrics
         bindings, clusters, waiting = BindingCache(), ClusterCache(), WaitingBindings()
-        self._workloads = WorkloadSource(bindings)
+        self.workloads = WorkloadSource(bindings)
         self._handle_backend = HandleBackend(
             bindings=bindings,
             clusters=clusters,
             waiting=waiting,
             now=self._seconds_of_day,
-            stored_workload=self._workloads.stored_for_profile,
+            stored_workload=self.workloads.stored_for_profile,
         )
         self._plugins = PluginManager(
             options,
@@ -153,7 +153,7 @@ class Application:
         finally:
             if self._estimation:
                 await self._estimation.close()
-            self._workloads.close()
+            self.workloads.close()
             await self._plugins.close()
             await connection.close()
             if self.explain is not None:
@@ -206,7 +206,7 @@ class Application:
             await self._api_server.log_missing_permissions()
             with self._environment.initial_list():
                 await relister.initial_list()
-            self._workloads.connect(
+            self.workloads.connect(
                 connection,
                 self._plugins.profiles,
                 self._event_handlers.requeuer,
@@ -231,7 +231,7 @@ class Application:
             tasks.create_task(self._lead(connection, leadership, relister.relist_soon), name="lead")
 
     def _plugins_changed(self) -> None:
-        self._workloads.follow()
+        self.workloads.follow()
         self._event_handlers.requeuer.on_plugins_changed()
 
     async def _make_leadership(self) -> Leadership:
@@ -265,7 +265,7 @@ class Application:
             connection,
             accurate=self._estimation.accurate if self._estimation else None,
             is_leading=leadership.is_leader,
-            workloads=self._workloads,
+            workloads=self.workloads,
             on_rollback=on_rollback,
             recorder=self.explain.recorder if self.explain is not None else None,
         )

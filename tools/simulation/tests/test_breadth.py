@@ -39,6 +39,9 @@ _FOUND_BY = {
     "rows of the page do not follow their clusters": ("3", "readers"),
     "each record repeats the last one": ("2", "readers"),
     "the first record of a binding stays": ("2", "readers"),
+    "changes of workloads are dropped": ("1", "workloads"),
+    "deleted workloads stay": ("2", "workloads"),
+    "workloads that come are dropped": ("3", "workloads"),
 }
 """A seed and a profile that found each planted bug; it is tried first."""
 
