@@ -100,6 +100,8 @@ _ONCE_FAILED = (
     ("2013", "estimators"),
     ("62", "readers"),
     ("117", "readers"),
+    ("334", "readers"),
+    ("373", "readers"),
 )
 """Seeds that have failed; docs/measurements/simulation.md has the reasons."""
 

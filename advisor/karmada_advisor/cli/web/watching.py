@@ -149,6 +149,8 @@ class Watcher:
                 resource, partial(self._list, connection, resource)
             )
         await self._look(connection)
+        if "look" in self._failures:
+            self._start_versions.clear()
         rows = []
         bindings = list(self.fleet.bindings.values())
         for chosen in _parts(bindings, _AT_ONCE):
@@ -193,8 +195,11 @@ class Watcher:
         self.progress = f"{count:,} of {max(count, total):,} {name} read"
 
     async def _retry(self, resource: Resource, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of an attempt that succeeds; until then the page says what is wrong."""
-        tries = 0
+        """Return the result of an attempt that succeeds; until then the page says what is wrong.
+
+        After an outage, what was listed before it is listed again when its watch begins: etcd may have been restored.
+        """
+        tries, begin = 0, self._clock()
         while True:
             try:
                 found = await attempt()
@@ -208,6 +213,8 @@ class Watcher:
             else:
                 if self._failures.pop(resource.kind, ""):
                     self._show_failure()
+                if tries and self._clock() - begin > _OUTAGE_SECONDS:
+                    self._start_versions.clear()
                 return found
 
     async def _watch(self, resource: Resource, connection: Connection, requests: WatchRequests) -> None:
