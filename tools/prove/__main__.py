@@ -92,8 +92,8 @@ CHECKS: Final = (
     ),
     Check("check-claims", "claims of policies, on a control plane", 0.02, ("CASES=50", "SEED={seed}"), r"different", 8.0),
     Check("check-plan", "plans, on a control plane", 0.02, ("ARGS=--bindings 100",), r"different, ", 8.0),
-    Check("check-survive", "losses, on a control plane", 0.01, ("ARGS=--bindings 100",), r"different, ", 4.0),
-    Check("check-state", "answers about states, on a control plane", 0.01, (), r"\d s$", 4.0),
+    Check("check-survive", "losses, on a control plane", 0.01, ("ARGS=--bindings 100",), r"different, ", 8.0),
+    Check("check-state", "answers about states, on a control plane", 0.01, (), r"\d s$", 8.0),
 )  # fmt: skip
 
 
