@@ -210,9 +210,9 @@ def _without_changes(text: str) -> str:
 
     Whether an answer is so long that it is compressed depends on them as well.
     """
-    text = text.replace("'Content-Encoding': 'deflate', ", "")
-    text = re.sub(r'<section id="remedies">.*?</section>\n', "", text, flags=re.DOTALL)
-    return re.sub(r'"remedies": \[.*\]', "", text, flags=re.DOTALL)
+    left = re.sub(r'<section id="remedies">.*?</section>\n', "", text, flags=re.DOTALL)
+    left = re.sub(r'"remedies": \[.*\]', "", left, flags=re.DOTALL)
+    return left if left == text else left.replace("'Content-Encoding': 'deflate', ", "")
 
 
 async def test_no_word_of_others_is_in_an_answer(tmp_path: Path) -> None:
