@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from ssl import create_default_context
 from typing import Any, Final
@@ -157,7 +158,7 @@ def test_a_command_with_a_token_has_the_record_of_the_leader_and_one_without_say
 
     for flags in ((), ("--from-server-name=localhost",)):
         site.plane.wait_for(
-            lambda flags=flags: run(*explain, f"--from-token-file={token}", *flags),  # type: ignore[misc]
+            partial(run, *explain, f"--from-token-file={token}", *flags),
             "the record",
             until=lambda it: it.status == 0 and "recorded 20" in it.out,
             timeout=30,

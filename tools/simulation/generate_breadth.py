@@ -42,6 +42,10 @@ _CALLS_OF: Final = {
 """Calls of faults that fit few calls."""
 
 
+_SETTLE_SECONDS_OF_WORKLOADS: Final = 200.0
+"""A watch without an event ends after 290 s, and the list after it hides missed events."""
+
+
 def plan_for(seed: str, profile: str) -> Plan:
     """Return the plan of a seed."""
     draw = Random(f"{seed}:{profile}:base")
@@ -251,9 +255,7 @@ class _Breadth:
     def _workloads(self) -> None:
         draw = self._draw
         self._setup["plugins"] = [WORKLOAD_READER]
-        self._settle = (
-            200.0  # a watch without an event ends after 290 s, and the list after it hides what was missed
-        )
+        self._settle = _SETTLE_SECONDS_OF_WORKLOADS
         for name in self._names.values():
             if name.startswith("/"):
                 continue  # a Deployment has a namespace

@@ -45,8 +45,8 @@ class _Watcher(Watcher):
         connect = self._machine.environment().connect
         return await connect(kubeconfig="", master="", on_response=lambda *_: None)
 
-    def completed(self) -> None:
-        """Freeze nothing, so that what is garbage after a run is collected."""
+    def on_synced(self) -> None:
+        """Print nothing, and freeze nothing: the objects of a run are garbage after it."""
 
     async def surround(self) -> None:
         self.fleet.surround(Surroundings())

@@ -23,39 +23,33 @@ _UNAUTHORIZED: Final = frozenset({401, 403})
 _REFUSED: Final = frozenset({401, 403, 421, 429, 503})
 
 
-def read_process(url: ProcessAddress | str, key: BindingKey) -> ProcessView:
-    """Return what a process says about a binding; a process that cannot be reached is a problem, not an error.
-
-    Raises:
-        NoAnswerError: The URL is not one of a process.
-    """
+def read_process(address: ProcessAddress, key: BindingKey) -> ProcessView:
+    """Return what a process says about a binding; a process that cannot be reached is a problem, not an error."""
     path = "/".join(quote(part, safe="") for part in (key.namespace, key.name) if part)
     try:
-        status, found = process_http.get(url, f"/v1/decisions/{path}")
+        status, found = process_http.get(address, f"/v1/decisions/{path}")
         return view_of(found, has_record=status != _NOT_FOUND)
     except (OSError, ValueError) as problem:
-        return ProcessView(problem=f"{url} cannot be read: {problem}")
+        return ProcessView(problem=f"{address} cannot be read: {problem}")
 
 
-def read_configuration(url: ProcessAddress | str) -> ProcessConfiguration:
+def read_configuration(address: ProcessAddress) -> ProcessConfiguration:
     """Return the configuration of a process.
 
     Raises:
-        NoAnswerError: The URL is not one of a process, or the token is not one for it.
+        NoAnswerError: The process wants a token, or another one.
     """
     try:
-        status, found = process_http.get(url, "/v1/state")
+        status, found = process_http.get(address, "/v1/state")
     except (OSError, ValueError):
         status, found = _OK, {}
-    _check(url, status, found, _UNAUTHORIZED)
-    return ProcessConfiguration.of(str(url), found)
+    _check(address, status, found, _UNAUTHORIZED)
+    return ProcessConfiguration.of(str(address), found)
 
 
-def _check(
-    url: ProcessAddress | str, status: int, found: Mapping[str, Any], refused: Collection[int]
-) -> None:
+def _check(address: ProcessAddress, status: int, found: Mapping[str, Any], refused: Collection[int]) -> None:
     if status in refused:
-        raise NoAnswerError(f"{url}: {_message(found) or f'it has answered with status {status}'}")
+        raise NoAnswerError(f"{address}: {_message(found) or f'it has answered with status {status}'}")
 
 
 def use_rules(arguments: argparse.Namespace) -> ProcessConfiguration:
@@ -71,30 +65,30 @@ def use_rules(arguments: argparse.Namespace) -> ProcessConfiguration:
     return found
 
 
-def read_state(url: ProcessAddress | str) -> Mapping[str, Any]:
+def read_state(address: ProcessAddress) -> Mapping[str, Any]:
     """Return the state of a process: its queue, its configuration, whether it leads.
 
     Raises:
         NoAnswerError: It cannot be read.
     """
     try:
-        status, found = _read(url, "/v1/state")
-        _check(url, status, found, _REFUSED)
+        status, found = _read(address, "/v1/state")
+        _check(address, status, found, _REFUSED)
         return state_of(found)
     except ManifestError as problem:
-        raise NoAnswerError(f"{url} cannot be read: {problem}") from problem
+        raise NoAnswerError(f"{address} cannot be read: {problem}") from problem
 
 
-def read_decisions(url: ProcessAddress | str, limit: int) -> Sequence[Mapping[str, Any]]:
+def read_decisions(address: ProcessAddress, limit: int) -> Sequence[Mapping[str, Any]]:
     """Return the last records of a process, the oldest first.
 
     Raises:
         NoAnswerError: It cannot be read, or it does not lead.
     """
-    status, found = _read(url, f"/v1/decisions?limit={limit}")
+    status, found = _read(address, f"/v1/decisions?limit={limit}")
     items = found.get("items")
     if status != _OK or not isinstance(items, list):
-        raise NoAnswerError(_message(found) or f"{url} has answered with status {status}")
+        raise NoAnswerError(_message(found) or f"{address} has answered with status {status}")
     return [record for each in items[-limit:] if (record := _record(each)) is not None]
 
 
@@ -112,11 +106,11 @@ def _record(found: object) -> Mapping[str, Any] | None:
         return None
 
 
-def _read(url: ProcessAddress | str, path: str) -> tuple[int, Mapping[str, Any]]:
+def _read(address: ProcessAddress, path: str) -> tuple[int, Mapping[str, Any]]:
     try:
-        return process_http.get(url, path)
+        return process_http.get(address, path)
     except (OSError, ValueError) as problem:
-        raise NoAnswerError(f"{url} cannot be read: {problem}") from problem
+        raise NoAnswerError(f"{address} cannot be read: {problem}") from problem
 
 
 def gates_of(url: str, of_process: Mapping[str, bool], given: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
+from functools import lru_cache
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Any, Final
@@ -83,17 +84,21 @@ def address_of(arguments: argparse.Namespace) -> ProcessAddress:
     return ProcessAddress(named, ip=host, token=token, tls=tls)
 
 
+@lru_cache(maxsize=4)
 def tls_of(authority: Path | None, flag: str) -> ssl.SSLContext:
-    """Return a context with the certificates of a file, or with those of the system. Raises NoAnswerError: it has none."""
+    """Return a context with the certificates of a file as it was at first, or with those of the system.
+
+    Raises:
+        NoAnswerError: The file has none.
+    """
     try:
         return ssl.create_default_context(cafile=authority)
     except OSError as error:  # an SSLError is one
         raise NoAnswerError(f"{flag}: {authority} has no certificates in PEM: {error}") from error
 
 
-def get(url: ProcessAddress | str, path: str) -> tuple[int, Mapping[str, Any]]:
+def get(process: ProcessAddress, path: str) -> tuple[int, Mapping[str, Any]]:
     """Return status and content of a response; OSError or ValueError without a complete one in time."""
-    process = ProcessAddress(url) if isinstance(url, str) else url
     if not _unanswered.acquire(blocking=False):
         raise OSError(f"{_MAX_UNANSWERED} requests before this one have no answer yet")
     result: Future[tuple[int, bytes]] = Future()

@@ -101,8 +101,8 @@ class Answers(Protocol):
     def metrics(self) -> bytes:
         """What was computed, in the text format of Prometheus."""
 
-    async def renewed(self) -> PageState:
-        """Return the objects with all that is listed, for a question about a binding that was created since."""
+    async def refresh(self) -> PageState:
+        """Publish the objects with the bindings that have been created since, and return them."""
 
     def seen(self) -> None:
         """Note that somebody reads, so that the objects are read again from time to time."""

@@ -105,7 +105,7 @@ class Computer:
         self._idle_at = 0.0
 
     async def answer(
-        self, key: Hashable, work: Callable[[], T], *, requester: str = "", cpu_seconds: float = 0.0
+        self, key: Hashable, work: Callable[[], T], *, requester: str = "", cpu_seconds: float | None = None
     ) -> T:
         """Return the result of a job, or the one that is kept under the same key.
 
@@ -115,7 +115,7 @@ class Computer:
             key: Of the question.
             work: Computes the result.
             requester: Who asks.
-            cpu_seconds: The CPU time of the job; 0 for that of any.
+            cpu_seconds: The CPU time of the job; None for that of all others.
 
         Raises:
             BusyError: Too many jobs wait, or it took too long.
@@ -243,9 +243,8 @@ class Computer:
         except JobEndedError:
             self._running = None  # the signal may have come before the line above
             error = TooLongError(f"the answer takes more than {job.cpu_seconds:g} s of CPU time")
-        except (
-            StopIteration
-        ) as problem:  # a future of asyncio refuses it, and the request would wait for ever
+        except StopIteration as problem:
+            # A future of asyncio refuses it, and the request would wait until its time is over.
             error = RuntimeError(repr(problem))
             error.__cause__ = problem
         except Exception as problem:  # noqa: BLE001 (the request gets it)

@@ -39,7 +39,12 @@ log = logging.getLogger(__name__)
 
 
 class Application:
-    """The scheduler of one process."""
+    """The scheduler of one process.
+
+    Attributes:
+        workloads: The metadata of the workloads that bindings name.
+        explain: Records decisions; None if that is off.
+    """
 
     def __init__(self, options: Options, own_plugins: Sequence[Registration], host: Host) -> None:
         """Load the plugins and build all parts that need no connection.

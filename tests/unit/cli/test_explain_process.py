@@ -41,8 +41,8 @@ class Process:
         self.responses: dict[str, tuple[int, Mapping[str, Any]]] = {}
         monkeypatch.setattr(process_http, "get", self._get)
 
-    def _get(self, url: process_http.ProcessAddress | str, path: str) -> tuple[int, Mapping[str, Any]]:
-        assert str(url) == URL
+    def _get(self, address: process_http.ProcessAddress, path: str) -> tuple[int, Mapping[str, Any]]:
+        assert str(address) == URL
         if path == "/v1/state":
             profiles = [{"schedulerName": name} for name in self.names]
             configuration = {"featureGates": self.gates, "profiles": profiles}

@@ -15,6 +15,7 @@ import pytest
 
 from karmada_advisor.sources import process, process_http
 from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.sources.process_http import ProcessAddress
 from karmada_scheduler import command
 from tests.unit.explain.fleet import billing, checkout, fleet
 from tests.unit.web.site import write
@@ -168,9 +169,9 @@ def test_requests_without_an_answer_are_bounded(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(process_http, "_unanswered", threading.BoundedSemaphore(1))
     with serving(slow_head) as url:
         with pytest.raises(NoAnswerError, match="no complete answer"):
-            process.read_state(url)
+            process.read_state(ProcessAddress(url))
         with pytest.raises(NoAnswerError, match="16 requests before this one"):
-            process.read_state(url)
+            process.read_state(ProcessAddress(url))
 
 
 @pytest.mark.parametrize(
@@ -186,19 +187,19 @@ def test_requests_without_an_answer_are_bounded(monkeypatch: pytest.MonkeyPatch)
 )
 def test_a_state_with_wrong_types_is_refused(body: dict[str, Any]) -> None:
     with serving(response(json.dumps(body))) as url, pytest.raises(NoAnswerError, match="cannot be read: "):
-        process.read_state(url)
+        process.read_state(ProcessAddress(url))
 
 
 def test_records_with_wrong_types_are_left_out() -> None:
     good = {"key": "a/b", "kind": "ResourceBinding", "at": "2026-11-22T14:02:11.482Z", "targets": {"m1": 1}}
     bad: list[Any] = [1, [], {**good, "targets": [1]}, {**good, "attempts": {"a": 1}}, {**good, "at": 5}]
     with serving(response(json.dumps({"items": [*bad, good]}))) as url:
-        assert [each["targets"] for each in process.read_decisions(url, 400)] == [{"m1": 1}]
+        assert [each["targets"] for each in process.read_decisions(ProcessAddress(url), 400)] == [{"m1": 1}]
     with (
         serving(response('{"items": {}, "error": ["x"]}')) as url,
         pytest.raises(NoAnswerError, match="status 200"),
     ):
-        process.read_decisions(url, 400)
+        process.read_decisions(ProcessAddress(url), 400)
 
 
 @pytest.mark.parametrize(
@@ -206,4 +207,4 @@ def test_records_with_wrong_types_are_left_out() -> None:
 )
 def test_a_url_that_cannot_be_used_is_a_problem(url: str) -> None:
     with pytest.raises(NoAnswerError):
-        process.read_state(url)
+        process.read_state(ProcessAddress(url))

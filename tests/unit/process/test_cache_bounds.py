@@ -83,6 +83,8 @@ OTHERS: Final[dict[str, int]] = {
     "client.reviews:_kept": 1_000 * 65_536 + 10_000 * ENTRY,
     # one entry per class of the API, at most 40
     "api.object_fields:_fields_of": 40 * ENTRY,
+    # in commands and the page only: contexts with up to 200 certificates
+    "sources.process_http:tls_of": 4 * 2**20,
     # the content cache itself, counted where it is used
     "api.content_cache:_results": 0,
 }

@@ -36,7 +36,7 @@ class Inline(Computer):
     """Computes in the test's thread."""
 
     async def answer(
-        self, key: Hashable, work: Callable[[], T], *, requester: str = "", cpu_seconds: float = 0.0
+        self, key: Hashable, work: Callable[[], T], *, requester: str = "", cpu_seconds: float | None = None
     ) -> T:
         return work()
 

@@ -26,12 +26,7 @@ from karmada_advisor.plan.stored import ChangeError
 from karmada_advisor.sources.change_files import read_change_text
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.inputs import Explaining, explaining
-from karmada_advisor.sources.process import (
-    read_decisions,
-    read_process,
-    read_state,
-    use_rules,
-)
+from karmada_advisor.sources.process import read_decisions, read_process, read_state, use_rules
 from karmada_advisor.sources.process_http import ProcessAddress, address_of
 from karmada_advisor.sources.remedies import with_remedies
 from karmada_advisor.sources.rules import parsed_gates
@@ -159,9 +154,9 @@ class CommandAnswers:
         """Count a request that was answered."""
         self._metrics.answered(request)
 
-    async def renewed(self) -> PageState:
-        """Return the objects as the watches have them."""
-        return await self._reader.renewed()
+    async def refresh(self) -> PageState:
+        """Publish the objects as the watches have them, and return them."""
+        return await self._reader.refresh()
 
     def seen(self) -> None:
         """Note that somebody reads."""
@@ -197,7 +192,7 @@ class CommandAnswers:
 
     def why_not(self, state: PageState, key: BindingKey, question: Question) -> WhyNot:
         """Answer a question about a binding."""
-        _binding_of(state, key)
+        _binding_of(state, key)  # or say why there is no answer
         asked = question_of(
             question.cluster, placed=not question.cluster, off=question.off, replicas=question.replicas
         )

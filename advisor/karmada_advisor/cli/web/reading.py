@@ -107,8 +107,8 @@ class Reader:
                 found.append((path, status.st_mtime_ns, status.st_size))
         return tuple(found)
 
-    async def renewed(self) -> PageState:
-        """Return the objects as they were read last; all that is listed is in them."""
+    async def refresh(self) -> PageState:
+        """Return the objects as they were read last: lists have no other ones."""
         return self.state
 
     async def keep_reading(self) -> None:

@@ -31,8 +31,9 @@ from karmada_scheduler.structs import Struct, field
 Manifest = Mapping[str, Any]
 
 POLICIES = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
-_AGAIN_AT_ONCE: Final = 20
 _POLICY_KINDS = frozenset(each.kind for each in POLICIES)
+_AGAIN_AT_ONCE: Final = 20
+"""Bindings that are indexed again before ``index_again`` yields."""
 
 
 class ObjectId(NamedTuple):

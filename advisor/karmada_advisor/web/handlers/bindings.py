@@ -123,7 +123,7 @@ class BindingHandlers(HandlerGroup):
         return list_fields("BindingList", paging, lambda row: fields_of(state.contents.row(row)))
 
     async def _explanation(self, request: HttpRequest) -> Explanation:
-        state, key = await self._asked(request)
+        state, key = await self._state_and_key(request)
         view = await self._answers.process_view(key)
         return await self._computer.answer(
             (state.number, "explain", key, _fingerprint(view)),
@@ -131,12 +131,12 @@ class BindingHandlers(HandlerGroup):
             requester=request.requester,
         )
 
-    async def _asked(self, request: HttpRequest) -> tuple[PageState, BindingKey]:
-        """Return the binding of a path, and objects with it. Raises RequestRefusedError: it does not exist."""
+    async def _state_and_key(self, request: HttpRequest) -> tuple[PageState, BindingKey]:
+        """Return objects with the binding of a path, and its key. Raises RequestRefusedError: it does not exist."""
         state = self._answers.state
         key = self._key_of(state, request)
         is_new = key not in state.contents.manifests
-        return (await self._answers.renewed() if is_new else state), key
+        return (await self._answers.refresh() if is_new else state), key
 
     async def _check(self, request: HttpRequest) -> None:
         await self._responder.viewer(request).check_namespace(request.path.get("namespace", ""))
@@ -224,7 +224,7 @@ class BindingHandlers(HandlerGroup):
         return names[:COMPLETED_NAMES]
 
     async def _why_not(self, request: HttpRequest) -> WhyNot:
-        state, key = await self._asked(request)
+        state, key = await self._state_and_key(request)
         cluster = request.query.get("cluster", "").strip()
         clusters = state.contents.cluster_by_name
         if cluster and cluster not in clusters:
