@@ -8,7 +8,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import requests
@@ -32,9 +32,25 @@ class PageProcess:
         log_path: Everything that it wrote.
     """
 
-    def __init__(self, folder: Path, *flags: str, first: str = "") -> None:
-        """Start it; ``first`` is Python that runs in a new interpreter before anything is imported."""
+    def __init__(
+        self,
+        folder: Path,
+        *flags: str,
+        first: str = "",
+        clusters: Sequence[ClusterBuilder] = (),
+        bindings: Sequence[BindingBuilder] = (),
+    ) -> None:
+        """Start it over a fleet.
+
+        Args:
+            folder: Where its files are.
+            flags: Further flags.
+            first: Python that runs in a new interpreter before anything is imported.
+            clusters: The clusters, instead of those of ``tests.unit.explain.fleet``.
+            bindings: The bindings, instead of those.
+        """
         self.clusters, self.bindings = folder / "clusters.json", folder / "bindings.json"
+        self._fleet = clusters or fleet(), bindings or [checkout(), billing()]
         self.write()
         self.port = free_port()
         self.log_path = folder / "page.log"
@@ -54,7 +70,7 @@ class PageProcess:
 
     def write(self) -> None:
         """Write the files that it reads."""
-        for path, builders in ((self.clusters, fleet()), (self.bindings, [checkout(), billing()])):
+        for path, builders in zip((self.clusters, self.bindings), self._fleet, strict=True):
             path.write_text(_documents(builders))
 
     @property
@@ -110,14 +126,20 @@ class PageProcess:
             )
 
 
-def _documents(builders: list[ClusterBuilder] | list[BindingBuilder]) -> str:
+def _documents(builders: Sequence[ClusterBuilder] | Sequence[BindingBuilder]) -> str:
     return "\n".join(f"---\n{json.dumps(each.manifest())}" for each in builders)
 
 
 @contextlib.contextmanager
-def start_page(folder: Path, *flags: str, first: str = "") -> Iterator[PageProcess]:
+def start_page(
+    folder: Path,
+    *flags: str,
+    first: str = "",
+    clusters: Sequence[ClusterBuilder] = (),
+    bindings: Sequence[BindingBuilder] = (),
+) -> Iterator[PageProcess]:
     """Start the page, wait until it listens, and kill it at the end."""
-    page = PageProcess(folder, *flags, first=first)
+    page = PageProcess(folder, *flags, first=first, clusters=clusters, bindings=bindings)
     try:
         wait_for(
             lambda: "The page is on" in page.log or page.popen.poll() is not None, "the page", timeout=60

@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 import requests
 
+from karmada_scheduler.testing import binding, cluster
 from tests.bad_days.page_process import PageProcess, start_page
 from tests.fake_apiserver import wait_for
 from tests.unit.cli.test_hostile_process import serving, slow_body
 
 EXPLAIN = "/v1/explain/shop/checkout-deployment"
+OTHER = {"X-Forwarded-For": "other"}
 
 
 @pytest.fixture
@@ -74,6 +76,30 @@ def test_many_questions_at_once_are_answered_or_refused_and_the_page_stays(page:
     assert (200, "") in answers
     assert all(bool(after) is (status == 503) for status, after in answers)
     assert page.get(EXPLAIN).status_code == 200
+
+
+def test_a_hog_that_asks_for_999_terms_and_5000_clusters_is_ended_while_others_are_answered(
+    tmp_path: Path,
+) -> None:
+    hog = binding("hog", namespace="shop").replicas(3)
+    for number in range(999):
+        hog.term(f"term-{number}", f"none-{number}")
+    clusters = [cluster(f"member-{number}").capacity(cpu=100) for number in range(5000)]
+    others = [binding(f"web-{number}", namespace="pay").replicas(3).dynamic_weight() for number in range(200)]
+    answered = list[int]()
+
+    with (
+        start_page(tmp_path, clusters=clusters, bindings=[hog, *others]) as page,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        asked = pool.submit(page.get, "/v1/explain/shop/hog-deployment")
+        while not asked.done():
+            other = page.get(f"/v1/explain/pay/web-{len(answered)}-deployment", headers=OTHER)
+            answered.append(other.status_code)
+        assert asked.result().status_code == 422
+        assert "more than 6 s of CPU time" in asked.result().text
+    assert answered[:3] == [200] * 3
+    assert set(answered) == {200}
 
 
 def test_files_that_cannot_be_read_again_leave_the_last_state_and_a_word(page: PageProcess) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
@@ -32,8 +33,9 @@ def _family(pid: int) -> Iterator[int]:
     """Yield a process and its living descendants."""
     yield pid
     for task in (PROC / str(pid) / "task").iterdir():
-        for child in (task / "children").read_text().split():
-            yield from _family(int(child))
+        with contextlib.suppress(OSError):  # it has ended
+            for child in (task / "children").read_text().split():
+                yield from _family(int(child))
 
 
 def cpu_seconds(pid: int) -> float:
@@ -54,6 +56,16 @@ def peak_mib(pid: int) -> float:
 def resident_mib(pid: int) -> float:
     """Return the resident memory of a process and its children, in MiB."""
     return sum(_status_kib(member, "VmRSS") for member in _family(pid)) / 1024
+
+
+def proportional_mib(pid: int) -> float:
+    """Return the memory of a process and its children in MiB; pages that they share count once."""
+    found = 0
+    for member in _family(pid):
+        with contextlib.suppress(OSError):  # it has ended
+            lines = (PROC / str(member) / "smaps_rollup").read_text().splitlines()
+            found += next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+    return found / 1024
 
 
 def _status_kib(pid: int, field: str) -> int:

@@ -3,12 +3,13 @@
     python -m tools.bench.web --clusters 5000 --bindings 100000 --users 200
 
 The objects have the size of real ones: 5.5 kB per binding. The fast fake API server serves them, and changes ``--events`` bindings per second.
-Each user asks for a list, with a filter in two of three cases, every ``--pause`` seconds on a connection of its own.
+Each user asks for a list, with a filter in two of three cases, every ``--pause`` seconds on a connection of its own. Then one user asks
+for a plan, and another one for explanations until the plan is there.
 
 start
     From the start of the process to its first answer, and to the first view of the fleet.
 memory
-    Resident at the end, and the largest.
+    Of the page: resident at the end, and the largest. With the process of the plan: the largest sum of proportional shares.
 
 The exit status is 1 if a target is exceeded.
 """
@@ -33,7 +34,7 @@ import aiohttp
 import orjson
 
 from tools.bench.adviser import POLICIES, binding_manifest, cluster_manifest
-from tools.bench.plane_meters import cpu_seconds, peak_mib, percentile, resident_mib
+from tools.bench.plane_meters import cpu_seconds, peak_mib, percentile, proportional_mib, resident_mib
 from tools.controlplane.processes import free_port
 from tools.fast_apiserver import server as fast_apiserver
 from tools.fast_apiserver.server import FastApiServer
@@ -51,7 +52,18 @@ MAX_MIB: Final = 2048
 MAX_START: Final = 60.0
 MAX_FIRST: Final = 1.0
 MAX_LIST: Final = 0.2
-"""Targets: memory in MiB, seconds until the first view is ready, seconds of it, and of a list (p95)."""
+MAX_OTHERS: Final = 3.0
+"""Targets: memory in MiB; seconds until the first view is ready, of it, of a list (p95), and of an explanation during a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A plan of one user, and what others had meanwhile; times in seconds, memory in MiB."""
+
+    status: int
+    took: float
+    explanations: list[float]
+    memory: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +80,7 @@ class Figures:
     cpu_share: float
     resident: float
     peak: float
+    plan: Plan
 
     def rows(self) -> Iterator[tuple[str, str, bool]]:
         """Yield the figures for people, and whether each is within its target."""
@@ -85,6 +98,12 @@ class Figures:
         yield "refused requests", f"{self.refused:,}", not self.refused
         yield "CPU while users ask", f"{100 * self.cpu_share:.0f} % of a core", True
         yield "memory", f"{self.resident:.0f} MiB, at most {self.peak:.0f} MiB", self.peak <= MAX_MIB
+        plan = self.plan
+        yield "a plan", f"{plan.took:.1f} s, status {plan.status}", True
+        yield "memory, with its process", f"{plan.memory:.0f} MiB", plan.memory <= MAX_MIB
+        p50, most = (1000 * percentile(plan.explanations, share) for share in (0.5, 1.0))
+        text = f"{p50:.0f}/{most:.0f} ms (p50/most of {len(plan.explanations):,})"
+        yield "explanations meanwhile", text, most <= 1000 * MAX_OTHERS
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -214,6 +233,7 @@ async def _asked(
         )
         cpu_share = (cpu_seconds(pid) - before) / (time.perf_counter() - asked_at)
         changes.join()
+        plan = await _planned(session, pid, options)
     return Figures(
         answers_after,
         ready_after,
@@ -225,7 +245,27 @@ async def _asked(
         cpu_share,
         resident_mib(pid),
         peak_mib(pid),
+        plan,
     )
+
+
+async def _planned(session: aiohttp.ClientSession, pid: int, options: argparse.Namespace) -> Plan:
+    """Ask for a plan, and for explanations as somebody else until it is there."""
+
+    async def ask() -> int:
+        async with session.get("/v1/plan?without=c00001", headers={"X-Forwarded-For": "planner"}) as found:
+            await found.read()
+            return found.status
+
+    began, explanations, memory = time.perf_counter(), list[float](), 0.0
+    plan = asyncio.create_task(ask())
+    while not plan.done():
+        index = len(explanations) + 1
+        path = f"/b/team-{index % 97}/web-{index}-deployment"
+        explanations.append(await _seconds(session, path))
+        memory = max(memory, proportional_mib(pid))
+        await asyncio.sleep(0.2)
+    return Plan(await plan, time.perf_counter() - began, explanations, memory)
 
 
 async def _user(

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from karmada_advisor.cli.output import print_error
 from karmada_advisor.plan.fingerprint import SHOWN, fingerprint
 from karmada_advisor.plan.holds import HoldOf, stored_holds
-from karmada_advisor.plan.objects import PlanObjects, policy_key
+from karmada_advisor.plan.objects import Manifest, PlanObjects, part, policy_key
 from karmada_advisor.plan.stored import with_defaults
 from karmada_advisor.sources import planned
 from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
@@ -92,11 +92,19 @@ def as_manifests(sources: Objects, *, with_bindings: bool = True) -> PlanObjects
     """Return what was read as a plan reads it."""
     return PlanObjects(
         {each.name: sources.manifests[each.name] for each in sources.clusters},
-        {each.key: sources.manifests[each.key] for each in sources.bindings} if with_bindings else {},
+        {each.key: _without_managers(sources.manifests[each.key]) for each in sources.bindings}
+        if with_bindings
+        else {},
         None
         if sources.policies is None
         else {policy_key(each): with_defaults(each) for each in sources.policies},
     )
+
+
+def _without_managers(manifest: Manifest) -> Manifest:
+    """Return an object without its managed fields, which are most of the memory of a binding that the page unpacks."""
+    metadata = {name: value for name, value in part(manifest, "metadata").items() if name != "managedFields"}
+    return {**manifest, "metadata": metadata}
 
 
 def check_fleet(expected: str, fingerprint: str, command: str) -> None:

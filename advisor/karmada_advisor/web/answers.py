@@ -108,16 +108,16 @@ class Answers(Protocol):
         """Note that somebody reads, so that the objects are read again from time to time."""
 
     def explain(self, state: PageState, key: BindingKey, view: ProcessView | None) -> Explanation:
-        """Explain a binding; runs in the main thread. Raises NoAnswerError."""
+        """Explain a binding; runs in a main thread. Raises NoAnswerError."""
 
     def why_not(self, state: PageState, key: BindingKey, question: Question) -> WhyNot:
-        """Answer a question about a binding; runs in the main thread. Raises NoAnswerError."""
+        """Answer a question about a binding; runs in a main thread. Raises NoAnswerError."""
 
     def why_not_cluster(self, state: PageState, cluster: str) -> WhyNotCluster:
-        """Return which bindings a cluster does not have; runs in the main thread. Raises NoAnswerError."""
+        """Return which bindings a cluster does not have; runs in a main thread. Raises NoAnswerError."""
 
     def plan(self, state: PageState, change: AskedChange) -> Plan:
-        """Return what a change would do; runs in the main thread. Raises NoAnswerError."""
+        """Return what a change would do; runs in a main thread. Raises NoAnswerError."""
 
     async def process_view(self, key: BindingKey) -> ProcessView | None:
         """Return what the running scheduler says about a binding; None if none was named."""

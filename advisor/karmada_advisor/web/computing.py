@@ -1,9 +1,10 @@
-"""Answers that need decisions: computed one after the other in the main thread, each for a limited time.
+"""Answers that need decisions: short ones one after the other in the main thread, long ones in processes of their own.
 
 The main thread is the one in which the timeout of plugins works (a signal), and the only one whose work a signal can end:
-a handler raises JobEndedError in it when the job has used its CPU time, or when nobody waits for the answer any more. So
-no second process with a copy of the objects is needed. The HTTP server runs in a thread of its own and waits for the
-result. Requests wait for one another up to a bound; further ones are refused, which a reader sees as "try again".
+a handler raises JobEndedError in it when the job has used its share of CPU time, or when nobody waits for the answer any
+more. A job that has used its share begins again in a fork of the process, a plan begins there, so that no answer waits
+long for another one. The HTTP server runs in a thread of its own and waits for the result. Requests wait for one another
+up to a bound; further ones are refused, which a reader sees as "try again".
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from types import FrameType
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
-from karmada_scheduler.structs import Struct, field
+from karmada_advisor.web.job import BusyError, Job, TooLongError
+from karmada_advisor.web.long_jobs import LongJobs
 
 log = logging.getLogger(__name__)
 
@@ -31,9 +33,11 @@ T = TypeVar("T")
 MAX_WAITING: Final = 8
 """Jobs that wait, those of different requesters together."""
 CPU_SECONDS: Final = 6.0
-"""The CPU time of one job, for which others may have to wait. At 5,000 clusters, 99 of 100 questions take 3.2 s at most."""
+"""The CPU time of one job. At 5,000 clusters, 99 of 100 questions take 3.2 s at most."""
 PLAN_CPU_SECONDS: Final = 20.0
 """The CPU time of a plan. The largest ones take half of it (docs/plan.md)."""
+_SHARE_SECONDS: Final = 1.0
+"""The CPU time of one job in the main thread, for which others may have to wait."""
 _IDLE_CPU_SECONDS: Final = 2.0
 """The CPU time of one piece of work in idle moments, for which a request may have to wait."""
 _IDLE_PAUSE_SECONDS: Final = 10.0
@@ -55,57 +59,45 @@ _REPEAT_SECONDS: Final = 0.1
 _SIGNAL: Final = signal.SIGPROF
 
 
-class BusyError(Exception):
-    """Too many answers are being waited for; the same question may have an answer later."""
-
-
-class TooLongError(Exception):
-    """The answer takes more CPU time than a request may; the same question has none later either."""
-
-
 class JobEndedError(KeyboardInterrupt):
     """Ends a job. It is what a person's Ctrl-C is to a command, so no plugin and no event loop counts it as its own error."""
 
 
-class _Job(Struct, eq=False):
-    """A job of the main thread.
-
-    Attributes:
-        cpu_seconds: The CPU time that it may take.
-        began: CPU time of the main thread when it began.
-        is_abandoned: Whether nobody waits for it any more.
-    """
-
-    work: Callable[[], Any]
-    cpu_seconds: float
-    future: Future[Any] = field(default_factory=Future)
-    began: float = 0.0
-    is_abandoned: bool = False
-
-
 class Computer:
-    """Runs jobs in the thread that calls ``serve``; results are kept as long as the objects are the same."""
+    """Runs jobs in the thread that calls ``serve`` and in forks; results are kept as long as the objects are the same."""
 
-    def __init__(self, *, seconds: float = _SECONDS, cpu_seconds: float = CPU_SECONDS) -> None:
+    def __init__(
+        self,
+        *,
+        seconds: float = _SECONDS,
+        cpu_seconds: float = CPU_SECONDS,
+        share: float = _SHARE_SECONDS,
+        computed: Callable[[Any], None] = lambda _: None,
+    ) -> None:
         """Start empty.
 
         Args:
             seconds: How long a request waits for its answer.
             cpu_seconds: The CPU time of a job.
+            share: The part of it in the main thread.
+            computed: Called with each result, in the thread of the requests.
         """
         self._seconds = seconds
         self._cpu_seconds = cpu_seconds
-        self._jobs: queue.Queue[_Job] = queue.Queue(MAX_WAITING)
+        self._share = share
+        self._computed = computed
+        self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        self._long = LongJobs()
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._running: _Job | None = None
+        self._running: Job | None = None
         self._thread = threading.get_ident()
         self._stopped = threading.Event()
         self._logged = ""
         self._idle_at = 0.0
 
     async def answer(
-        self, key: Hashable, work: Callable[[], T], *, requester: str = "", cpu_seconds: float | None = None
+        self, key: Hashable, work: Callable[[], T], *, requester: str = "", is_plan: bool = False
     ) -> T:
         """Return the result of a job, or the one that is kept under the same key.
 
@@ -113,9 +105,9 @@ class Computer:
 
         Args:
             key: Of the question.
-            work: Computes the result.
+            work: Computes the result, which can be pickled.
             requester: Who asks.
-            cpu_seconds: The CPU time of the job; None for that of all others.
+            is_plan: Whether it may take longer than others, and begins in a process of its own.
 
         Raises:
             BusyError: Too many jobs wait, or it took too long.
@@ -132,7 +124,7 @@ class Computer:
                 ) from None
             try:
                 if key not in self._kept:
-                    self._keep(key, await self._result(work, cpu_seconds or self._cpu_seconds))
+                    self._keep(key, await self._result(work, is_plan=is_plan))
             finally:
                 turn.release()
         found: T | TooLongError = self._kept[key]
@@ -141,16 +133,18 @@ class Computer:
         return found
 
     def _keep(self, key: Hashable, result: object) -> None:
+        self._computed(result)
         self._kept[key] = result
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
 
-    async def _result(self, work: Callable[[], T], cpu_seconds: float) -> T | TooLongError:
-        job = _Job(work, cpu_seconds)
-        try:
-            self._jobs.put_nowait(job)
-        except queue.Full:
-            raise BusyError(f"{MAX_WAITING} answers are being computed; try again in a moment") from None
+    async def _result(self, work: Callable[[], T], *, is_plan: bool) -> T | TooLongError:
+        loop = asyncio.get_running_loop()
+        cpu_seconds = PLAN_CPU_SECONDS if is_plan else self._cpu_seconds
+        job = Job(work, cpu_seconds, 0.0 if is_plan else min(self._share, cpu_seconds), loop)
+        if len(self._long) + self._jobs.qsize() >= MAX_WAITING:
+            raise BusyError(f"{MAX_WAITING} answers are being computed; try again in a moment")
+        self._jobs.put_nowait(job)
         try:
             async with asyncio.timeout(self._seconds):
                 result: T = await asyncio.wrap_future(job.future)
@@ -160,17 +154,19 @@ class Computer:
             raise BusyError(f"no answer within {self._seconds:g} s") from None
         finally:
             self._abandon(job)
-            self._insist(job, asyncio.get_running_loop())
+            self._insist(job, loop)
         return result
 
-    def _abandon(self, job: _Job) -> None:
+    def _abandon(self, job: Job) -> None:
         """End a job for which nobody waits, if it has not ended."""
         job.is_abandoned = True
         job.future.cancel()
+        if job.forked is not None:
+            job.forked.kill()
         if self._running is job:
             signal.pthread_kill(self._thread, _SIGNAL)
 
-    def _insist(self, job: _Job, loop: asyncio.AbstractEventLoop) -> None:
+    def _insist(self, job: Job, loop: asyncio.AbstractEventLoop) -> None:
         """End a job again and again until it has ended: the timer does not count the time in which it waits."""
         if self._running is job:
             signal.pthread_kill(self._thread, _SIGNAL)
@@ -187,15 +183,16 @@ class Computer:
         """
         self._thread = threading.get_ident()
         more, pause = True, 0.0
-        with self._handling_signals():
+        with self._ending_jobs():
             while not self._stopped.is_set():
+                self._long.begin()
                 try:
                     job = self._jobs.get(timeout=pause if more else _WAIT_SECONDS)
                 except queue.Empty:
                     if time.monotonic() < self._idle_at:
                         more = False
                         continue
-                    job = _Job(idle, min(_IDLE_CPU_SECONDS, self._cpu_seconds))
+                    job = Job(idle, _IDLE_CPU_SECONDS, _IDLE_CPU_SECONDS)
                     began = time.thread_time()
                     self._run(job, ended)
                     pause = min(_MOST_REST_SECONDS, _IDLE_REST * (time.thread_time() - began))
@@ -212,30 +209,34 @@ class Computer:
             self._abandon(job)
 
     @contextmanager
-    def _handling_signals(self) -> Iterator[None]:
+    def _ending_jobs(self) -> Iterator[None]:
         before = signal.signal(_SIGNAL, self._on_signal)
         try:
             yield
         finally:
+            self._long.kill()
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.signal(_SIGNAL, before)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
         job = self._running
-        if job is not None and (job.is_abandoned or time.thread_time() - job.began >= job.cpu_seconds):
+        if job is not None and (job.is_abandoned or time.thread_time() - job.began >= job.share):
             # The timer counts other threads, too, so it is only a reason to look. It goes on until the job has ended.
             signal.setitimer(signal.ITIMER_PROF, _REPEAT_SECONDS, _REPEAT_SECONDS)
             raise JobEndedError
 
-    def _run(self, job: _Job, ended: Callable[[], None]) -> None:
+    def _run(self, job: Job, ended: Callable[[], None]) -> None:
         if not job.future.set_running_or_notify_cancel():
+            return
+        if not job.share:
+            self._long.add(job)
             return
         result: Any = None
         error: Exception | None = None
         job.began = time.thread_time()
         try:
             try:
-                signal.setitimer(signal.ITIMER_PROF, job.cpu_seconds, _REPEAT_SECONDS)
+                signal.setitimer(signal.ITIMER_PROF, job.share, _REPEAT_SECONDS)
                 self._running = job
                 result = job.work()
             finally:
@@ -243,10 +244,6 @@ class Computer:
         except JobEndedError:
             self._running = None  # the signal may have come before the line above
             error = TooLongError(f"the answer takes more than {job.cpu_seconds:g} s of CPU time")
-        except StopIteration as problem:
-            # A future of asyncio refuses it, and the request would wait until its time is over.
-            error = RuntimeError(repr(problem))
-            error.__cause__ = problem
         except Exception as problem:  # noqa: BLE001 (the request gets it)
             error = problem
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -255,10 +252,10 @@ class Computer:
                 ended()
             except Exception:
                 log.exception("Cannot clean up after an answer that was ended")
-        if error is not None:
-            job.future.set_exception(error)
-        else:
-            job.future.set_result(result)
+            if job.share < job.cpu_seconds:
+                self._long.add(job)
+                return
+        job.finish(result, error)
 
     def _has_more(self, done: Future[Any]) -> bool:
         """Return whether idle work has more to do; an error of it is logged once, because it is begun again."""

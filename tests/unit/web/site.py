@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack
@@ -33,12 +34,14 @@ T = TypeVar("T")
 
 
 class Inline(Computer):
-    """Computes in the test's thread."""
+    """Computes in the test's thread; results pass through bytes, as those of a process do."""
 
     async def answer(
-        self, key: Hashable, work: Callable[[], T], *, requester: str = "", cpu_seconds: float | None = None
+        self, key: Hashable, work: Callable[[], T], *, requester: str = "", is_plan: bool = False
     ) -> T:
-        return work()
+        found: T = pickle.loads(pickle.dumps(work()))
+        self._computed(found)
+        return found
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,8 @@ class Site:
         self.reader.read()
         self.answers = CommandAnswers(self.arguments, self.reader, (), events=events)
         found = refusal or viewer or (NOBODY if sessions is not None else None)
-        handlers = Handlers(self.answers, Inline(), Pages(), is_open=found is None, sessions=sessions)
+        computer = Inline(computed=self.answers.computed)
+        handlers = Handlers(self.answers, computer, Pages(), is_open=found is None, sessions=sessions)
         self.routes = handlers.routes()
 
         async def who(headers: Mapping[str, str]) -> Viewer | RequestRefusal:

@@ -1,18 +1,25 @@
-"""Answers are computed one after the other in the main thread, each for a limited time, and can be ended."""
+"""Short answers are computed one after the other in the main thread, long ones in processes; each can be ended."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import signal
+import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from karmada_advisor.web import computing
-from karmada_advisor.web.computing import MAX_WAITING, BusyError, Computer, TooLongError
+from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.web import computing, forked_job
+from karmada_advisor.web.computing import MAX_WAITING, Computer
+from karmada_advisor.web.job import BusyError, TooLongError
 
 
 def during(
@@ -43,6 +50,10 @@ def during(
     if isinstance(found[0], BaseException):
         raise found[0]
     return found[0]
+
+
+def is_alive(process: str) -> bool:
+    return Path("/proc", process).exists()
 
 
 def spin() -> None:
@@ -139,6 +150,226 @@ def test_an_answer_that_takes_too_much_cpu_time_is_ended_and_not_begun_again() -
     assert (len(begun), len(dropped)) == (1, 1)
 
 
+def test_an_answer_that_has_used_its_share_begins_again_in_a_process_while_others_are_answered() -> None:
+    computer = Computer(share=0.1)
+    answered: list[str] = []
+    dropped: list[int] = []
+
+    def long() -> int:
+        end = time.thread_time() + 0.5
+        while time.thread_time() < end:
+            pass
+        return os.getpid()
+
+    async def ask() -> int:
+        async def hog() -> int:
+            process = await computer.answer("hog", long, requester="a")
+            answered.append("hog")
+            return process
+
+        waiting = asyncio.create_task(hog())
+        for number in range(5):
+            assert await computer.answer(number, os.getpid, requester="b") == os.getpid()
+            answered.append("other")
+        return await waiting
+
+    assert during(computer, ask, ended=lambda: dropped.append(1)) != os.getpid()
+    assert answered == ["other"] * 5 + ["hog"]
+    assert dropped == [1]
+
+
+def test_a_process_is_ended_when_it_has_used_its_cpu_time_and_when_nobody_waits_for_it(
+    tmp_path: Path,
+) -> None:
+    computer = Computer(share=0.05, cpu_seconds=0.3)
+    number = tmp_path / "process"
+
+    def wait() -> None:
+        number.write_text(str(os.getpid()))
+        threading.Event().wait(60)
+
+    async def ask() -> None:
+        with pytest.raises(TooLongError, match=r"more than 0\.3 s of CPU time"):
+            await computer.answer("spins", spin)
+        gone = asyncio.create_task(computer.answer("waits", wait, is_plan=True))
+        while not number.exists() or not number.read_text():
+            await asyncio.sleep(0.01)
+        gone.cancel()
+        while is_alive(number.read_text()):
+            await asyncio.sleep(0.01)
+
+    during(computer, ask)
+
+
+def test_a_process_that_takes_too_much_memory_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forked_job, "MAX_MIB", 50)
+    computer = Computer()
+
+    def large() -> int:
+        found = b"1" * (80 * 2**20)
+        threading.Event().wait(60)
+        return len(found)
+
+    async def ask() -> int:
+        with pytest.raises(TooLongError, match="more than 50 MiB of memory"):
+            await computer.answer("large", large, is_plan=True)
+        return await computer.answer("small", lambda: len(b"1" * (20 * 2**20)), is_plan=True)
+
+    assert during(computer, ask) == 20 * 2**20
+
+
+def test_processes_end_with_the_page(tmp_path: Path) -> None:
+    computer = Computer()
+    number = tmp_path / "process"
+
+    def wait() -> None:
+        number.write_text(str(os.getpid()))
+        threading.Event().wait(60)
+
+    async def ask() -> None:
+        asked = asyncio.create_task(computer.answer("waits", wait, is_plan=True))
+        while not number.exists() or not number.read_text():
+            await asyncio.sleep(0.01)
+        computer.stop()
+        with pytest.raises(RuntimeError, match="has ended with status -9"):
+            await asked
+
+    during(computer, ask)
+    assert not is_alive(number.read_text())
+
+
+def test_two_processes_run_at_once_and_further_long_answers_wait(tmp_path: Path) -> None:
+    computer = Computer()
+    go_on = tmp_path / "go on"
+
+    def work(name: str) -> str:
+        (tmp_path / name).touch()
+        while not go_on.exists():
+            time.sleep(0.01)
+        return name
+
+    def begun() -> set[str]:
+        return {each.name for each in tmp_path.iterdir()} - {go_on.name}
+
+    async def ask() -> list[str]:
+        asked = [
+            asyncio.create_task(computer.answer(name, partial(work, name), requester=name, is_plan=True))
+            for name in "abc"
+        ]
+        while len(begun()) < 2:
+            await asyncio.sleep(0.01)
+        assert await computer.answer("short", lambda: 5, requester="d") == 5
+        assert begun() == {"a", "b"}
+        go_on.touch()
+        return await asyncio.gather(*asked)
+
+    assert during(computer, ask) == ["a", "b", "c"]
+
+
+class TakesTwoError(Exception):
+    """An error that cannot be built from its own arguments."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(first + second)
+
+
+def test_errors_in_a_process_are_those_of_the_answer() -> None:
+    computer = Computer()
+
+    def fail(error: Exception) -> int:
+        raise error
+
+    async def ask() -> int:
+        for key, work, expected, text in (
+            ("own", lambda: fail(NoAnswerError("does not exist")), NoAnswerError, "does not exist"),
+            ("strange", lambda: fail(TakesTwoError("a", "b")), RuntimeError, r"TakesTwoError\('ab'\)"),
+            ("no result", lambda: lambda: 1, AttributeError, "pickle"),
+            ("stop", lambda: next(iter(())), RuntimeError, "StopIteration"),
+            ("ended", lambda: os._exit(3), RuntimeError, "has ended with status 3"),
+            (
+                "killed",
+                lambda: os.kill(os.getpid(), signal.SIGKILL),
+                RuntimeError,
+                "has ended with status -9",
+            ),
+        ):
+            with pytest.raises(expected, match=text):
+                await computer.answer(key, work, is_plan=True)
+        return await computer.answer("other", lambda: 5, is_plan=True)
+
+    assert during(computer, ask) == 5
+
+
+def test_without_room_for_a_process_a_long_answer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> int:
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", fail)
+    computer = Computer()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    async def ask() -> int:
+        with pytest.raises(BusyError, match="no process can be started for the answer: Resource temporarily"):
+            await computer.answer("plan", lambda: 1, is_plan=True)
+        return await computer.answer("other", lambda: 5)
+
+    assert during(computer, ask) == 5
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_process_holds_no_connection_of_the_page() -> None:
+    ours, theirs = socket.socketpair()
+    computer = Computer()
+
+    def inherited() -> list[str]:
+        found = [
+            (each, os.path.realpath(each)) for each in Path("/proc/self/fd").iterdir() if int(each.name) > 2
+        ]
+        return [target for each, target in found if "socket:" in target or "anon_inode:" in target]
+
+    async def ask() -> list[str]:
+        return await computer.answer("files", inherited, is_plan=True)
+
+    with ours, theirs:
+        assert inherited()
+        assert during(computer, ask) == []
+
+
+def test_a_process_is_forked_while_the_thread_of_the_requests_holds_no_lock() -> None:
+    computer = Computer(seconds=5)
+    lock = threading.Lock()
+
+    async def hold() -> None:
+        while True:
+            with lock:
+                sum(range(20_000))
+            await asyncio.sleep(0)
+
+    def work() -> bool:
+        return lock.acquire(timeout=2)
+
+    async def ask() -> list[bool]:
+        holding = asyncio.create_task(hold())
+        found = [await computer.answer(number, work, is_plan=True) for number in range(5)]
+        holding.cancel()
+        return found
+
+    assert during(computer, ask) == [True] * 5
+
+
+def test_each_result_is_noted_once() -> None:
+    noted: list[int] = []
+    computer = Computer(computed=noted.append)
+
+    async def ask() -> None:
+        for _ in range(2):
+            await computer.answer("short", lambda: 1)
+            await computer.answer("long", lambda: 2, is_plan=True)
+
+    during(computer, ask)
+    assert noted == [1, 2]
+
+
 def test_a_question_may_have_more_cpu_time_than_others() -> None:
     computer = Computer(cpu_seconds=0.1)
 
@@ -151,7 +382,7 @@ def test_a_question_may_have_more_cpu_time_than_others() -> None:
     async def ask() -> int:
         with pytest.raises(TooLongError):
             await computer.answer("question", work)
-        return await computer.answer("plan", work, cpu_seconds=20)
+        return await computer.answer("plan", work, is_plan=True)
 
     assert during(computer, ask) == 7
 

@@ -86,7 +86,7 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
         reader.read()
     freeze_objects()
     sys.setswitchinterval(_SWITCH_SECONDS)
-    computer, pages = Computer(), Pages()
+    computer, pages = Computer(computed=answers.computed), Pages()
     handlers = Handlers(
         answers,
         computer,

@@ -31,7 +31,6 @@ from karmada_advisor.sources.process_http import ProcessAddress, address_of
 from karmada_advisor.sources.remedies import with_remedies
 from karmada_advisor.sources.rules import parsed_gates
 from karmada_advisor.web.answers import AskedChange, CauseScan, Question
-from karmada_advisor.web.computing import BusyError
 from karmada_advisor.web.decisions import (
     OBJECTS,
     RECORDS,
@@ -43,6 +42,7 @@ from karmada_advisor.web.decisions import (
     process_state,
 )
 from karmada_advisor.web.history import History, history_of, read_events
+from karmada_advisor.web.job import BusyError
 from karmada_advisor.web.metrics import WebMetrics, survival_metrics
 from karmada_advisor.web.state import PageState
 from karmada_advisor.web.survival import Survival
@@ -71,7 +71,7 @@ _AWAY_SECONDS: Final = 5.0
 
 
 class CommandAnswers:
-    """Implements ``web.answers.Answers`` over the objects of a reader. ``explain`` and ``why_not`` run in the main thread."""
+    """Implements ``web.answers.Answers`` over the objects of a reader. ``explain`` and ``why_not`` run in a main thread."""
 
     def __init__(
         self,
@@ -154,6 +154,11 @@ class CommandAnswers:
         """Count a request that was answered."""
         self._metrics.answered(request)
 
+    def computed(self, result: object) -> None:
+        """Count an explanation that was computed."""
+        if isinstance(result, Explanation):
+            self._metrics.explained(each.trace for each in result.mismatches)
+
     async def refresh(self) -> PageState:
         """Publish the objects as the watches have them, and return them."""
         return await self._reader.refresh()
@@ -186,7 +191,6 @@ class CommandAnswers:
         """Explain a binding."""
         inputs = self._explain_inputs(state, key, view)
         found = explain(inputs, source=state.source)
-        self._metrics.explained(each.trace for each in found.mismatches)
         seconds = self._arguments.timeout or _REMEDY_SECONDS
         return with_remedies(found, inputs, self._using(state), seconds)
 

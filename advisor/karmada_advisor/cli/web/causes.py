@@ -13,7 +13,7 @@ from karmada_advisor.explain.overview import causes_of_state
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.web.answers import CauseScan, FoundCause, summary
-from karmada_advisor.web.computing import BusyError
+from karmada_advisor.web.job import BusyError
 from karmada_advisor.web.state import PageState
 from karmada_scheduler.api.binding import BindingKey
 

@@ -15,7 +15,6 @@ from karmada_advisor.views.fields import fields_of
 from karmada_advisor.web import charts
 from karmada_advisor.web.answers import Question
 from karmada_advisor.web.bindings import BindingRow
-from karmada_advisor.web.computing import BusyError, TooLongError
 from karmada_advisor.web.handlers.responder import (
     COMPLETED_NAMES,
     HandlerGroup,
@@ -25,6 +24,7 @@ from karmada_advisor.web.handlers.responder import (
 )
 from karmada_advisor.web.history import History
 from karmada_advisor.web.index import Filter, IndexedBinding
+from karmada_advisor.web.job import BusyError, TooLongError
 from karmada_advisor.web.pages import path_of, query
 from karmada_advisor.web.paging import ROWS, CursorPage, bindings_page
 from karmada_advisor.web.request_query import RequestRefusedError, number_of, page_of

@@ -10,8 +10,8 @@ from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.views.fields import document_fields
 from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.web.answers import AskedChange
-from karmada_advisor.web.computing import PLAN_CPU_SECONDS, TooLongError
 from karmada_advisor.web.handlers.responder import HandlerGroup, Routes
+from karmada_advisor.web.job import TooLongError
 from karmada_advisor.web.paging import ROWS
 from karmada_advisor.web.request_query import RequestRefusedError, change_of
 from karmada_scheduler.http_server.messages import Document, HttpRequest
@@ -50,7 +50,7 @@ class PlanHandlers(HandlerGroup):
             (state.number, "plan", change),
             lambda: self._answers.plan(state, change),
             requester=request.requester,
-            cpu_seconds=PLAN_CPU_SECONDS,
+            is_plan=True,
         )
 
     async def _plan_page(self, request: HttpRequest) -> Document:

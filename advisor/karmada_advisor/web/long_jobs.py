@@ -1,0 +1,94 @@
+"""Jobs that take long: each in a process of its own, a few at once."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from karmada_advisor.web.forked_job import ForkedJob, LimitError
+from karmada_advisor.web.job import BusyError, Job, TooLongError
+
+MAX_FORKED: Final = 2
+"""Processes at once. Each may take as much memory as the page itself."""
+_REST_SECONDS: Final = 5.0
+"""How long the event loop of the server may take until it rests for a fork."""
+
+
+class LongJobs:
+    """Jobs that wait for a process, and those that have one."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._waiting: deque[Job] = deque()
+        self._forked: set[Job] = set()
+
+    def __len__(self) -> int:
+        """Return how many wait."""
+        return len(self._waiting)
+
+    def add(self, job: Job) -> None:
+        """Let a job wait for a process."""
+        self._waiting.append(job)
+
+    def begin(self) -> None:
+        """Begin as many as may run at once; called in the main thread, the only one in the copies."""
+        while self._waiting and len(self._forked) < MAX_FORKED:
+            job = self._waiting.popleft()
+            is_wanted = not job.is_abandoned
+            if not is_wanted or job.loop is None:
+                continue
+            try:
+                with _resting(job.loop):
+                    job.forked = ForkedJob(job.work, job.cpu_seconds)
+            except (OSError, RuntimeError) as problem:
+                job.finish(None, BusyError(f"no process can be started for the answer: {problem}"))
+                continue
+            self._forked.add(job)
+            threading.Thread(target=self._finish, args=(job, job.forked), daemon=True).start()
+            if job.is_abandoned:  # since it was looked at
+                job.forked.kill()
+
+    def kill(self) -> None:
+        """End all processes."""
+        for job in tuple(self._forked):
+            if job.forked is not None:
+                job.forked.kill()
+
+    def _finish(self, job: Job, forked: ForkedJob) -> None:
+        """Wait for the process of a job; runs in a thread of its own."""
+        result: Any = None
+        error: Exception | None = None
+        try:
+            result = forked.result()
+        except LimitError as limit:
+            error = TooLongError(f"the answer takes more than {limit}")
+        except Exception as problem:  # noqa: BLE001 (the request gets it)
+            error = problem
+        self._forked.discard(job)
+        job.finish(result, error)
+
+
+@contextmanager
+def _resting(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Keep an event loop of another thread between two callbacks, so that it holds no lock and changes no object.
+
+    Raises:
+        RuntimeError: It has ended, or does not come to rest.
+    """
+    is_resting, go_on = threading.Event(), threading.Event()
+
+    def rest() -> None:
+        is_resting.set()
+        go_on.wait()
+
+    loop.call_soon_threadsafe(rest)
+    try:
+        if not is_resting.wait(_REST_SECONDS):
+            raise RuntimeError(f"the server of the page is busy for {_REST_SECONDS:g} s")
+        yield
+    finally:
+        go_on.set()
