@@ -120,7 +120,7 @@ check-leaks: install ## random fleets of which the page shows one namespace: not
 
 .PHONY: test-teams
 test-teams: binaries chromium ## the page for holders of tokens: who may read, who may not, records of the scheduler (ARGS="-k csrf"; docs/measurements/teams.md)
-	@$(BIN)/pytest -q -p no:xdist tests/e2e/test_web_tokens.py tests/e2e/test_web_attacks.py tests/e2e/test_web_records.py tests/unit/web/test_viewer.py $(ARGS)
+	@$(BIN)/pytest -q -p no:xdist tests/e2e/test_web_tokens.py tests/e2e/test_web_attacks.py tests/e2e/test_web_records.py tests/e2e/test_secure_metrics.py tests/unit/web/test_viewer.py $(ARGS)
 
 .PHONY: check-survive-remedies
 check-survive-remedies: install ## remedies of survive, each applied and judged by an implementation of its own (SURVIVE_REMEDIES=10000 SURVIVE_SEED=0)

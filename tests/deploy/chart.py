@@ -88,6 +88,9 @@ TEAM_PAGE: Final[Values] = {
 }
 """With a page for the holders of tokens, which asks the scheduler for its records."""
 
+SECURE_METRICS: Final[Values] = {**PAGE, "metrics": {"secure": True, "tls": {"secretName": "metrics-tls"}}}
+"""With metrics for the holders of tokens of the host."""
+
 
 class HelmError(RuntimeError):
     """Helm failed; the text is its output."""

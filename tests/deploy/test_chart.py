@@ -18,6 +18,7 @@ from tests.deploy.chart import (
     EVERYTHING,
     PAGE,
     ROOT,
+    SECURE_METRICS,
     TEAM_PAGE,
     HelmError,
     Object,
@@ -43,8 +44,8 @@ def _pod(found: list[Object]) -> Object:
 
 @pytest.mark.parametrize(
     "values",
-    [{}, {"side": "karmada"}, EVERYTHING, PAGE, TEAM_PAGE],
-    ids=["default", "karmada", "everything", "page", "page for tokens"],
+    [{}, {"side": "karmada"}, EVERYTHING, PAGE, TEAM_PAGE, SECURE_METRICS],
+    ids=["default", "karmada", "everything", "page", "page for tokens", "secure metrics"],
 )
 def test_helm_lint_finds_nothing(values: Values) -> None:
     answer = helm("lint", "--strict", str(CHART), "--values=-", stdin=json.dumps(dict(values)))
@@ -183,6 +184,95 @@ def test_rbac_objects_are_rendered_only_for_the_karmada_side() -> None:
     rbac = {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
     assert {document["kind"] for document in objects(EVERYTHING, side="karmada")} == rbac
     assert not rbac & {document["kind"] for document in objects(EVERYTHING)}
+
+
+def _scheduler_pod(found: list[Object]) -> Object:
+    [deployment] = [
+        each
+        for each in found
+        if each["kind"] == "Deployment" and not each["metadata"]["name"].endswith("-web")
+    ]
+    spec: Object = deployment["spec"]["template"]["spec"]
+    return spec
+
+
+def test_metrics_are_open_and_no_token_of_the_host_is_mounted_unless_they_are_secure() -> None:
+    for values in ({}, EVERYTHING):
+        found = objects(values)
+        assert _pod(found)["automountServiceAccountToken"] is False
+        assert "serviceAccountName" not in _pod(found)
+        assert not [each for each in container(found)["args"] if each.startswith("--metrics-tls")]
+        assert "ServiceAccount" not in {each["kind"] for each in found}
+    assert [each["port"] for each in one(objects(EVERYTHING), "ServiceMonitor")["spec"]["endpoints"]] == [
+        "metrics"
+    ]
+
+
+def test_secure_metrics_have_a_certificate_and_an_account_that_may_ask_the_host_who_somebody_is() -> None:
+    found = objects(SECURE_METRICS)
+    pod = _scheduler_pod(found)
+    own = pod["containers"][0]
+    account = one(found, "ServiceAccount")["metadata"]
+    binding = one(found, "ClusterRoleBinding")
+
+    assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == (account["name"], True)
+    assert binding["roleRef"]["name"] == "system:auth-delegator"
+    assert binding["subjects"] == [
+        {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
+    ]
+    assert not {"ClusterRole", "Role", "RoleBinding"} & {each["kind"] for each in found}
+    assert {
+        "--metrics-tls-cert-file=/etc/karmada/metrics/tls.crt",
+        "--metrics-tls-key-file=/etc/karmada/metrics/tls.key",
+    } <= set(own["args"])
+    chosen = flags.parse(_without_files(own["args"]))
+    assert (chosen.metrics_address, chosen.metrics_kubeconfig) == ("10.0.0.1:8080", "")
+    assert {"name": "metrics", "mountPath": "/etc/karmada/metrics", "readOnly": True} in own["volumeMounts"]
+    [volume] = [each["secret"] for each in pod["volumes"] if each["name"] == "metrics"]
+    assert volume["secretName"] == "metrics-tls"
+    for probe in ("livenessProbe", "readinessProbe"):
+        assert own[probe]["httpGet"]["port"] == "health"
+
+    [page] = [
+        each["spec"]["template"]["spec"]
+        for each in found
+        if each["kind"] == "Deployment" and each["metadata"]["name"].endswith("-web")
+    ]
+    assert page["automountServiceAccountToken"] is False
+    assert "ServiceAccount" not in {each["kind"] for each in objects(SECURE_METRICS, side="karmada")}
+
+
+def test_secure_metrics_are_scraped_by_https_under_the_name_of_their_service() -> None:
+    found = objects(SECURE_METRICS)
+    services = {
+        each["metadata"]["name"]: each["spec"]["ports"][0]["name"]
+        for each in found
+        if each["kind"] == "Service"
+    }
+    secure, of_page = one(found, "ServiceMonitor")["spec"]["endpoints"]
+
+    assert services["my-scheduler-metrics"] == secure["port"] == "https-metrics"
+    assert services["my-scheduler-web-metrics"] == of_page["port"] == "metrics"
+    assert secure["scheme"] == "https"
+    assert secure["tlsConfig"] == {
+        "serverName": "my-scheduler-metrics.karmada-system.svc",
+        "ca": {"secret": {"name": "metrics-tls", "key": "ca.crt"}},
+    }
+    assert secure["bearerTokenFile"]
+    assert "scheme" not in of_page
+
+    policies = {each["metadata"]["name"]: each["spec"] for each in found if each["kind"] == "NetworkPolicy"}
+    egress = {
+        name: {port["port"] for rule in spec["egress"] for port in rule["ports"]}
+        for name, spec in policies.items()
+    }
+    assert {443, 6443} <= egress["my-scheduler"]
+    assert not {443, 6443} & egress["my-scheduler-web"]
+    assert not {443, 6443} & {
+        port["port"]
+        for rule in one(objects(EVERYTHING), "NetworkPolicy")["spec"]["egress"]
+        for port in rule["ports"]
+    }
 
 
 def _page(found: list[Object]) -> Object:
@@ -439,6 +529,9 @@ def test_a_service_account_can_be_the_subject() -> None:
         ({"extraArgs": ["-v=4"]}, "set logging.verbosity instead"),
         ({"extraArgs": ["--explain-bind-address=127.0.0.1:1"]}, "set explain.enabled instead"),
         ({"explain": {"memory": "much"}}, "/explain/memory"),
+        ({"metrics": {"secure": True}}, "Name a Secret with a certificate"),
+        ({"metrics": {"tls": {"secretName": "metrics"}}}, "set metrics.secure to true"),
+        ({"extraArgs": ["--metrics-kubeconfig=host"]}, "set metrics.secure instead"),
         ({"web": {**TOKENS, "port": 8080, "auth": {"mode": "none"}}}, "web.port is 8080, which is ports.metrics"),
         ({"web": {"enabled": True, "kubeconfig": {"secretName": "web"}, "records": True}}, "set explain.enabled to true"),
         (

@@ -11,6 +11,7 @@ from tests.deploy.chart import (
     EVERYTHING,
     PAGE,
     ROOT,
+    SECURE_METRICS,
     HelmError,
     Object,
     Values,
@@ -29,6 +30,7 @@ SETTINGS = {
     "": {},
     "everything": EVERYTHING,
     "page": PAGE,
+    "secure metrics": SECURE_METRICS,
     "in its place": {"schedulerName": "default-scheduler"},
 }
 

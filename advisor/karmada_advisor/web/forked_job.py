@@ -44,7 +44,7 @@ class ForkedJob:
             cpu_seconds: The CPU time after which the kernel ends it.
 
         Raises:
-            OSError: There is no memory or no room for another process.
+            OSError: There is no memory for another process, or there are too many.
         """
         self._reading, writing = os.pipe()
         try:

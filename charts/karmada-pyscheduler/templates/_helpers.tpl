@@ -62,6 +62,10 @@ kind: KarmadaSchedulerConfiguration
 - --scheduler-name={{ .Values.schedulerName }}
 - --metrics-bind-address=$(POD_IP):{{ .Values.ports.metrics }}
 - --health-probe-bind-address=$(POD_IP):{{ .Values.ports.health }}
+{{- if .Values.metrics.secure }}
+- --metrics-tls-cert-file=/etc/karmada/metrics/tls.crt
+- --metrics-tls-key-file=/etc/karmada/metrics/tls.key
+{{- end }}
 {{- with .Values.leaderElection }}
 {{- if .enabled }}
 - --leader-elect-resource-name={{ include "pyscheduler.lease" $ }}

@@ -55,6 +55,12 @@ Each text names the problem and the values to set instead.
 {{- if and (or .Values.estimator.tls.secretName .Values.estimator.tls.insecureSkipVerify) (not .Values.estimator.enabled) -}}
 {{- fail "estimator.tls is given and estimator.enabled is false: set estimator.enabled to true, or leave estimator.tls out." -}}
 {{- end -}}
+{{- if and .Values.metrics.secure (not .Values.metrics.tls.secretName) -}}
+{{- fail "metrics.secure is true and metrics.tls.secretName is empty: tokens would be sent in clear text. Name a Secret with a certificate." -}}
+{{- end -}}
+{{- if and .Values.metrics.tls.secretName (not .Values.metrics.secure) -}}
+{{- fail "metrics.tls.secretName is given and metrics.secure is false, so /metrics would be open: set metrics.secure to true, or leave metrics.tls out." -}}
+{{- end -}}
 {{- if and .Values.web.enabled (not .Values.web.kubeconfig.secretName) -}}
 {{- fail "web.enabled is true and web.kubeconfig.secretName is empty: name a Secret with a kubeconfig that can only read (docs/web.md has the commands)." -}}
 {{- end -}}
@@ -88,6 +94,7 @@ Each text names the problem and the values to set instead.
   "config" "config" "plugin-dir" "pluginFiles" "logging-format" "logging.format" "v" "logging.verbosity"
   "explain-bind-address" "explain.enabled" "explain-memory" "explain.memory"
   "explain-tls-cert-file" "explain.tls.secretName" "explain-tls-key-file" "explain.tls.secretName"
+  "metrics-tls-cert-file" "metrics.secure" "metrics-tls-key-file" "metrics.secure" "metrics-kubeconfig" "metrics.secure"
   "metrics-bind-address" "ports.metrics" "health-probe-bind-address" "ports.health" "bind-address" "ports.health" "secure-port" "ports.health"
   "leader-elect" "leaderElection.enabled" "leader-elect-resource-name" "leaderElection.leaseName"
   "leader-elect-resource-namespace" "leaderElection.leaseNamespace" "leader-elect-lease-duration" "leaderElection.leaseDuration"

@@ -6,6 +6,7 @@ import asyncio
 from typing import Final
 
 from karmada_scheduler.app.environment import Environment
+from karmada_scheduler.app.secure_metrics import SecureMetrics
 from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.informer.kopf_watch import EventSource
@@ -59,6 +60,7 @@ class Host:
     """
 
     def __init__(self, options: Options, environment: Environment) -> None:
+        """Build everything; ``serve`` listens. Raises ConfigError if the certificate of the metrics cannot be used."""
         self.environment = environment
         self.metrics = Metrics()
         self.supervisor = environment.supervisor(
@@ -67,9 +69,12 @@ class Host:
         self.elector: Elector | None = None
         self.readiness = Readiness()
         self.stop = asyncio.Event()
+        self._secure_metrics: SecureMetrics | None = None
+        if options.metrics_tls_cert_file is not None:
+            self._secure_metrics = SecureMetrics(options, environment, self.metrics.exposition, CONTENT_TYPE)
         self._server = environment.server(
             health_address=options.health_address,
-            metrics_address=options.metrics_address,
+            metrics_address="" if self._secure_metrics is not None else options.metrics_address,
             health=lambda: self.supervisor.problem,
             ready=self._not_ready_reason,
             exposition=self.metrics.exposition,
@@ -81,6 +86,8 @@ class Host:
         self.take_signals()
         self.supervisor.start()
         await self.supervisor.run(self._server.start())
+        if self._secure_metrics is not None:
+            await self.supervisor.run(self._secure_metrics.start())
 
     def take_part(self, elector: Elector) -> None:
         """Take part in the election of the leader from now on."""
@@ -108,6 +115,8 @@ class Host:
         self.supervisor.stop_within()
         if self.supervisor.is_running:
             await self.supervisor.run(self._server.stop())
+            if self._secure_metrics is not None:
+                await self.supervisor.run(self._secure_metrics.stop())
             self.supervisor.close()
         self.environment.signals.restore()
 

@@ -5,23 +5,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 from karmada_scheduler import __version__
 from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.app.certificate import load_certificate
 from karmada_scheduler.app.host import Host
 from karmada_scheduler.app.recorded_configuration import RecordedConfiguration
 from karmada_scheduler.client.connection import Connection
+from karmada_scheduler.client.reader_access import ReaderAccess
 from karmada_scheduler.config.options import Options
-from karmada_scheduler.config.problems import ConfigError, ConfigProblem
 from karmada_scheduler.estimator.estimation import Estimation
 from karmada_scheduler.framework.profile.profiles import Profiles
-from karmada_scheduler.http_server.certificate import CertificateError, ServerCertificate
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
 from karmada_scheduler.http_server.request_guard import Access
 from karmada_scheduler.metrics.explain import UNLOGGED
-from karmada_scheduler.records.access import RecordsAccess
+from karmada_scheduler.records.access import records_access
 from karmada_scheduler.records.cluster_changes import ClusterChangeTimes
 from karmada_scheduler.records.endpoints import Endpoints
 from karmada_scheduler.records.full_decisions import FullDecisions
@@ -120,10 +119,12 @@ class Explain:
         )
         state.bindings.add_listener(self.recorder.binding_changed)
         self._server: ReadOnlyServer | None = None
-        self._access: RecordsAccess | None = None
+        self._access: ReaderAccess | None = None
         if chosen.tls_cert_file is not None and chosen.tls_key_file is not None:
-            certificate = _certificate(chosen.tls_cert_file, chosen.tls_key_file)
-            self._access = RecordsAccess(certificate, connect)
+            self._access = records_access(
+                load_certificate("--explain-tls-cert-file", chosen.tls_cert_file, chosen.tls_key_file),
+                connect,
+            )
         if chosen.address:
             self._server = ReadOnlyServer(
                 chosen.address,
@@ -222,13 +223,6 @@ class Explain:
         if self._estimation is not None:
             fields["estimators"] = self._estimation.connections.count_by_state()
         return fields
-
-
-def _certificate(certificate: Path, key: Path) -> ServerCertificate:
-    try:
-        return ServerCertificate(certificate, key)
-    except CertificateError as error:
-        raise ConfigError([ConfigProblem("--explain-tls-cert-file", str(error))]) from error
 
 
 def _listed(keys: list[BindingKey]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Connects to the Karmada API server with the credentials that karmada-scheduler would use."""
+"""Connects to an API server with the credentials that karmada-scheduler would use."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ async def connect(
     kubeconfig: str,
     master: str,
     overrides: ConfigOverrides = NO_OVERRIDES,
+    has_default: bool = True,
     on_response: Callable[[str, str, int], None] = lambda *_: None,
     clock: Callable[[], float] = time.monotonic,
     now: Callable[[], float] = time.time,
@@ -28,6 +29,7 @@ async def connect(
         kubeconfig: A path, or "".
         master: The server's address, which overrides the kubeconfig's, or "".
         overrides: What replaces parts of the kubeconfig.
+        has_default: Whether ~/.kube is read.
         on_response: See ``Connection``.
         clock: In seconds, never running backwards.
         now: The time of day in seconds since 1970.
@@ -37,7 +39,7 @@ async def connect(
     """
 
     def read(known: Identity | None) -> Identity:
-        return load(kubeconfig, master, now=now(), known=known, overrides=overrides)
+        return load(kubeconfig, master, now=now(), known=known, overrides=overrides, has_default=has_default)
 
     first = await in_daemon_thread(lambda: read(None), name="credentials")
     return Connection(Login(read, first, clock=clock, now=now), on_response)

@@ -51,6 +51,7 @@ def load(
     now: float,
     known: Identity | None = None,
     overrides: ConfigOverrides = NO_OVERRIDES,
+    has_default: bool = True,
 ) -> Identity:
     """Read credentials as karmada-scheduler does: the kubeconfig, else in-cluster, else ~/.kube.
 
@@ -60,17 +61,19 @@ def load(
         now: The time of day in seconds since 1970.
         known: The credentials so far; their TLS context is used again if certificates and key are the same.
         overrides: What replaces parts of the kubeconfig.
+        has_default: Whether ~/.kube is read; False for an API server that it may not be about.
 
     Raises:
         ConnectionConfigError: There are no usable credentials; the text lists what was tried.
     """
     reading = _Credentials(known, overrides)
-    where = f"kubeconfig {kubeconfig}" if kubeconfig else "no --kubeconfig given"
+    default = "no --kubeconfig given" if has_default else "the Pod's service account"
+    where = f"kubeconfig {kubeconfig}" if kubeconfig else default
     try:
         if kubeconfig:
             reading.kubeconfigs([kubeconfig])
         elif not master:
-            where = reading.defaults() or where
+            where = reading.defaults(has_kubeconfig=has_default) or where
         if master:
             reading.server = master if "://" in master else f"https://{master}"
         return reading.identity(now, where)
@@ -103,9 +106,11 @@ class _Credentials:
         """Read the credentials of kubeconfigs."""
         self._use(kubeconfig_file.merged(paths, self._read))
 
-    def defaults(self) -> str:
+    def defaults(self, *, has_kubeconfig: bool) -> str:
         """Read the Pod's credentials, else the default kubeconfig; return the origin, "" for the Pod."""
         if problem := "a context, cluster or user is given" if self._overrides else self._read_pod():
+            if not has_kubeconfig:
+                raise ConnectionConfigError(problem)
             paths = kubeconfig_file.default_paths()
             if not paths:
                 tried = os.environ.get("KUBECONFIG") or "~/.kube/config"

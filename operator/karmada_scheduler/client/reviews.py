@@ -1,4 +1,4 @@
-"""Who somebody is and what they may read, as the Karmada API server says: TokenReview and SubjectAccessReview.
+"""Who somebody is and what they may read, as an API server says: TokenReview and SubjectAccessReview.
 
 Answers are kept for a short time. Without a fresh answer there is none: an old yes is never used. A status of 201 alone is
 no yes, because a token that is not known gets one, too.
@@ -46,6 +46,22 @@ _ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 T = TypeVar("T")
 
 
+class Reviewer(Struct, frozen=True):
+    """The name of an API server in the texts of refusals.
+
+    Attributes:
+        name: Within a sentence.
+        other: What issues the tokens that are taken for its own.
+    """
+
+    name: str
+    other: str
+
+
+KARMADA: Final = Reviewer("the Karmada API server", "the cluster that hosts Karmada")
+HOST: Final = Reviewer("the API server of the host", "Karmada")
+
+
 class TokenRefusedError(Exception):
     """The API server does not know whose token it is; the text says why, and what to do."""
 
@@ -78,19 +94,22 @@ class Reviews:
         connection: ApiConnection,
         *,
         audiences: Sequence[str] = (),
+        reviewer: Reviewer = KARMADA,
         kept_seconds: float = KEPT_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare.
 
         Args:
-            connection: To the Karmada API server, as somebody who may create reviews.
+            connection: To the API server, as somebody who may create reviews.
             audiences: A token is for one of these; empty for the API server's own.
+            reviewer: Which API server it is.
             kept_seconds: How long a yes is kept.
             clock: In seconds, never running backwards.
         """
         self._connection = connection
         self._audiences = tuple(audiences)
+        self._reviewer = reviewer
         refused = min(_REFUSED_SECONDS, kept_seconds)
         self._users = _Answers[User | TokenRefusedError](_KEPT_USERS, clock, kept_seconds, refused)
         self._allowed = _Answers[bool](_KEPT_PERMISSIONS, clock, kept_seconds, refused)
@@ -155,7 +174,9 @@ class Reviews:
             return user
         problem = status.get("error")
         return TokenRefusedError(
-            _refusal(token, problem[:300] if isinstance(problem, str) else "", self._audiences)
+            _refusal(
+                token, problem[:300] if isinstance(problem, str) else "", self._audiences, self._reviewer
+            )
         )
 
     async def _review_access(self, user: User, attributes: Mapping[str, Mapping[str, str]]) -> bool:
@@ -226,7 +247,7 @@ class _Answers(Generic[T]):
         return answer
 
 
-def _refusal(token: str, problem: str, audiences: Sequence[str]) -> str:
+def _refusal(token: str, problem: str, audiences: Sequence[str], reviewer: Reviewer) -> str:
     """Return why a token is refused and what to do, by what the API server said and by its unverified claims."""
     claims = _claims(token)
     said = f" The API server says: {problem}." if problem else ""
@@ -241,10 +262,11 @@ def _refusal(token: str, problem: str, audiences: Sequence[str]) -> str:
         names = ", ".join(map(str, given))[:200] or "nobody"
         return f"The token is for {names}; expected {' or '.join(audiences)}.{said}"
     if not claims:
-        return f"This is no token of the Karmada API server.{said}"
+        return f"This is no token of {reviewer.name}.{said}"
+    here = ", and its audience here" if audiences else ""
     return (
-        "The Karmada API server does not know this token. Is it one of the cluster that hosts Karmada, or of an account "
-        f"that was deleted? A token of an identity provider needs --oidc-issuer-url there, and its audience here.{said}"
+        f"{reviewer.name[0].upper()}{reviewer.name[1:]} does not know this token. Is it one of {reviewer.other}, or of an account "
+        f"that was deleted? A token of an identity provider needs --oidc-issuer-url there{here}.{said}"
     )
 
 

@@ -265,6 +265,9 @@ def _validated(given: argparse.Namespace) -> Options:
             flag = next(each.metadata[FLAG].name for each in dataclasses.fields(Options) if each.name == name)
             problems.append(f"--{flag}: {error}")
     problems.extend(
+        validation.metrics_problems(given, metrics=values["metrics_address"], health=values["health_address"])
+    )
+    problems.extend(
         f"{name} must be greater than 0"
         for name, value in (
             ("--max-in-flight", given.max_in_flight),
@@ -286,7 +289,9 @@ def _validated(given: argparse.Namespace) -> Options:
         **values
         | {
             "plugins": plugin_tokens(given.plugins),
-            "config": Path(given.config) if given.config else None,
+            "config": _path(given.config),
+            "metrics_tls_cert_file": _path(given.metrics_tls_cert_file),
+            "metrics_tls_key_file": _path(given.metrics_tls_key_file),
             "plugin_dirs": tuple(Path(folder) for folder in folders),
             "kube_api_qps": given.kube_api_qps if given.kube_api_qps and given.kube_api_qps > 0 else None,
             "kube_api_burst": max(1, given.kube_api_burst),

@@ -215,6 +215,9 @@ class Options:
         kube_api_qps: Write requests per second; None for no limit but that of ``binding_cycle.write_limiter``.
         kube_api_burst: Size of the bucket behind ``kube_api_qps``.
         health_address, metrics_address: ``host:port``, or "" for none.
+        metrics_tls_cert_file, metrics_tls_key_file: The certificate of the metrics in PEM, whose readers then need a token of the host;
+            None for HTTP.
+        metrics_kubeconfig: Of the API server of the host; "" for the service account of the Pod.
         plugin_dirs: The directories whose files are plugins.
         warnings: Flags that have no effect in this combination, for the log.
     """
@@ -265,6 +268,22 @@ class Options:
     )
     leader_election: LeaderElection = field(default_factory=LeaderElection)
     metrics_address: str = _flag("metrics-bind-address", ":8080", "host:port of /metrics, 0 for none")
+    metrics_tls_cert_file: Path | None = _flag(  # noqa: RUF009 (it is a field)
+        "metrics-tls-cert-file",
+        None,
+        "certificate chain of /metrics: readers need a token of the cluster that hosts Karmada, whose holder may get /metrics there",
+        kind="text",
+        metavar="FILE",
+    )
+    metrics_tls_key_file: Path | None = _flag(  # noqa: RUF009 (it is a field)
+        "metrics-tls-key-file", None, "key of that certificate", kind="text", metavar="FILE"
+    )
+    metrics_kubeconfig: str = _flag(
+        "metrics-kubeconfig",
+        "",
+        "kubeconfig of that cluster, of a user who may create tokenreviews and subjectaccessreviews; without it the Pod's service account",
+        metavar="FILE",
+    )
     health_address: str = _flag(
         "health-probe-bind-address", ":10351", "host:port of /healthz and /readyz, 0 for none"
     )

@@ -19,7 +19,12 @@ from karmada_scheduler.config.options import LeaderElection, Options
 def unreadable(given: argparse.Namespace, plugin_dirs: Sequence[str]) -> Iterator[str]:
     """Yield an error for each file and folder that cannot be read."""
     folders = (("plugin-dir", folder) for folder in plugin_dirs)
-    for name, path in (("kubeconfig", given.kubeconfig), ("config", given.config), *folders):
+    files = (
+        ("kubeconfig", given.kubeconfig),
+        ("config", given.config),
+        ("metrics-kubeconfig", given.metrics_kubeconfig),
+    )
+    for name, path in (*files, *folders):
         if path and (why := _why_unreadable(Path(path), is_folder=name == "plugin-dir")):
             yield f"--{name}: cannot read {path}: {why}"
 
@@ -93,6 +98,34 @@ def address(text: str) -> str:
     if not separator or not (port.isascii() and port.isdigit()) or len(port) > 9 or int(port) > 65535:
         raise ValueError(f"{text!r} is not host:port, :port or 0")
     return f"{host}:{int(port)}"
+
+
+def metrics_problems(given: argparse.Namespace, *, metrics: str, health: str) -> Iterator[str]:
+    """Yield an error for each flag about a certificate of the metrics that cannot be used.
+
+    Args:
+        given: The flags.
+        metrics: The address of the metrics, "" for none.
+        health: The address of the probes, likewise.
+    """
+    if bool(given.metrics_tls_cert_file) != bool(given.metrics_tls_key_file):
+        yield "--metrics-tls-cert-file and --metrics-tls-key-file belong together: name both"
+    if not given.metrics_tls_cert_file:
+        if given.metrics_kubeconfig:
+            yield "--metrics-kubeconfig: without --metrics-tls-cert-file nobody is asked about readers: name both"
+        return
+    if not metrics:
+        yield "--metrics-tls-cert-file: --metrics-bind-address is 0, so nothing is served: name an address"
+    elif metrics == health:
+        yield (
+            f"--metrics-tls-cert-file: {metrics} is the address of the probes, too, and the kubelet has no token: "
+            "give --metrics-bind-address and --health-probe-bind-address different ports"
+        )
+    if given.metrics_kubeconfig and given.metrics_kubeconfig == given.kubeconfig:
+        yield (
+            f"--metrics-kubeconfig: {given.kubeconfig} is that of the Karmada API server, which does not know tokens of the host: "
+            "name one of the cluster that hosts Karmada"
+        )
 
 
 _LEAST_EXPLAIN_MEMORY: Final = 2**20

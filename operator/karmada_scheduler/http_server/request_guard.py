@@ -97,14 +97,15 @@ class Access(Struct, frozen=True):
     """Who may read.
 
     Attributes:
-        hosts: The names in ``Host`` besides those of this machine, in lower case.
+        hosts: The names in ``Host`` besides those of this machine, in lower case; None for any name, where readers send what no
+            page of another site can: a bearer token.
         flag: The flag that adds a name.
         authorize: Returns who asks, or why they get no answer; called with the headers of a request. None where anyone who
             reaches the address may read.
         is_open: Returns whether a path is answered to anybody; requests for it are counted all the same.
     """
 
-    hosts: frozenset[str] = frozenset()
+    hosts: frozenset[str] | None = frozenset()
     flag: str = "--explain-allowed-host"
     authorize: Callable[[Mapping[str, str]], Awaitable[Requester | RequestRefusal]] | None = None
     is_open: Callable[[str], bool] = lambda _: False
@@ -139,7 +140,7 @@ class RequestGuard:
     def __init__(self, access: Access, limits: RequestLimits, clock: Callable[[], float]) -> None:
         """Count requests from now on; ``clock`` returns seconds."""
         self._flag = access.flag
-        self._hosts = _LOCAL | access.hosts
+        self._hosts = None if access.hosts is None else _LOCAL | access.hosts
         self._clock = clock
         self._rate = RequestRate(limits.rate, limits.burst, clock())
         self._of_users = RequestRates(limits.user_rate, limits.user_burst)
@@ -162,7 +163,7 @@ class RequestGuard:
             content_length: Of the body; 0 if it is not known.
             is_limited: Whether the rate of requests counts.
         """
-        if _without_port(headers.get("Host", "")) not in self._hosts:
+        if self._hosts is not None and _without_port(headers.get("Host", "")) not in self._hosts:
             return RequestRefusal(
                 421, f"the Host header is not a name of this machine; see {self._flag}", close=has_body
             )

@@ -16,6 +16,9 @@ from typing import Final
 
 from aiohttp import web
 
+from karmada_scheduler.http_server.messages import Document
+from karmada_scheduler.http_server.responses import whole
+
 log = logging.getLogger(__name__)
 
 _SWEEP_SECONDS: Final = 10.0
@@ -39,15 +42,17 @@ def _probe(check: Check) -> Handler:
     return handle
 
 
+def scrape(exposition: Callable[[], bytes], content_type: str) -> Document:
+    """Return the response to a scrape; ``content_type`` is that of the exposition, in UTF-8."""
+    try:
+        return Document(exposition(), content_type=content_type)
+    except RuntimeError as error:  # a metric was read while the main thread changed it
+        return Document(f"try again: {error}\n".encode(), 503, "text/plain")
+
+
 def _metrics(exposition: Callable[[], bytes], content_type: str) -> Handler:
     async def handle(_: web.Request) -> web.Response:
-        try:
-            body = exposition()
-        except RuntimeError as error:  # a metric was read while the main thread changed it
-            return web.Response(status=503, text=f"try again: {error}\n")
-        response = web.Response(body=body, headers={"Content-Type": content_type})
-        response.enable_compression()
-        return response
+        return whole(scrape(exposition, content_type))
 
     return handle
 

@@ -23,7 +23,7 @@ from karmada_scheduler.metrics.plugins import PluginMetrics
 from karmada_scheduler.metrics.scheduling import SchedulingMetrics
 from karmada_scheduler.metrics.work_queues import WorkqueueMetrics
 
-CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
+CONTENT_TYPE: Final = CONTENT_TYPE_LATEST.removesuffix("; charset=utf-8")
 
 _BUILD: Final = {
     "git_version": f"v{__version__}",

@@ -324,6 +324,17 @@ def test_a_pod_logs_in_with_its_service_account(tmp_path: Path, monkeypatch: pyt
     assert found.files_changed()
 
 
+def test_a_default_kubeconfig_that_may_be_of_another_api_server_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _config(tmp_path / "default", {"token": "t"})
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "default"))
+    assert _load("").authorization == "Bearer t"
+    with pytest.raises(ConnectionConfigError, match=r"^the Pod's service account: KUBERNETES_SERVICE_HOST"):
+        load("", "", now=0.0, has_default=False)
+
+
 _ANSWER = {
     "apiVersion": "client.authentication.k8s.io/v1",
     "kind": "ExecCredential",

@@ -218,6 +218,34 @@ def test_records_with_a_certificate_are_served_on_any_address(address: str) -> N
         parse([f"--explain-bind-address={address}", pair[0]])
 
 
+def test_metrics_with_a_certificate_ask_the_api_server_of_the_host(tmp_path: Path) -> None:
+    (host := tmp_path / "host").touch()
+    pair = ["--metrics-tls-cert-file=tls.crt", "--metrics-tls-key-file=tls.key"]
+    found = parse([*pair, f"--metrics-kubeconfig={host}"])
+    assert (str(found.metrics_tls_cert_file), str(found.metrics_tls_key_file)) == ("tls.crt", "tls.key")
+    assert found.metrics_kubeconfig == str(host)
+    assert parse(pair).metrics_kubeconfig == ""
+    assert parse([]).metrics_tls_cert_file is None
+
+    for arguments, problem in (
+        (pair[:1], "--metrics-tls-cert-file and --metrics-tls-key-file belong together: name both"),
+        (pair[1:], "--metrics-tls-cert-file and --metrics-tls-key-file belong together: name both"),
+        ([f"--metrics-kubeconfig={host}"], "without --metrics-tls-cert-file nobody is asked about readers"),
+        ([*pair, "--metrics-kubeconfig=/none"], "--metrics-kubeconfig: cannot read /none: No such file"),
+        (
+            [*pair, f"--metrics-kubeconfig={host}", f"--kubeconfig={host}"],
+            "is that of the Karmada API server",
+        ),
+        ([*pair, "--metrics-bind-address=0"], "--metrics-bind-address is 0, so nothing is served"),
+        (
+            [*pair, "--metrics-bind-address=:10351"],
+            ":10351 is the address of the probes, too, and the kubelet has no token",
+        ),
+    ):
+        with pytest.raises(OptionsError, match=problem):
+            parse(arguments)
+
+
 def test_decisions_are_recorded_only_if_the_records_can_be_read(tmp_path: Path) -> None:
     assert not parse([]).explain.enabled
     assert not parse(["--explain-bind-address=0"]).explain.enabled

@@ -79,7 +79,7 @@ OTHERS: Final[dict[str, int]] = {
     "estimator.shared_requests:_sent": CLUSTERS * 4096,
     # 4,096 Events of at most ten messages of 1,024 characters
     "client.event_correlator:_entries": 4096 * 10 * 1024,
-    # in the page only: 1,000 users of 64 KiB at most, and 10,000 hashes
+    # in the page, and for the readers of records and metrics each: 1,000 users of 64 KiB at most, and 10,000 hashes
     "client.reviews:_kept": 1_000 * 65_536 + 10_000 * ENTRY,
     # one entry per class of the API, at most 40
     "api.object_fields:_fields_of": 40 * ENTRY,

@@ -72,6 +72,17 @@ def test_the_head_of_a_request_decides_in_the_order_of_name_site_size_and_rate()
     assert [status(), status()] == [200, 429]
 
 
+def test_any_name_is_answered_where_readers_have_tokens() -> None:
+    guard = RequestGuard(Access(hosts=None), RequestLimits(), lambda: 0.0)
+
+    def status(**headers: str) -> int:
+        found = guard.refusal("GET", headers, has_body=False, content_length=0)
+        return 200 if found is None else found.status
+
+    assert [status(Host="10.1.2.3:8080"), status()] == [200, 200]
+    assert status(Host="10.1.2.3:8080", Origin="http://evil.example") == 403
+
+
 def test_one_user_s_requests_do_not_use_up_those_of_others() -> None:
     time = [0.0]
     guard = RequestGuard(Access(), RequestLimits(user_rate=1, user_burst=2), lambda: time[0])

@@ -300,7 +300,7 @@ def test_errors_in_a_process_are_those_of_the_answer() -> None:
     assert during(computer, ask) == 5
 
 
-def test_without_room_for_a_process_a_long_answer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_no_process_can_be_started_a_long_answer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> int:
         raise BlockingIOError("Resource temporarily unavailable")
 
