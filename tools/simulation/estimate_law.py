@@ -42,7 +42,7 @@ class EstimateLaw:
 
     def check(self, write: Write, sent: Sent) -> None:
         """Judge a write of clusters by a scheduler."""
-        if not self._run.setup.estimators or not self._is_judged(write):
+        if not self._is_judged(write):
             return
         assert write.before is not None  # schedulers patch
         assert write.after is not None
@@ -57,10 +57,15 @@ class EstimateLaw:
             )
 
     def _is_judged(self, write: Write) -> bool:
-        """Return whether the clusters of the decision are known: no list lacked any, and none was unreadable."""
+        """Return whether the clusters of a decision are known, and nothing but estimates counts besides them.
+
+        They are if no list lacked any, and the binding could be read.
+        """
         hits = self._run.faults.hits
         are_wrong = hits["partial_list", "LIST clusters"] or hits["empty_list", "LIST clusters"]
-        return not write.epoch and not are_wrong and read_binding(write.before or b"{}") is not None
+        counts_assumed = self._run.setup.gates.enabled("SchedulingOvercommitProtection")
+        is_known = not write.epoch and not are_wrong and read_binding(write.before or b"{}") is not None
+        return bool(self._run.setup.estimators) and is_known and not counts_assumed
 
     def _explains(
         self, before: dict[str, object], after: Targets, calls: EstimatorCalls, sent: float
