@@ -15,6 +15,7 @@ from pathlib import Path
 from tools.simulation.coverage import never_occurred
 from tools.simulation.plan import Plan, load
 from tools.simulation.planted_aims import AIMED_BUGS
+from tools.simulation.planted_answers import ANSWER_BUGS
 from tools.simulation.planted_breadth import BREADTH_BUGS
 from tools.simulation.planted_bugs import BUGS, LEAKS
 from tools.simulation.planted_guard import GUARD_BUGS
@@ -24,7 +25,7 @@ from tools.simulation.run import Report, Run
 from tools.simulation.seeds import run_seeds
 from tools.simulation.shrink import shrink
 
-PLANTED = (*BUGS, *BREADTH_BUGS, *GUARD_BUGS, *AIMED_BUGS, *LEAKS)
+PLANTED = (*BUGS, *BREADTH_BUGS, *GUARD_BUGS, *AIMED_BUGS, *ANSWER_BUGS, *LEAKS)
 
 _TRACE_LINES = 60
 _SEEDS_FOR_EVERYTHING = 100

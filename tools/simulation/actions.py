@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 import orjson
@@ -307,13 +308,19 @@ class Actions:
         self._network.cut_watches()
         self._simulation.after(seconds, self._up)
 
-    def do_restore(self, back: float, seconds: float) -> bool:
-        """Take the API server down, and restore it from the newest backup that is older than ``back`` seconds."""
+    def do_restore(self, back: float, seconds: float, ahead: int = 0) -> bool:
+        """Take the API server down, and restore it from the newest backup that is older than ``back`` seconds.
+
+        ``ahead`` is by how much the revision is bumped beyond that of the lost state; 0 for that of the backup.
+        """
         old = [each for each in self._backups if each[0] <= self._simulation.now - back]
         if not old:
             return False
         self.do_outage(seconds)
-        self._simulation.after(seconds / 2, lambda: self._model.restore(old[-1][1]))
+        backup = old[-1][1]
+        if ahead:
+            backup = replace(backup, revision=self._model.revision + ahead)
+        self._simulation.after(seconds / 2, lambda: self._model.restore(backup))
         return True
 
     def do_cut_watches(self) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 from tools.simulation.estimators import ESTIMATOR_FAULTS
 from tools.simulation.extenders import EXTENDER_FAULTS
 from tools.simulation.faults import REQUEST_FAULTS, WATCH_FAULTS
-from tools.simulation.plugin_kit import PLUGIN_FAULTS
+from tools.simulation.plugin_kit import PLUGIN_FAULTS, REFUSES
 
 _FRONT_ENDS: Final = ("front_end_late", "front_end_older")
 _FAULTS: Final = {
@@ -57,7 +57,11 @@ _NOT_IN: Final = {
 
 _ALONE: Final = {
     "aimed": ("aim", "inject", "cut_watches", "place_binding", "kill_leader", "freeze_leader", "terminate"),
-}
+    "answers": (
+        REFUSES, "estimator_silent", "estimator_slow", "unavailable", "lost_before", "conflict", "scale", "restore",
+        "stall",
+    ),
+}  # fmt: skip
 """Profiles that have nothing in common with the others, and what they have."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -28,7 +28,7 @@ from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import framework, gates
 from tests.fake_apiserver.objects import DUPLICATED
-from tools.simulation.estimators import HealthyEstimator
+from tools.simulation.estimators import GivenEstimates, replicas_in
 from tools.simulation.extenders import HealthyTransport, NamedManifests
 from tools.simulation.setup import Setup
 
@@ -66,6 +66,7 @@ class DecisionCore:
         version: int = 1,
         *,
         extenders_score: bool = True,
+        estimates: Callable[[str], int] = replicas_in,
     ) -> SimulationResult:
         """Return the decision about a binding.
 
@@ -74,12 +75,13 @@ class DecisionCore:
             clusters: The clusters.
             version: Of the plugins.
             extenders_score: Whether the scores of extenders count.
+            estimates: The responses of estimators by cluster, if they are enabled; by default those of healthy ones.
         """
         dry_run = DryRun(
             self._setup.gates,
             ShownObjects(Workloads(None)),
             Frameworks.only(self._framework(version, extenders_score)),
-            session=HealthyEstimator() if self._setup.estimators else None,
+            session=GivenEstimates(estimates) if self._setup.estimators else None,
         )
         snapshot = Snapshot.of(clusters)
         dry_run.objects.show(snapshot, [binding])
@@ -93,9 +95,10 @@ class DecisionCore:
         version: int = 1,
         *,
         extenders_score: bool = True,
+        estimates: Callable[[str], int] = replicas_in,
     ) -> Targets:
         """Return the clusters of the decision about a binding; see ``decide``."""
-        result = self.decide(binding, clusters, version, extenders_score=extenders_score)
+        result = self.decide(binding, clusters, version, extenders_score=extenders_score, estimates=estimates)
         return {each.name: each.replicas for each in result.targets}
 
     def explains(self, before: Any, after: Targets, clusters: Sequence[Cluster]) -> bool:

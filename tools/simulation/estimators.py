@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from karmada_scheduler.api.cluster import Cluster
@@ -32,19 +33,40 @@ _KINDS: Final = frozenset(ESTIMATOR_FAULTS) - {"estimator_lost"}
 _SECONDS: Final = 0.002
 
 
+@dataclass(slots=True)
+class EstimatorCall:
+    """One call of an estimator.
+
+    Attributes:
+        began, ended: In seconds of virtual time; None while it lasts.
+        number: What was responded; None without a number.
+    """
+
+    began: float
+    ended: float | None = None
+    number: int | None = None
+
+
+EstimatorCalls = dict[str, list[EstimatorCall]]
+"""The calls of one process by cluster. An end of the connection counts as a call without a response."""
+
+
 def replicas_in(cluster: str) -> int:
     """Return what a healthy estimator responds."""
     return 4 + 3 * number_of(cluster)
 
 
-def dial_for(process: int, faults: Faults, clock: Callable[[], float]) -> DialEstimator:
-    """Return what opens the channels of a process."""
+def dial_for(
+    process: int, faults: Faults, clock: Callable[[], float], calls: EstimatorCalls
+) -> DialEstimator:
+    """Return what opens the channels of a process; each call is noted in ``calls``."""
 
     async def dial(
         address: str, settings: EstimatorOptions, /, *, seconds: float, on_failure: Callable[[], None]
     ) -> EstimatorChannel:
         cluster = address.partition(".")[0].removeprefix(f"{settings.prefix}-")
-        channel = _Channel(address, f"estimator {cluster}", process, faults, clock)
+        noted = calls.setdefault(cluster, [])
+        channel = _Channel(address, f"estimator {cluster}", process, faults, clock, noted)
         await asyncio.sleep(_SECONDS)
         if not channel.is_ready:
             on_failure()
@@ -57,9 +79,16 @@ def dial_for(process: int, faults: Faults, clock: Callable[[], float]) -> DialEs
 
 class _Channel:
     def __init__(
-        self, address: str, event: str, process: int, faults: Faults, clock: Callable[[], float]
+        self,
+        address: str,
+        event: str,
+        process: int,
+        faults: Faults,
+        clock: Callable[[], float],
+        calls: list[EstimatorCall],
     ) -> None:
         self.address = address
+        self._calls = calls
         self._event = event
         self._process = process
         self._faults = faults
@@ -89,13 +118,19 @@ class _Channel:
 
     async def call(self, cluster: str, method: str, request: bytes, *, timeout: float, about: str) -> bytes:
         del request, about
+        call = EstimatorCall(self._clock())
+        self._calls.append(call)
         try:
             async with asyncio.timeout(timeout):
-                return await self._respond(cluster, method)
+                call.number = await self._respond(cluster)
         except TimeoutError:
             raise EstimatorCallError("injected: deadline exceeded", timed_out=True) from None
+        finally:
+            call.ended = self._clock()
+        return b"\xff\xff\xff" if call.number is None else _response(method, call.number)
 
-    async def _respond(self, cluster: str, method: str) -> bytes:
+    async def _respond(self, cluster: str) -> int | None:
+        """Return what the estimator responds, None for what cannot be read."""
         await asyncio.sleep(_SECONDS)
         if not self.is_ready:
             raise EstimatorCallError("injected: the connection is lost")
@@ -106,15 +141,15 @@ class _Channel:
                 case "estimator_error":
                     raise EstimatorCallError("injected: rpc error")
                 case "estimator_number":
-                    return _response(method, int(fault.value))
+                    return int(fault.value)
                 case "estimator_garbage":
-                    return b"\xff\xff\xff"
+                    return None
                 case _:
                     await asyncio.sleep(float(fault.value))
-        return _response(method, replicas_in(cluster))
+        return replicas_in(cluster)
 
     async def close(self) -> None:
-        return
+        self._calls.append(EstimatorCall(self._clock(), self._clock()))
 
 
 def _response(method: str, number: int) -> bytes:
@@ -126,15 +161,19 @@ def _response(method: str, number: int) -> bytes:
     return response.SerializeToString()
 
 
-class HealthyEstimator:
-    """The estimates of healthy estimators, for the judge."""
+class GivenEstimates:
+    """Estimates for the judge: by default those of healthy estimators."""
 
-    name = "healthy"
+    name = "given"
+
+    def __init__(self, replicas: Callable[[str], int] = replicas_in) -> None:
+        """Estimate by the names of clusters."""
+        self._replicas = replicas
 
     def max_available_replicas(self, clusters: Sequence[Cluster], *_: Any) -> list[int]:
         """Return how many replicas clusters can take."""
-        return [replicas_in(each.name) for each in clusters]
+        return [self._replicas(each.name) for each in clusters]
 
     def max_available_component_sets(self, clusters: Sequence[Cluster], *_: Any) -> list[int]:
         """Return how many sets of components clusters can take."""
-        return [replicas_in(each.name) for each in clusters]
+        return [self._replicas(each.name) for each in clusters]

@@ -40,6 +40,10 @@ class HarmLaw:
         """Return the clusters in their last readable versions, and the names of those that cannot be read now."""
         return self._clusters.read(self._run.model.state("Cluster"))
 
+    def cluster_states(self) -> Iterator[tuple[tuple[Cluster, ...], frozenset[str]]]:
+        """Yield all states of the clusters so far, the newest first, each with the names of those that are unreadable."""
+        return reversed(self._cluster_states)
+
     def note_clusters(self) -> None:
         """Note the clusters as they are stored now."""
         found, unreadable = self.clusters_now()

@@ -9,6 +9,7 @@ During a run, with facts of the API server alone:
 - ``no harm``: each change of a binding's clusters is what the decision core gives for clusters that were stored at some
   time. A list without its clusters, or an error, never was.
 
+- ``estimated``, ``no overcommit``, ``in time``: see ``answer_laws``.
 - ``stops``: a process ends soon after a signal, in runs whose faults do not keep it from that (profile ``aimed``).
 - ``no lost key``: a binding that needs scheduling is in the queue of each process, or is being processed.
 
@@ -39,11 +40,13 @@ import orjson
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
+from karmada_scheduler.client.http_connection import Response
 from karmada_scheduler.core.condition import UNSCHEDULABLE as UNSCHEDULABLE_REASON
 from karmada_scheduler.core.requeue_rules import is_claimed
 from karmada_scheduler.scheduling_queue.queue import UNSCHEDULABLE as UNSCHEDULABLE_SET
 from tools.apiserver_model import BY_NAME, Write
 from tools.simulation import at_rest
+from tools.simulation.answer_laws import AnswerLaws
 from tools.simulation.at_rest import Placed
 from tools.simulation.bindings import BINDING_KINDS
 from tools.simulation.decisions import DecisionCore, read_binding, targets_of
@@ -108,6 +111,7 @@ class Judge:
         self._lost: set[tuple[str, BindingKey, str]] = set()
         self._core = DecisionCore(run.setup)
         self._harm = HarmLaw(run, self._core, self.accepted, self.add)
+        self._answers = AnswerLaws(run, self._core, self._harm, self.add)
         self._placed: dict[BindingKey, Placed] = {}
         self._sizes: dict[str, list[Counter[str]]] = {}
         guard = run.setup.guard
@@ -139,6 +143,10 @@ class Judge:
                 )
             self._check_sender(sent)
 
+    def on_response(self, sent: Sent, result: Response | OSError) -> None:
+        """Note what a process gets as the response to a request."""
+        self._answers.on_response(sent, result)
+
     def _check_rate(self, sent: Sent) -> None:
         """Judge how often a process sends requests about one object."""
         second, path = int(sent.at), (sent.identity, sent.kind, sent.request.path)
@@ -167,6 +175,7 @@ class Judge:
             sent = self._run.network.sent_by_write.get(self._checked)
             if write.kind == "Lease":
                 self._on_lease(write, sent)
+            self._answers.on_write(write, sent)
             if self._guard_laws is not None:
                 self._note_for_guard(self._guard_laws, write, sent)
             if write.kind.endswith("Binding") and sent is not None:
@@ -225,9 +234,19 @@ class Judge:
             taken = term.accepted
         return taken
 
+    def _leads_since(self, identity: str) -> float:
+        """Return since when a process has had the Lease without an interruption; infinite if it does not."""
+        since = math.inf
+        for term in reversed(self._terms):
+            if term.holder != identity:
+                break
+            since = term.accepted
+        return since
+
     def on_restore(self) -> None:
         """Note that the API server was restored, with an old Lease."""
         self._forced_at = self._run.simulation.now
+        self._answers.on_restore()
         self._harm.note_clusters()
 
     def on_write(self, write: Write) -> None:
@@ -285,6 +304,8 @@ class Judge:
         """Judge the state at the end."""
         self._check_converged()
         self._check_quiet()
+        for process in self._run.running():
+            self._answers.check_attempts(process, self._leads_since(process.identity))
         for invariant, text in at_rest.problems(self._run, self._placed):
             self.add(invariant, text)
 

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, Final, TypeVar
 
 from karmada_scheduler.api.binding import BindingKey, TargetCluster
-from karmada_scheduler.framework import Code, Result
+from karmada_scheduler.framework import SUCCESS, Code, Result
 from tools.simulation.environment import spend
 from tools.simulation.faults import Faults
 from tools.simulation.plan import Fault
@@ -35,6 +35,9 @@ PLUGIN_FAULTS: Final = (
 ``plugin_slow`` computes for ``value`` seconds, ``plugin_hangs`` awaits for so many seconds, and ``plugin_waits`` lets a
 binding wait at Permit for so many seconds.
 """
+
+REFUSES: Final = "plugin_refuses"
+"""The fault of ``refusal``: the plugin refuses, and asks for another attempt after ``value`` seconds."""
 
 _KINDS: Final = frozenset(PLUGIN_FAULTS)
 _WITHOUT_RESULT: Final = ("unreserve", "post_bind", "run", "filter_key")
@@ -66,6 +69,21 @@ _NO_RESULTS: Final = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The begin of an attempt that a plugin has seen, or its refusal.
+
+    Attributes:
+        at: In seconds of virtual time.
+        key: The binding.
+        retry_after: Seconds after which the plugin asked for another attempt; 0 for the begin of one.
+    """
+
+    at: float
+    key: BindingKey
+    retry_after: float = 0.0
+
+
 @dataclass(slots=True)
 class Scene:
     """The plugins of one process.
@@ -76,6 +94,7 @@ class Scene:
         clock: Virtual time.
         books: What each Reserve plugin has reserved and not ended, by binding.
         problems: Calls that a plugin must not get.
+        calls: The attempts that a plugin has seen, and its refusals.
     """
 
     process: int
@@ -83,6 +102,7 @@ class Scene:
     clock: Callable[[], float]
     books: list[Counter[BindingKey]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
 
 
 class _Current:
@@ -106,6 +126,23 @@ def report(problem: str) -> None:
     """Report a call that a plugin must not get."""
     if _Current.scene is not None:
         _Current.scene.problems.append(problem)
+
+
+def attempt_begins(key: BindingKey) -> None:
+    """Note that a plugin is called for a new attempt."""
+    if _Current.scene is not None:
+        _Current.scene.calls.append(Call(_Current.scene.clock(), key))
+
+
+def refusal(call: str, key: BindingKey) -> Result:
+    """Return a refusal with the time of the next attempt if the plan has one for this call, else SUCCESS."""
+    scene = _Current.scene
+    if scene is None:
+        return SUCCESS
+    for fault, _ in scene.faults.drawn(frozenset((REFUSES,)), scene.process, f"plugin {call}", scene.clock()):
+        scene.calls.append(Call(scene.clock(), key, fault.value))
+        return Result.unschedulable("injected", retry_after=fault.value)
+    return SUCCESS
 
 
 def plain(call: str, work: Callable[[], T]) -> T:

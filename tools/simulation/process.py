@@ -14,7 +14,7 @@ from karmada_scheduler.config.options import Options
 from karmada_scheduler.config.problems import ConfigError
 from tools.simulation import plugin_kit
 from tools.simulation.environment import Machine, ProcessEndedError
-from tools.simulation.estimators import dial_for
+from tools.simulation.estimators import EstimatorCalls, dial_for
 from tools.simulation.extenders import transport_for
 from tools.simulation.loop import EventLoop
 from tools.simulation.network import Network
@@ -36,6 +36,7 @@ class SchedulerProcess:
         application: The scheduler, None before it is built.
         errors: What reached the exception handlers of its event loops.
         scene: Its plugins, extenders and estimators.
+        estimator_calls: What it has asked estimators.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class SchedulerProcess:
         self.exit_status: int | None = None
         self.application: Application | None = None
         self.errors: list[str] = []
+        self.estimator_calls: EstimatorCalls = {}
         self._simulation = simulation
         self._on_end = on_end
         self._main_not_before = 0.0
@@ -76,7 +78,7 @@ class SchedulerProcess:
             on_end=self._ended,
             stall=self.stall,
             extender_transport=transport_for(index, scene.faults, simulation.clock),
-            dial_estimator=dial_for(index, scene.faults, simulation.clock),
+            dial_estimator=dial_for(index, scene.faults, simulation.clock, self.estimator_calls),
         )
         self._task = self.main.create_task(self._run(options))
 

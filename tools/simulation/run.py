@@ -242,6 +242,7 @@ class Run:
         self.judge.on_request(sent)
 
     def _on_response(self, sent: Sent, result: Response | OSError) -> None:
+        self.judge.on_response(sent, result)
         shown = f"{result.status}" if isinstance(result, Response) else repr(result)
         self.record(sent.identity, f"{sent.kind} {sent.request.path.rpartition('/')[2]} -> {shown}")
 

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,17 @@ import orjson
 import pytest
 
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.client.http_connection import Response
 from karmada_scheduler.client.karmada import RESOURCE_BINDINGS
 from tools.apiserver_model import Request, Write
-from tools.simulation import flat, guard_laws, invariants
+from tools.simulation import capacity_law, estimate_law, flat, guard_laws, invariants, retry_law
+from tools.simulation.actions import placement
 from tools.simulation.environment import START
+from tools.simulation.estimators import EstimatorCall
 from tools.simulation.generate_rounds import BLOCKS
 from tools.simulation.network import Sent
 from tools.simulation.plan import Plan, Step
+from tools.simulation.plugin_kit import Call
 from tools.simulation.process import SchedulerProcess
 from tools.simulation.run import Run, _quiet
 from tools.simulation.tests.test_guard_laws import CASES
@@ -43,9 +48,9 @@ KEY = ("default", "b")
 
 
 @contextmanager
-def at_rest() -> Iterator[Run]:
+def at_rest(plan: Plan = PLAN) -> Iterator[Run]:
     """Yield a run in which one process has placed one binding on two clusters, before it is judged at rest."""
-    run = Run(PLAN)
+    run = Run(plan)
     with _quiet(run):
         run.simulation.at(0.0, lambda: run._start(0))
         for step in PLAN.steps:
@@ -182,6 +187,48 @@ def a_container_grows(run: Run) -> None:
     run.judge.measure()
 
 
+def a_refused_attempt_is_made_again_too_soon(run: Run) -> None:
+    key = BindingKey("ResourceBinding", *KEY)
+    leader(run).scene.calls += [Call(10.0, key), Call(10.0, key, 5.0), Call(11.0, key)]
+    run.judge.rest_ends()
+
+
+def changed_result(run: Run, name: str, clusters: list[dict[str, Any]], **spec: Any) -> tuple[Write, Sent]:
+    """Return a write of the clusters of a binding like the stored one, which has no clusters before."""
+    before = stored(run)
+    before["metadata"]["name"] = name
+    before["spec"].update(clusters=[], **spec)
+    after = {**before, "spec": {**before["spec"], "clusters": clusters}}
+    raw = orjson.dumps(before), orjson.dumps(after)
+    write = Write(0, 9, START, "", "ResourceBinding", ("default", name), "", *raw, None, "", b"")
+    request = Request(method="PATCH", path=f"/{name}", query={}, body=b"{}", user="")
+    return write, Sent(0, leader(run).identity, run.simulation.now, "PATCH resourcebindings", request)
+
+
+def an_estimate_is_not_used(run: Run) -> None:
+    now = run.simulation.now
+    for name, number in (("m0", 3), ("m1", 6)):
+        leader(run).estimator_calls[name] = [EstimatorCall(now, now, number)]
+    for first, second in ((3, 6), (5, 4)):
+        assert not run.judge.violations
+        clusters = [{"name": "m0", "replicas": first}, {"name": "m1", "replicas": second}]
+        write, by = changed_result(run, "a", clusters, replicas=9, placement=placement("dynamic"))
+        run.judge._answers.on_write(write, by)
+
+
+def more_is_placed_than_fits(run: Run) -> None:
+    spec = {
+        "placement": placement("dynamic"),
+        "replicaRequirements": {"resourceRequest": {"cpu": "2"}},
+    }
+    for name, replicas in (("a", 2), ("b", 2), ("c", 1)):
+        assert not run.judge.violations
+        write, by = changed_result(run, name, [{"name": "m0", "replicas": replicas}], **spec)
+        run.judge._answers.on_write(write, by)
+        assert write.after is not None
+        run.judge._answers.on_response(by, Response(200, {}, write.after))
+
+
 PASTS: dict[str, Callable[[Run], None]] = {
     "guarded": a_write_without_a_version,
     "fenced": a_write_by_somebody_who_never_led,
@@ -198,12 +245,20 @@ PASTS: dict[str, Callable[[Run], None]] = {
     "no exception": an_exception_is_logged,
     "stops": a_process_goes_on_after_its_signal,
     "flat": a_container_grows,
+    "in time": a_refused_attempt_is_made_again_too_soon,
+    "estimated": an_estimate_is_not_used,
+    "no overcommit": more_is_placed_than_fits,
 }
+SETUPS: dict[str, dict[str, Any]] = {
+    "estimated": {"estimators": "partial"},
+    "no overcommit": {"gates": {"SchedulingOvercommitProtection": True}},
+}
+"""What is around the scheduler, for laws that need something there."""
 
 
 @pytest.mark.parametrize("law", PASTS)
 def test_a_past_breaks_the_law_that_it_tells_of_and_no_other(law: str) -> None:
-    with at_rest() as run:
+    with at_rest(replace(PLAN, setup=SETUPS.get(law, PLAN.setup))) as run:
         PASTS[law](run)
         assert {each.invariant for each in run.judge.violations} == {law}
 
@@ -211,7 +266,7 @@ def test_a_past_breaks_the_law_that_it_tells_of_and_no_other(law: str) -> None:
 def test_every_law_of_the_judge_has_a_past_that_breaks_it_alone() -> None:
     broken_alone = {*PASTS, *(broken[0] for _, broken in CASES.values() if len(broken) == 1)}
     laws: set[str] = set()
-    for module in (invariants, guard_laws):
+    for module in (invariants, guard_laws, retry_law, estimate_law, capacity_law):
         assert module.__file__ is not None
         text = Path(module.__file__).read_text(encoding="utf-8")
         laws |= set(re.findall(r'\b_?add\(\s*"([^"{]+)",', text))
