@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain, islice
 from typing import Any, Final
 
 from karmada_advisor.explain.model import API_VERSION
@@ -27,6 +28,7 @@ from karmada_advisor.web.plan_rights import (
 )
 from karmada_advisor.web.request_query import RequestRefusedError, change_of
 from karmada_advisor.web.seen_plan import SeenPlan, seen_plan
+from karmada_scheduler.api.policy import PolicyKey
 from karmada_scheduler.http_server.messages import Document, HttpRequest
 
 _SHOWN_FIRST: Final = (
@@ -105,10 +107,12 @@ class PlanHandlers(HandlerGroup):
     ) -> tuple[list[ChangePart], AskedChange]:
         """Return the parts of a change, each of which the viewer may do, and the change that does them and nothing else."""
         viewer = self._responder.viewer(request)
-        policies = await self._computer.answer(
-            ("policies", change.text), lambda: policies_of(change.text), requester=request.requester
-        )
-        parts = [*parts_of_policies(policies), *parts_of_clusters(change)]
+        policies: tuple[PolicyKey, ...] = ()
+        if change.text:
+            policies = await self._computer.answer(
+                ("policies", change.text), lambda: policies_of(change.text), requester=request.requester
+            )
+        parts = [*islice(chain(parts_of_policies(policies), parts_of_clusters(change)), MOST_PARTS + 1)]
         if len(parts) > MOST_PARTS:
             raise RequestRefusedError(
                 403, f"a change of more than {MOST_PARTS} objects is for those who may list everything"
