@@ -211,14 +211,19 @@ def _site(folder: Path, dice: _Seeds, *, by_capacity: bool = True) -> Site:
     )
 
 
-def _changes(dice: random.Random, *, by_capacity: bool = True) -> list[dict[str, str]]:
-    """Return changes to plan: of what is theirs, of what they may change although it is not, and of what is of others."""
+def _changes(
+    dice: random.Random, theirs: str = f"{CANARY}-0", *, by_capacity: bool = True
+) -> list[dict[str, str]]:
+    """Return changes to plan: of what is theirs, of what they may change although it is not, and of what is of others.
+
+    Names of others begin with ``theirs``, by which twins do not differ.
+    """
     found: list[dict[str, str]] = []
     for _ in range(_CHANGES_OF_A_CASE):
         name = dice.choice(_OWN_NAMES)
         affinity = dice.choice(
             (
-                {"clusterNames": dice.sample((*_OWN_CLUSTERS, NEAR, f"{CANARY}-0-0"), 2)},
+                {"clusterNames": dice.sample((*_OWN_CLUSTERS, NEAR, f"{theirs}-0"), 2)},
                 {"exclude": dice.sample(_OWN_CLUSTERS, 2)},
                 {"labelSelector": {"matchLabels": {"tier": f"{NEAR}-1"}}},
                 {"fieldSelector": {"matchExpressions": [_IN_REGION]}},
@@ -234,23 +239,23 @@ def _changes(dice: random.Random, *, by_capacity: bool = True) -> list[dict[str,
                 "replicaDivisionPreference": "Weighted",
                 "weightPreference": weights,
             }
-        wide = dice.choice((name, f"{CANARY}-0"))
+        wide = dice.choice((name, f"{theirs}-0"))
         written = dice.choice(
             (
                 _policy("PropagationPolicy", name, name, placement),
                 _policy("PropagationPolicy", f"new-{name}", name, placement),
                 _policy("ClusterPropagationPolicy", "wide", wide, placement),
-                _policy("ClusterPropagationPolicy", f"{CANARY}-wide", wide, placement),
+                _policy("ClusterPropagationPolicy", f"{theirs}-wide", wide, placement),
             )
         )
-        cluster_name = dice.choice(("eu-1", "eu-1", "eu-2", "us-1", f"{CANARY}-0-0"))
+        cluster_name = dice.choice(("eu-1", "eu-1", "eu-2", "us-1", f"{theirs}-0"))
         found.append(
             dice.choice(
                 (
                     {"policy": json.dumps(written)},
                     {"policy": json.dumps(written)},
                     {dice.choice(("without", "cordon", "uncordon")): cluster_name},
-                    {"scale": f"{dice.choice(('shop', 'shop', f'{CANARY}-ns'))}/{name}={dice.randrange(9)}"},
+                    {"scale": f"{dice.choice(('shop', 'shop', f'{theirs}-ns'))}/{name}={dice.randrange(9)}"},
                 )
             )
         )
@@ -398,7 +403,7 @@ async def test_fleets_that_differ_in_what_is_not_theirs_give_the_same_answers(
                 if differs != "names":
                     answers = [(path, _without_changes(answer)) for path, answer in answers]
                 if differs != "all":
-                    for change in _changes(dice, by_capacity=by_capacity):
+                    for change in _changes(dice, f"{CANARY}-x", by_capacity=by_capacity):
                         for answer in await _planned(site, change):
                             # Twins have other names of clusters, which a binding may have after a change.
                             text = _whole(answer).replace(fleet.word, CANARY)
