@@ -13,14 +13,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 from playwright.sync_api import Browser
 
 from karmada_advisor.web.sessions import Sessions
 from tests.e2e.browser import Visitor, started
-from tests.e2e.token_page import SHOP, Page, of_platform, served, sign_in, signed_elsewhere
+from tests.e2e.token_page import BAKERY, RBAC, SHOP, Page, of_platform, served, sign_in, signed_elsewhere
+from tests.e2e.workload import Workload, named
 from tests.unit.web.site import Site
 from tools.controlplane import ControlPlane
 
@@ -104,6 +105,72 @@ def test_csrf_a_post_with_a_session_needs_the_origin_of_the_page_and_foreign_pag
         of_fetch = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": destination}
         assert _asked(page, "v1/bindings", {**cookies, **of_fetch})[0] == 403
     assert _asked(page, "v1/bindings", cookies)[0] == 200
+
+
+def test_a_developer_plans_a_policy_that_they_may_update_and_nothing_else(page: Page) -> None:
+    workload = Workload(page.plane, SHOP, "planned")
+    workload.create(named("sim-a1"), replicas=2, scheduler="default-scheduler")
+    workload.wait_placed({"sim-a1": 2})
+    bearer = {"Authorization": f"Bearer {page.token('developer')}"}
+    policy = page.plane.client.get(workload.policy_path)
+
+    def plan(**metadata: str) -> tuple[int, str]:
+        placement = named("sim-a1", "sim-b1")
+        changed = {
+            **policy,
+            "metadata": {**policy["metadata"], **metadata},
+            "spec": {**policy["spec"], "placement": placement},
+        }
+        form = urlencode({"policy": json.dumps(changed)}).encode()
+        return _asked(page, "v1/plan", bearer, form=form)
+
+    there, away = plan(), plan(name="nowhere")
+    assert (there[0], away[0]) == (403, 403)
+    assert there[1].replace("/planned", "") == away[1].replace("/nowhere", "")
+    assert f"may not update propagationpolicies.policy.karmada.io/planned in the namespace {SHOP}" in there[1]
+
+    metadata = {"name": "plans", "namespace": SHOP}
+    rules = [
+        {
+            "apiGroups": ["policy.karmada.io"],
+            "resources": ["propagationpolicies"],
+            "resourceNames": ["planned", "nowhere"],
+            "verbs": ["update"],
+        },
+        {"apiGroups": ["apps"], "resources": ["deployments/scale"], "verbs": ["update"]},
+    ]
+    page.plane.client.apply(
+        {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
+    )
+    page.plane.client.apply(
+        {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "plans"},
+            "subjects": [{"kind": "ServiceAccount", "name": "developer", "namespace": SHOP}],
+        }
+    )
+    _, text = page.plane.wait_for(
+        plan,
+        "the plan of the policy",
+        until=lambda it: it[0] == 200 and "planned-deployment" in it[1],
+        timeout=40,
+    )
+    found = json.loads(text)
+    [row] = found["bindings"]
+    assert (found["kind"], row["name"], row["effect"]) == ("SeenPlan", "planned-deployment", "moved")
+    assert [each["name"] for each in row["after"]] == ["sim-a1", "sim-b1"]
+    assert {each["count"] for each in found["others"]} == {"0"}
+    assert found["loads"] == []
+
+    status, text = plan(name="nowhere")  # it does not exist
+    assert (status, "may not create propagationpolicies" in text) == (403, True)
+    assert plan(namespace=BAKERY)[0] == 403
+    assert _asked(page, "v1/plan?scale=token-shop/planned=3", bearer)[0] == 200
+    refused = [_asked(page, f"v1/plan?cordon={name}", bearer) for name in ("sim-a1", "sim-x1")]
+    assert [status for status, _ in refused] == [403, 403]
+    assert "sim-b" not in refused[0][1]
 
 
 def test_rebinding_a_foreign_host_is_refused_on_every_route(page: Page, tmp_path: Path) -> None:

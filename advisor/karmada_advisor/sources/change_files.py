@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from karmada_advisor.plan.stored import with_namespace
+from karmada_advisor.sources.control_plane import DEFAULT_NAMESPACE
 from karmada_advisor.sources.files import Contents, read, read_text
 from karmada_advisor.sources.objects import NoAnswerError
 from karmada_scheduler.api.manifest import read_mapping, read_required_text
@@ -22,6 +23,20 @@ def read_change_text(text: str, namespace: str) -> Contents[Mapping[str, Any]]:
         namespace: Of objects that name none.
     """
     return read_text("the policy", text, _parse_into(namespace))
+
+
+def change_objects(text: str) -> list[Mapping[str, Any]]:
+    """Return the objects of a text; none of an empty one. Those that name no namespace are in ``default``.
+
+    Raises:
+        NoAnswerError: One cannot be read; the problem tells of the text alone.
+    """
+    if not text.strip():
+        return []
+    found = read_change_text(text, DEFAULT_NAMESPACE)
+    if found.problems:
+        raise NoAnswerError("; ".join(map(str, found.problems)))
+    return found.objects
 
 
 def read_changes(paths: Iterable[str], namespace: str) -> Contents[Mapping[str, Any]]:

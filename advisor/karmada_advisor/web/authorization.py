@@ -55,10 +55,11 @@ class Authorization:
         return Viewer(
             user.name,
             tuple(missing),
-            partial(self._may_list, user, LIST_BINDINGS),
+            partial(self._may, user, LIST_BINDINGS),
             partial(self._hints.of, user),
-            partial(self._may_list, user, LIST_EVENTS),
+            partial(self._may, user, LIST_EVENTS),
             has_session=not is_bearer,
+            may=partial(self._may, user),
         )
 
     async def sign_in(self, token: str) -> tuple[str, ...] | RequestRefusal:
@@ -84,7 +85,7 @@ class Authorization:
             return RequestRefusal(401, "One moment.", {"Refresh": "0"})
         return self._unauthenticated(NO_TOKEN)
 
-    async def _may_list(self, user: User, wanted: Permission, namespace: str) -> bool:
+    async def _may(self, user: User, wanted: Permission, namespace: str) -> bool:
         return await self._reviews.is_allowed(user, wanted, namespace=namespace)
 
     def _unauthenticated(self, problem: str) -> RequestRefusal:

@@ -167,7 +167,7 @@ def seen_explanation(found: Explanation, sees: SeesCluster) -> SeenExplanation:
         binding=_entry(binding),
         would_be=None
         if would_be is None
-        else SeenWouldBe(would_be.outcome.value, _targets(would_be.placement, sees), would_be.differs),
+        else SeenWouldBe(would_be.outcome.value, seen_targets(would_be.placement, sees), would_be.differs),
         causes=tuple(map(_cause, found.causes)),
         stages=tuple(SeenStage(each.name, each.before, each.after, each.decisive) for each in found.funnel),
         refusals=_refusals(found),
@@ -188,7 +188,7 @@ def seen_why_not(found: WhyNot, sees: SeesCluster) -> SeenWhyNot:
         goal=found.goal.type.value,
         holds=found.holds,
         next_holds=found.next_holds,
-        next=_targets(found.next.result, sees),
+        next=seen_targets(found.next.result, sees),
         causes=tuple(map(_cause, found.causes)),
         remedies=_remedies(found.remedies),
     )
@@ -198,7 +198,7 @@ def _entry(binding: BindingEntry) -> BindingEntry:
     return BindingEntry(binding.kind, binding.namespace, binding.name)
 
 
-def _targets(found: Iterable[Target], sees: SeesCluster) -> SeenTargets:
+def seen_targets(found: Iterable[Target], sees: SeesCluster) -> SeenTargets:
     targets = tuple(found)
     named = tuple(sorted((each for each in targets if sees(each.name)), key=lambda it: it.name))
     return SeenTargets(named, len(targets) - len(named))

@@ -8,7 +8,7 @@ Karmada API server lets them list bindings: what is stored in these, and of what
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from karmada_advisor.web.request_query import RequestRefusedError
@@ -29,6 +29,10 @@ async def _never(_: str) -> bool:
     return False
 
 
+async def _never_may(_: Permission, __: str) -> bool:
+    return False
+
+
 async def _no_hints() -> Collection[str]:
     return ()
 
@@ -43,6 +47,7 @@ class Viewer(Struct, frozen=True):
         hints: Returns namespaces in which they may have rights.
         may_list_events: Returns whether they may list the Events of a namespace.
         has_session: Whether they have signed in on the page, so that they can sign out.
+        may: Returns whether they have a permission in a namespace, "" for all.
     """
 
     name: str
@@ -51,6 +56,7 @@ class Viewer(Struct, frozen=True):
     hints: Callable[[], Awaitable[Collection[str]]] = _no_hints
     may_list_events: Callable[[str], Awaitable[bool]] = _never
     has_session: bool = False
+    may: Callable[[Permission, str], Awaitable[bool]] = _never_may
 
     @property
     def sees_all(self) -> bool:
@@ -82,8 +88,7 @@ class Viewer(Struct, frozen=True):
         Raises:
             RequestRefusedError: Nobody was let in.
         """
-        if self is NOBODY:
-            raise RequestRefusedError(403, "nobody knows who asks")
+        self.check_known()
         if LIST_BINDINGS not in self.missing:
             return list(existing[:MOST_NAMESPACES])
         found = sorted({*await self.hints(), self.home} - {""}, key=lambda each: (each != self.home, each))
@@ -94,6 +99,34 @@ class Viewer(Struct, frozen=True):
     async def sees_events(self, namespace: str) -> bool:
         """Return whether they may see the Events of a namespace."""
         return LIST_EVENTS not in self.missing or await self.may_list_events(namespace)
+
+    def check_known(self) -> None:
+        """Check that somebody was let in.
+
+        Raises:
+            RequestRefusedError: Nobody was.
+        """
+        if self is NOBODY:
+            raise RequestRefusedError(403, "nobody knows who asks")
+
+    async def check_may(self, wanted: Iterable[tuple[Permission, str]]) -> None:
+        """Check that the viewer has permissions, each in a namespace, "" for all.
+
+        Raises:
+            RequestRefusedError: One is missing. It says the same whether the objects exist or not.
+        """
+        asked = tuple(dict.fromkeys(wanted))
+        allowed = await asyncio.gather(*(self.may(*each) for each in asked))
+        missing = [
+            f"{permission}{f' in the namespace {namespace}' if namespace else ''}"
+            for (permission, namespace), is_allowed in zip(asked, allowed, strict=True)
+            if not is_allowed
+        ]
+        if missing:
+            text = (
+                f"{self.name} may not {', '.join(missing)}. A plan is for those who may do what it is about"
+            )
+            raise RequestRefusedError(403, text)
 
     def check_all(self) -> None:
         """Check that the viewer may see everything.

@@ -6,6 +6,7 @@ answer. Of two fleets that differ only in what is not theirs, each answer must b
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -16,6 +17,7 @@ from typing import Any, Final
 import pytest
 
 from karmada_advisor.web.viewer import Viewer
+from karmada_scheduler.api.policy import ID_LABELS
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.unit.web.site import Answer, Site, without_times
 from tests.unit.web.test_viewer import CANARY, DEVELOPER, OF_CLUSTER_LISTS, OF_CLUSTERS, OPEN, SCOPED
@@ -24,6 +26,7 @@ _CASES: Final = int(os.environ.get("CASES", "10"))
 _TWINS: Final = int(os.environ.get("TWINS", "3"))
 _SEED: Final = int(os.environ.get("SEED", "1"))
 _PATHS_OF_A_CASE: Final = 24
+_CHANGES_OF_A_CASE: Final = 6
 _REASONED: Final = ("/b/", "/v1/explain/", "/why-not/", "/v1/why-not/")
 NEAR: Final = CANARY[:-1] + "i"
 """What a namespace asks for, and an operator would learn that a word of others is the nearest."""
@@ -127,8 +130,43 @@ def _own(dice: random.Random, *, by_capacity: bool) -> list[BindingBuilder]:
                 change()
         if dice.random() < 0.2:
             each.scheduler("default-scheduler")
+        _claim(each, "PropagationPolicy", name)
         made.append(each)
     return made
+
+
+def _claim(made: BindingBuilder, kind: str, name: str) -> None:
+    """Let a policy of the name of a workload claim its binding."""
+    made.manifest()["metadata"]["labels"] = {ID_LABELS[kind]: f"id-{name}"}
+    made.annotation(f"{kind.lower()}.karmada.io/namespace", "shop").annotation(
+        f"{kind.lower()}.karmada.io/name", name
+    )
+
+
+def _policy(kind: str, name: str, selected: str, placement: dict[str, Any]) -> dict[str, Any]:
+    namespace = {"namespace": "shop"} if kind == "PropagationPolicy" else {}
+    return {
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": name, **namespace, "labels": {ID_LABELS[kind]: f"id-{name}"}},
+        "spec": {
+            "resourceSelectors": [
+                {"apiVersion": "apps/v1", "kind": "Deployment", "name": selected, **namespace}
+            ],
+            "placement": placement,
+        },
+    }
+
+
+def _policies(bindings: list[BindingBuilder], word: str) -> list[dict[str, Any]]:
+    """Return the policies of the namespace, as its bindings have them, and one of others."""
+    found = [_policy("ClusterPropagationPolicy", f"{word}-wide", f"{word}-0", {})]
+    for each in bindings:
+        spec = each.manifest()["spec"]
+        name = spec["resource"]["name"]
+        if name in _OWN_NAMES:
+            found.append(_policy("PropagationPolicy", name, name, spec.get("placement", {})))
+    return found
 
 
 def _others(dice: random.Random, word: str) -> list[BindingBuilder]:
@@ -159,13 +197,90 @@ def _bindings(dice: _Seeds, *, by_capacity: bool) -> list[BindingBuilder]:
 
 def _site(folder: Path, dice: _Seeds, *, by_capacity: bool = True) -> Site:
     folder.mkdir()
+    bindings = _bindings(dice, by_capacity=by_capacity)
+    policies = folder / "policies.json"
+    items = _policies(bindings, dice.word)
+    policies.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     return Site(
         folder,
         clusters=_clusters(dice),
-        bindings=_bindings(dice, by_capacity=by_capacity),
+        bindings=bindings,
         viewer=dice.viewer,
-        flags=("--timeout=60s",),  # the search for changes is not ended by the load of the machine
+        # The search for changes is not ended by the load of the machine.
+        flags=("--timeout=60s", f"--policies={policies}"),
     )
+
+
+def _changes(
+    dice: random.Random, theirs: str = f"{CANARY}-0", *, by_capacity: bool = True
+) -> list[dict[str, str]]:
+    """Return changes to plan: of what is theirs, of what they may change although it is not, and of what is of others.
+
+    Names of others begin with ``theirs``, by which twins do not differ.
+    """
+    found: list[dict[str, str]] = []
+    for _ in range(_CHANGES_OF_A_CASE):
+        name = dice.choice(_OWN_NAMES)
+        affinity = dice.choice(
+            (
+                {"clusterNames": dice.sample((*_OWN_CLUSTERS, NEAR, f"{theirs}-0"), 2)},
+                {"exclude": dice.sample(_OWN_CLUSTERS, 2)},
+                {"labelSelector": {"matchLabels": {"tier": f"{NEAR}-1"}}},
+                {"fieldSelector": {"matchExpressions": [_IN_REGION]}},
+            )
+        )
+        placement: dict[str, Any] = {"clusterAffinity": affinity}
+        if dice.random() < 0.3:
+            placement["clusterTolerations"] = [{"key": f"{NEAR}-taint", "operator": "Exists"}]
+        if by_capacity and dice.random() < 0.5:
+            weights = {"dynamicWeight": "AvailableReplicas"}
+            placement["replicaScheduling"] = {
+                "replicaSchedulingType": "Divided",
+                "replicaDivisionPreference": "Weighted",
+                "weightPreference": weights,
+            }
+        wide = dice.choice((name, f"{theirs}-0"))
+        written = dice.choice(
+            (
+                _policy("PropagationPolicy", name, name, placement),
+                _policy("PropagationPolicy", f"new-{name}", name, placement),
+                _policy("ClusterPropagationPolicy", "wide", wide, placement),
+                _policy("ClusterPropagationPolicy", f"{theirs}-wide", wide, placement),
+            )
+        )
+        cluster_name = dice.choice(("eu-1", "eu-1", "eu-2", "us-1", f"{theirs}-0"))
+        found.append(
+            dice.choice(
+                (
+                    {"policy": json.dumps(written)},
+                    {"policy": json.dumps(written)},
+                    {dice.choice(("without", "cordon", "uncordon")): cluster_name},
+                    {"scale": f"{dice.choice(('shop', 'shop', f'{theirs}-ns'))}/{name}={dice.randrange(9)}"},
+                )
+            )
+        )
+    return found
+
+
+async def _planned(site: Site, change: dict[str, str]) -> list[Answer]:
+    return [await site.get(path, "POST", form=change) for path in ("/v1/plan", "/plan")]
+
+
+def _without_effects(answer: Answer, shown: str, change: dict[str, str]) -> str:
+    """Return an answer without what was asked, and the clusters that bindings of the namespace have after the change."""
+    rows = answer.fields.get("bindings", ()) if answer.status == 200 else ()
+    allowed = {each["name"] for row in rows for each in row["after"]}
+    allowed |= {*re.findall(rf"{CANARY}[a-z0-9-]*", json.dumps(change))}
+    for each in sorted(allowed, key=len, reverse=True):
+        shown = re.sub(rf"{each}(?![a-z0-9-])", "", shown)
+    return shown
+
+
+def _without_others(text: str) -> str:
+    """Return a plan without the numbers of others, and what all of the change asks of clusters."""
+    left = re.sub(r'<section id="(others|loads)">.*?</section>\n', "", text, flags=re.DOTALL)
+    left = re.sub(r'"(others|loads)": \[(\]|.*?\n  \])', "", left, flags=re.DOTALL)
+    return left if left == text else left.replace("'Content-Encoding': 'deflate', ", "")
 
 
 def _paths(site: Site, dice: random.Random) -> list[tuple[str, str]]:
@@ -217,6 +332,7 @@ def _without_changes(text: str) -> str:
 
 async def test_no_word_of_others_is_in_an_answer(tmp_path: Path) -> None:
     answered = {200: 0, 302: 0, 403: 0, 404: 0, 400: 0, 422: 0}
+    planned = {200: 0, 403: 0, 422: 0}
     for case in range(_CASES):
         dice = random.Random(f"leaks/{_SEED}/{case}")
         viewer = dice.choice((DEVELOPER, OF_CLUSTERS))
@@ -231,8 +347,16 @@ async def test_no_word_of_others_is_in_an_answer(tmp_path: Path) -> None:
                 assert CANARY not in shown, (case, path)
                 answered[answer.status] += 1
                 assert answer.status == 403 or route in seen, (case, path)
+            for change in _changes(dice):
+                data, page = await _planned(site, change)
+                for answer in (data, page):
+                    shown = _without_effects(data, _whole(answer), change)
+                    assert CANARY not in shown, (case, change)
+                planned[data.status] += 1
     assert answered[200] > _CASES
     assert answered[403] > _CASES
+    assert planned[200] > _CASES
+    assert planned[403] > _CASES // 2
 
 
 @pytest.mark.parametrize(
@@ -243,8 +367,9 @@ async def test_no_word_of_others_is_in_an_answer(tmp_path: Path) -> None:
         ("amounts", DEVELOPER),
         ("names", DEVELOPER),
         ("words", OF_CLUSTERS),
+        ("names", OF_CLUSTERS),
     ],
-    ids=["all", "words", "amounts", "names", "words, clusters are seen"],
+    ids=["all", "words", "amounts", "names", "words, clusters are seen", "names, clusters are seen"],
 )
 async def test_fleets_that_differ_in_what_is_not_theirs_give_the_same_answers(
     tmp_path: Path, differs: str, viewer: Viewer
@@ -277,6 +402,14 @@ async def test_fleets_that_differ_in_what_is_not_theirs_give_the_same_answers(
                 answers = [(path, _whole(await site.get(path))) for path in paths]
                 if differs != "names":
                     answers = [(path, _without_changes(answer)) for path, answer in answers]
+                if differs != "all":
+                    for change in _changes(dice, f"{CANARY}-x", by_capacity=by_capacity):
+                        for answer in await _planned(site, change):
+                            # Twins have other names of clusters, which a binding may have after a change.
+                            text = _whole(answer).replace(fleet.word, CANARY)
+                            answers.append(
+                                (str(change), text if differs == "names" else _without_others(text))
+                            )
                 found.append(answers)
         for (path, one), (_, other) in zip(*found, strict=True):
             assert one == other, (case, path)

@@ -23,7 +23,7 @@ from karmada_advisor.explain.inputs import ExplainInputs, ProcessView
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.plan.model import Plan
 from karmada_advisor.plan.stored import ChangeError
-from karmada_advisor.sources.change_files import read_change_text
+from karmada_advisor.sources.change_files import change_objects
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.inputs import Explaining, explaining
 from karmada_advisor.sources.process import read_decisions, read_process, read_state, use_rules
@@ -233,15 +233,13 @@ class CommandAnswers:
         arguments.enable_empty_workload_propagation = given.enable_empty_workload_propagation
         objects = state.contents.objects
         try:
-            changes = read_change_text(change.text, "default") if change.text.strip() else None
-            if changes is not None and changes.problems:
-                raise NoAnswerError("; ".join(map(str, changes.problems)))
+            changes = change_objects(change.text)
             with redirect_stderr(io.StringIO()):
                 found, unread = plan.made(
                     arguments,
                     objects,
                     as_manifests(objects),
-                    changes.objects if changes is not None else (),
+                    changes,
                     self._own,
                 )
             notes = [

@@ -31,8 +31,6 @@ from karmada_advisor.web.request_query import RequestRefusedError, number_of, pa
 from karmada_advisor.web.seen import (
     SeenExplanation,
     SeenWhyNot,
-    SeesCluster,
-    clusters_named_by,
     seen_explanation,
     seen_why_not,
 )
@@ -146,7 +144,7 @@ class BindingHandlers(HandlerGroup):
         await self._check(request)
         if self._responder.viewer(request).sees_all:
             return await self._explanation(request)
-        sees = self._sees(request, self._stored(request))
+        sees = self._responder.sees_clusters_of(request, self._stored(request).key)
         with _without_details():
             return seen_explanation(await self._explanation(request), sees)
 
@@ -157,13 +155,6 @@ class BindingHandlers(HandlerGroup):
         if found is None:  # it has gone in the meantime
             raise RequestRefusedError(404, "the binding does not exist any more")
         return state.contents.row(found)
-
-    def _sees(self, request: HttpRequest, row: BindingRow) -> SeesCluster:
-        """Return which clusters a viewer may see with a binding."""
-        if self._responder.viewer(request).sees_clusters:
-            return lambda _: True
-        found = self._answers.state.contents.index.get(row.key)
-        return (frozenset() if found is None else clusters_named_by(found.binding, row.state)).__contains__
 
     async def _stored_page(self, request: HttpRequest) -> Document:
         """Return what is stored in a binding, and why, for those who may not see all that it is decided by."""
@@ -250,7 +241,7 @@ class BindingHandlers(HandlerGroup):
         await self._check(request)
         if self._responder.viewer(request).sees_all:
             return await self._why_not(request)
-        sees = self._sees(request, self._stored(request))
+        sees = self._responder.sees_clusters_of(request, self._stored(request).key)
         cluster = request.query.get("cluster", "").strip()
         if cluster and not sees(cluster):
             raise RequestRefusedError(403, _CLUSTER_REFUSED)

@@ -17,10 +17,11 @@ from karmada_advisor.web.job import BusyError, TooLongError
 from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.paging import CursorError, CursorPage
 from karmada_advisor.web.request_query import NO_TOKEN, RETRY_SECONDS, RequestRefusedError
-from karmada_advisor.web.seen import SeenExplanation, SeenWhyNot
+from karmada_advisor.web.seen import SeenExplanation, SeenWhyNot, SeesCluster, clusters_named_by
 from karmada_advisor.web.viewer import EVERYBODY, NOBODY, Viewer
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
+from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.client.reviews import ReviewUnavailableError
 from karmada_scheduler.http_server.messages import AsyncHandler, Document, HttpRequest, HttpResponse
 from karmada_scheduler.http_server.request_guard import RequestRefusal
@@ -62,6 +63,15 @@ class Responder:
     def viewer(self, request: HttpRequest) -> Viewer:
         """Return who sends a request."""
         return request.viewer if isinstance(request.viewer, Viewer) else self._anonymous
+
+    def sees_clusters_of(self, request: HttpRequest, key: BindingKey) -> SeesCluster:
+        """Return which clusters a viewer may see with a binding that they may see."""
+        if self.viewer(request).sees_clusters:
+            return lambda _: True
+        contents = self.answers.state.contents
+        found = contents.index.get(key)
+        named = frozenset() if found is None else clusters_named_by(found.binding, contents.row(found).state)
+        return named.__contains__
 
     def checked(self, handler: AsyncHandler) -> AsyncHandler:
         """Return a handler that checks itself what the viewer may see; its problems are JSON."""
