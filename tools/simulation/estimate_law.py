@@ -51,7 +51,7 @@ class EstimateLaw:
         )
         before, after = orjson.loads(write.before), targets_of(orjson.loads(write.after))
         if not self._explains(before, after, calls, sent.at):
-            known = {name: self._possible(calls, name, sent.at) for name in sorted(calls)}
+            known = {name: self._possible(calls, name, sent.at) for name in sorted(calls.by_cluster)}
             self._add(
                 "estimated", f"{write.key}: {targets_of(before)} -> {after} fits no estimates of {known}"
             )
@@ -94,7 +94,7 @@ class EstimateLaw:
 
     def _possible(self, calls: EstimatorCalls, cluster: str, sent: float) -> frozenset[int]:
         """Return the estimates that a decision may have had for a cluster."""
-        noted = [each for each in calls.get(cluster, ()) if each.began <= sent]
+        noted = [each for each in calls.by_cluster.get(cluster, ()) if each.began <= sent]
         numbers = {
             each.number
             for each in noted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from karmada_scheduler.api.cluster import Cluster
@@ -47,8 +47,15 @@ class EstimatorCall:
     number: int | None = None
 
 
-EstimatorCalls = dict[str, list[EstimatorCall]]
-"""The calls of one process by cluster. An end of the connection counts as a call without a response."""
+@dataclass(slots=True)
+class EstimatorCalls:
+    """The calls of one process. No container, as those that a process leads to must not grow (``flat``).
+
+    Attributes:
+        by_cluster: By cluster. An end of the connection counts as a call without a response.
+    """
+
+    by_cluster: dict[str, list[EstimatorCall]] = field(default_factory=dict)
 
 
 def replicas_in(cluster: str) -> int:
@@ -65,7 +72,7 @@ def dial_for(
         address: str, settings: EstimatorOptions, /, *, seconds: float, on_failure: Callable[[], None]
     ) -> EstimatorChannel:
         cluster = address.partition(".")[0].removeprefix(f"{settings.prefix}-")
-        noted = calls.setdefault(cluster, [])
+        noted = calls.by_cluster.setdefault(cluster, [])
         channel = _Channel(address, f"estimator {cluster}", process, faults, clock, noted)
         await asyncio.sleep(_SECONDS)
         if not channel.is_ready:

@@ -59,7 +59,7 @@ class SchedulerProcess:
         self.exit_status: int | None = None
         self.application: Application | None = None
         self.errors: list[str] = []
-        self.estimator_calls: EstimatorCalls = {}
+        self.estimator_calls = EstimatorCalls()
         self._simulation = simulation
         self._on_end = on_end
         self._main_not_before = 0.0

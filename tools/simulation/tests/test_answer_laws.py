@@ -15,7 +15,7 @@ from tools.simulation.bindings import new_binding
 from tools.simulation.capacity_law import CapacityLaw
 from tools.simulation.environment import START
 from tools.simulation.estimate_law import EstimateLaw
-from tools.simulation.estimators import EstimatorCall
+from tools.simulation.estimators import EstimatorCall, EstimatorCalls
 from tools.simulation.network import Sent
 from tools.simulation.plan import Plan
 from tools.simulation.plugin_kit import Call
@@ -139,4 +139,4 @@ def test_a_late_or_failed_call_lets_the_resource_summary_count_and_an_old_respon
         (EstimatorCall(1.0, 1.1, 7), {NO_OPINION}),
         (EstimatorCall(21.0, 21.1, 7), {NO_OPINION}),
     ):
-        assert law._possible({"m0": [call]}, "m0", 20.0) == possible
+        assert law._possible(EstimatorCalls({"m0": [call]}), "m0", 20.0) == possible

@@ -208,7 +208,7 @@ def changed_result(run: Run, name: str, clusters: list[dict[str, Any]], **spec: 
 def an_estimate_is_not_used(run: Run) -> None:
     now = run.simulation.now
     for name, number in (("m0", 3), ("m1", 6)):
-        leader(run).estimator_calls[name] = [EstimatorCall(now, now, number)]
+        leader(run).estimator_calls.by_cluster[name] = [EstimatorCall(now, now, number)]
     for first, second in ((3, 6), (5, 4)):
         assert not run.judge.violations
         clusters = [{"name": "m0", "replicas": first}, {"name": "m1", "replicas": second}]
