@@ -130,7 +130,7 @@ def _counts_sets(outcome: ScheduledObjects, gates: FeatureGates) -> bool:
 
 
 def _fits(outcome: ScheduledObjects, name: str, gates: FeatureGates) -> int:
-    cluster = outcome.cluster(name)
+    cluster = outcome.snapshot.get(name)
     return 0 if cluster is None else max(0, available(outcome.binding, cluster, gates))
 
 

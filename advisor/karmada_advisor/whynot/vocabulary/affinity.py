@@ -188,14 +188,14 @@ def _select(context: Context, path: Path, found: dict[str, Any]) -> Iterator[Edi
 def _names(context: Context, path: Path, names: list[str]) -> Iterator[Edit]:
     name = context.name
     for index, each in enumerate(names):
-        near = "" if context.outcome.cluster(each) else context.objects.nearest_cluster(each)
+        near = "" if context.outcome.snapshot.get(each) else context.objects.nearest_cluster(each)
         if near and near not in names:
             yield context.policy(
                 "correctClusterName", PatchAction.SET, (*path, "clusterNames", index),
                 f"write {near} instead of {each}, which does not exist", value=near, extra=-0.2,
             )  # fmt: skip
     # A policy that names clusters which exist means them: what refuses them comes first.
-    is_meant = any(context.outcome.cluster(each) is not None for each in names)
+    is_meant = any(context.outcome.snapshot.get(each) is not None for each in names)
     yield context.policy(
         "addClusterName", PatchAction.APPEND, (*path, "clusterNames"), f"add {name} to clusterNames", value=name,
         extra=0.5 if is_meant and not context.is_wanted else 0.0,

@@ -63,7 +63,7 @@ class Context(Struct, frozen=True, dict=True):
     @cached_property
     def cluster(self) -> Cluster:
         """The cluster after the edits."""
-        found = self.outcome.cluster(self.name)
+        found = self.outcome.snapshot.get(self.name)
         assert found is not None  # the search asks for known clusters only
         return found
 
