@@ -14,17 +14,16 @@ from typing import Final, NamedTuple
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.flags.test import FILE_NAMES
 from karmada_advisor.cli.output import NO_ANSWER, CommandAnswer, print_answer
-from karmada_advisor.placement_tests.case_state import names_of_policies
-from karmada_advisor.placement_tests.model import (
+from karmada_advisor.placement_tests.model import PlacementCase, PlacementTestFile
+from karmada_advisor.placement_tests.report_model import (
     CaseOutcome,
     CaseResult,
     FileProblem,
     FileResult,
-    PlacementCase,
-    PlacementTestFile,
     PlacementTestReport,
 )
 from karmada_advisor.placement_tests.running import CaseRunner
+from karmada_advisor.placement_tests.scenario import names_of_policies
 from karmada_advisor.placement_tests.schema import SCHEMA
 from karmada_advisor.plan.stored import ChangeError
 from karmada_advisor.sources.errors import NoAnswerError

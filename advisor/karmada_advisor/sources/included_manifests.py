@@ -7,7 +7,8 @@ from os.path import normpath
 from pathlib import Path
 from typing import Any, Final
 
-from karmada_advisor.placement_tests.model import FileProblem, Manifest
+from karmada_advisor.placement_tests.model import Manifest
+from karmada_advisor.placement_tests.report_model import FileProblem
 from karmada_advisor.plan.objects import part
 from karmada_advisor.sources.change_files import manifest_files, read_changes
 from karmada_advisor.sources.errors import NoAnswerError

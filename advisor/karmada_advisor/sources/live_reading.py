@@ -213,7 +213,7 @@ class LiveReading:
 
     async def priority_classes(self) -> None:
         """Read which PriorityClasses exist if a missing one may be why the wanted workload has no binding."""
-        templates = map(_template_head, self.found.templates)
+        templates = map(TemplateHead.of, self.found.templates)
         if not any(priority_class_of(self.found.policies, each) for each in templates):
             return
         try:
@@ -318,13 +318,6 @@ class LiveReading:
                     # The API server leaves both out of the items of a list.
                     manifests.append({**item, "apiVersion": api_version, "kind": resource.kind})
         return manifests
-
-
-def _template_head(manifest: Manifest) -> TemplateHead:
-    metadata = mapping(manifest.get("metadata"))
-    namespace, name = (str(metadata.get(field) or "") for field in ("namespace", "name"))
-    labels = mapping(metadata.get("labels"))
-    return TemplateHead(manifest["apiVersion"], manifest["kind"], namespace, name, labels)
 
 
 def readable(manifests: Iterable[Manifest]) -> Iterator[Binding]:

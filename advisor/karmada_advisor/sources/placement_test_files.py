@@ -11,13 +11,13 @@ from karmada_advisor.placement_tests.checking import problems_of
 from karmada_advisor.placement_tests.model import (
     API_VERSION,
     KIND,
-    FileProblem,
     Manifest,
     PlacementTestFile,
     ScenarioControllerManager,
     ScenarioScheduler,
     WorkloadSize,
 )
+from karmada_advisor.placement_tests.report_model import FileProblem
 from karmada_advisor.placement_tests.schema import SCHEMA, keys_of
 from karmada_advisor.plan.objects import template_key, text_of
 from karmada_advisor.sources.files import as_cluster

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from karmada_advisor.claims.model import DetectorOptions
-from karmada_advisor.placement_tests.case_state import CaseClock, Scenario, objects_of, schedulers_named
 from karmada_advisor.placement_tests.model import Manifest, PlacementTestFile
+from karmada_advisor.placement_tests.scenario import CaseClock, Scenario, objects_of, schedulers_named
 from karmada_advisor.plan.inputs import Known, parse
 from karmada_advisor.sources import rules
 from karmada_advisor.sources.files import as_workload

@@ -19,7 +19,7 @@ from karmada_scheduler.structs import Struct
 
 if TYPE_CHECKING:  # a command has the class of its own document already, and needs none of the others
     from karmada_advisor.explain.overview import ExplanationSummary
-    from karmada_advisor.placement_tests.model import PlacementTestReport
+    from karmada_advisor.placement_tests.report_model import PlacementTestReport
     from karmada_advisor.plan.model import Plan
     from karmada_advisor.rebalance.model import RebalanceProposal
     from karmada_advisor.survive.model import SurvivalReport
