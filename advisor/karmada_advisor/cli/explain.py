@@ -31,8 +31,9 @@ from karmada_advisor.explain.overview import ExplanationSummary
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.sources import capture
 from karmada_advisor.sources.anonymous import anonymous
+from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.inputs import explaining
-from karmada_advisor.sources.objects import NoAnswerError, Objects, add_other_bindings, captured, gather
+from karmada_advisor.sources.objects import NoAnswerError, add_other_bindings, captured, gather
 from karmada_advisor.state.curable import may_be_cured
 from karmada_advisor.state.reading import unreadable
 from karmada_advisor.views.kubectl import resource_name

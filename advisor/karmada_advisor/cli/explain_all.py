@@ -13,9 +13,10 @@ from karmada_advisor.explain.overview import ExplanationSummary, causes_of_state
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.sources.control_plane import context_namespace
+from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.inputs import Explaining, explaining
 from karmada_advisor.sources.label_selectors import selector_of
-from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
+from karmada_advisor.sources.objects import NoAnswerError, gather
 from karmada_advisor.state.model import BindingState
 from karmada_advisor.state.reading import state_of
 from karmada_advisor.views.state import headline

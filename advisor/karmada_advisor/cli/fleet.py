@@ -14,7 +14,8 @@ from karmada_advisor.plan.holds import HoldOf, stored_holds
 from karmada_advisor.plan.objects import PlanObjects, policy_key
 from karmada_advisor.plan.stored import with_defaults
 from karmada_advisor.sources import planned
-from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
+from karmada_advisor.sources.gathered import Objects
+from karmada_advisor.sources.objects import NoAnswerError, gather
 from karmada_advisor.sources.process_rules import running
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.framework.profile.factory import Registration

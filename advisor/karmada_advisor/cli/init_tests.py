@@ -17,8 +17,9 @@ from karmada_advisor.plan.stored import ChangeError
 from karmada_advisor.sources.control_plane import control_plane
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.files import read
+from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.label_selectors import selector_of
-from karmada_advisor.sources.objects import Objects, gather
+from karmada_advisor.sources.objects import gather
 from karmada_advisor.sources.placement_test_init import WrittenTests, write_tests
 from karmada_advisor.views.fields import as_yaml
 from karmada_advisor.views.layout import printable

@@ -31,8 +31,8 @@ from karmada_advisor.sources.change_files import read_changes
 from karmada_advisor.sources.control_plane import DEFAULT_NAMESPACE, context_namespace, control_plane
 from karmada_advisor.sources.controllers import notes_about_controllers
 from karmada_advisor.sources.files import as_workload, read
+from karmada_advisor.sources.gathered import Objects as Sources
 from karmada_advisor.sources.objects import NoAnswerError, gather
-from karmada_advisor.sources.objects import Objects as Sources
 from karmada_advisor.sources.process import decisions_of, gates_of, read_configuration
 from karmada_advisor.sources.process_http import address_of
 from karmada_advisor.sources.process_rules import running, use

@@ -23,8 +23,9 @@ from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.sources import capture, rules
+from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.inputs import Explaining, explaining
-from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
+from karmada_advisor.sources.objects import NoAnswerError, gather
 from karmada_advisor.sources.remedies import editable
 from karmada_advisor.sources.rules import alternatives
 from karmada_advisor.state.reading import state_of

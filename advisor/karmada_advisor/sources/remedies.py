@@ -10,8 +10,8 @@ from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.policies import TemplateHead
 from karmada_advisor.explain.remedy_model import ObjectPatch, Remedy, RemedyEdit, RemedySearch
+from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.inputs import Explaining
-from karmada_advisor.sources.objects import Objects
 from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.state.curable import lacks_a_decision
 from karmada_advisor.state.model import StateName
