@@ -10,7 +10,6 @@ from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.state.model import SchedulerShown
 from karmada_scheduler.structs import Struct, field
 
-
 Manifest = dict[str, Any]
 
 

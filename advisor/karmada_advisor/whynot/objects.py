@@ -11,7 +11,8 @@ from karmada_advisor.claims.quota import Excess, Usage, usage
 from karmada_advisor.explain.names import FleetValues, nearest
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import condition_of
-from karmada_advisor.whynot.edits import Edit, ObjectRef, Patched, patched
+from karmada_advisor.whynot.edits import Edit, ObjectRef
+from karmada_advisor.whynot.json_patch import Patched, patched
 from karmada_advisor.whynot.quotas import exceeded, sentence
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.cluster import KIND as CLUSTER
