@@ -8,7 +8,7 @@ from karmada_advisor.placement_tests.cel import ExpressionError, NoCelError, exp
 from karmada_advisor.placement_tests.model import FilePlace
 from karmada_advisor.placement_tests.report_model import FileProblem
 from karmada_advisor.sources.located_yaml import LocatedFile
-from karmada_scheduler.config.yaml_document import YamlPath
+from karmada_scheduler.config.yaml_places import YamlPath
 
 
 def check_expression(located: LocatedFile, path: YamlPath, name: str, value: Any) -> bool:

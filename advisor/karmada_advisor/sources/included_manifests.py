@@ -13,7 +13,7 @@ from karmada_advisor.plan.objects import part
 from karmada_advisor.sources.change_files import manifest_files, read_changes
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.located_yaml import LocatedFile, place_in_file
-from karmada_scheduler.config.yaml_document import YamlPath
+from karmada_scheduler.config.yaml_places import YamlPath
 
 _NAMESPACE: Final = "default"
 _IN_PLACE: Final = "line "

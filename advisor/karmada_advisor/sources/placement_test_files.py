@@ -30,7 +30,7 @@ from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.policy import ID_LABELS
 from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES
-from karmada_scheduler.config.yaml_document import YamlPath
+from karmada_scheduler.config.yaml_places import YamlPath
 
 
 class Unread(Exception):  # noqa: N818 (no error: a file of another tool)

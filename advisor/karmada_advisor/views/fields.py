@@ -15,6 +15,7 @@ from karmada_advisor.explain.model import API_VERSION, Cause, Explanation
 from karmada_advisor.explain.trace_model import Refusal
 from karmada_advisor.state.model import BindingState
 from karmada_advisor.views.state import headline
+from karmada_scheduler.api.object_fields import camel
 from karmada_scheduler.structs import Struct
 
 if TYPE_CHECKING:  # a command has the class of its own document already, and needs none of the others
@@ -90,12 +91,6 @@ def cause_fields(cause: Cause) -> dict[str, Any]:
     if cause.primary:
         fields["primary"] = True
     return fields | {"evidence": fields_of(cause.evidence), "text": cause.text}
-
-
-def camel(name: str) -> str:
-    """Return a Python name in camelCase."""
-    first, *rest = name.split("_")
-    return first + "".join(each.capitalize() for each in rest)
 
 
 def as_json(fields: Mapping[str, Any] | Sequence[Any]) -> str:

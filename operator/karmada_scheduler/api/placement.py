@@ -16,7 +16,14 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.content_cache import MEBI, cached_by_content
 from karmada_scheduler.api.manifest import Manifest, ManifestError, wrong_type
 from karmada_scheduler.api.matching import AllZonesSelector, FieldSelector, LabelSelector, Toleration
-from karmada_scheduler.api.object_fields import ALWAYS, INLINE, ApiField, object_fields, read_object
+from karmada_scheduler.api.object_fields import (
+    ALWAYS,
+    INLINE,
+    ApiField,
+    go_escaped,
+    object_fields,
+    read_object,
+)
 from karmada_scheduler.structs import Struct, field, replace
 
 DUPLICATED: Final = "Duplicated"
@@ -297,13 +304,3 @@ def _cached_text(document: str) -> Placement:
     if not isinstance(decoded, dict):
         raise wrong_type(decoded, "", "an object")
     return Placement.from_manifest(decoded)
-
-
-def go_escaped(document: str) -> str:
-    """Escape the characters that Go's encoder escapes in addition to those of the JSON standard."""
-    if document.isascii() and not any(each in document for each in "<>&"):
-        return document
-    return (
-        document.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-        .replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    )  # fmt: skip
