@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from karmada_advisor.cli.output import print_error
+from karmada_advisor.cli.output import print_errors
 from karmada_advisor.plan.fingerprint import SHOWN, fingerprint
 from karmada_advisor.plan.holds import HoldOf, stored_holds
 from karmada_advisor.plan.objects import PlanObjects, policy_key
@@ -47,8 +47,7 @@ def gather_fleet(arguments: argparse.Namespace, *, without_clusters: str) -> Obj
         NoAnswerError: There is no answer.
     """
     sources = gather(arguments, all_bindings=True)
-    for problem in (*sources.problems, *sources.warnings):
-        print_error(problem)
+    print_errors((*sources.problems, *sources.warnings))
     if not sources.clusters:
         raise NoAnswerError(without_clusters)
     return sources

@@ -14,7 +14,7 @@ from karmada_advisor.claims.quota import Quota, read_quota
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.flags.plan import FAIL_ON
 from karmada_advisor.cli.fleet import as_manifests, check_fleet, now
-from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, CommandAnswer, print_answer, print_error
+from karmada_advisor.cli.output import CommandAnswer, exit_status, print_answer, print_errors
 from karmada_advisor.cli.planned_changes import apply, namespace_of
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.explain.trace_trigger import at
@@ -75,9 +75,7 @@ def status_of(plan: Plan, problems: Sequence[str], fail_on: str) -> int:
     Raises:
         NoAnswerError: There is no such class.
     """
-    if problems:
-        return NO_ANSWER
-    return NOT_GOOD if plan.violates(_fail_on(fail_on)) else GOOD
+    return exit_status(is_good=not plan.violates(_fail_on(fail_on)), problems=problems)
 
 
 def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> tuple[Plan, Sequence[str]]:
@@ -93,13 +91,11 @@ def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> 
     changes = read_changes(arguments.filename, namespace_of(arguments))
     sources, before = _gathered(arguments)
     problems = [*map(str, changes.problems), *sources.problems]
-    for problem in (*problems, *sources.warnings):
-        print_error(problem)
+    print_errors((*problems, *sources.warnings))
     if not before.clusters:
         raise NoAnswerError("There is no cluster, so nothing is decided.")
     plan, unread = made(arguments, sources, before, changes.objects, own)
-    for problem in unread:
-        print_error(problem)
+    print_errors(unread)
     return plan, problems
 
 

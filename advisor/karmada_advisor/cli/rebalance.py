@@ -14,7 +14,7 @@ import yaml
 
 from karmada_advisor.cli.flags.rebalance import GOALS
 from karmada_advisor.cli.fleet import fleet_rules, gather_fleet, now, progress_of_bindings
-from karmada_advisor.cli.output import GOOD, NO_ANSWER, CommandAnswer, print_answer
+from karmada_advisor.cli.output import CommandAnswer, exit_status, print_answer
 from karmada_advisor.explain.names import unknown
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.rebalance.candidates import Inputs
@@ -44,7 +44,7 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> Comma
     return CommandAnswer(
         proposal,
         lambda style: rebalance_text(proposal, style, written=written),
-        NO_ANSWER if problems else GOOD,
+        exit_status(is_good=True, problems=problems),
         more={"manifests": manifests(proposal)},
     )
 
