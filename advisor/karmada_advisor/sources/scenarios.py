@@ -53,15 +53,13 @@ def scenario_of(file: PlacementTestFile, own: Sequence[Registration] = ()) -> It
             Known(parsed.clusters_before, parsed.bindings_before),
             dry_run,
             clock,
-            schedulers_named(scheduler.names or _profiles(dry_run)),
+            schedulers_named(
+                scheduler.names or sorted(dry_run.frameworks.names or (DEFAULT_SCHEDULER_NAME,))
+            ),
             _detector(file),
             file.controller_manager.evicts,
             lambda templates: _show(shown, dry_run, templates),
         )
-
-
-def _profiles(dry_run: DryRun) -> Iterable[str]:
-    return sorted(dry_run.frameworks.names or (DEFAULT_SCHEDULER_NAME,))
 
 
 def _show(shown: ShownObjects, dry_run: DryRun, templates: Iterable[Manifest]) -> None:

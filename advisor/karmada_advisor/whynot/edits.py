@@ -6,13 +6,11 @@ end of a list to its start, so every index is that of the object as it was read.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-import orjson
-
+from karmada_advisor.state.stored import content_of
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.policy import ID_LABELS
 from karmada_scheduler.structs import Struct
@@ -176,12 +174,7 @@ def edit(
     side: Side, op: str, target: ObjectRef, action: PatchAction, path: Sequence[str | int], **rest: Any
 ) -> Edit:
     """Return an edit; the other arguments are the attributes of ``Edit``."""
-    value = rest.get("value")
-    try:
-        identity = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # numbers beyond 64 bits
-        identity = json.dumps(value, sort_keys=True).encode()
-    return Edit(side, op, target, action, tuple(path), identity=identity, **rest)
+    return Edit(side, op, target, action, tuple(path), identity=content_of(rest.get("value")), **rest)
 
 
 def compatible(one: Edit, other: Edit) -> bool:

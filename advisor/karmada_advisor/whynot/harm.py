@@ -87,7 +87,7 @@ def _unchecked(before: ScheduledObjects, after: ScheduledObjects, gates: Feature
     fits = {name: _fits(before, name, gates) for name in added}
     short = {name: wanted - fits[name] for name, wanted in added.items() if fits[name] < wanted}
     pending = "stay Pending" + (", or lack what they ask for" if lacks else "")
-    what = "sets of Pods" if _counts_sets(before, gates) else "Pods"
+    what = "sets of Pods" if counts_component_sets(before.binding.spec, gates) else "Pods"
     if not short:
         return "It ends the check of capacity: later replicas may not fit anywhere."
     if not any(fits.values()):
@@ -123,10 +123,6 @@ def _asked(outcome: ScheduledObjects) -> str:
         f"{shown(name, amount)} {name}" for name, amount in sorted(requirements.resource_request.items())
     )
     return f" ({shown_})"
-
-
-def _counts_sets(outcome: ScheduledObjects, gates: FeatureGates) -> bool:
-    return counts_component_sets(outcome.binding.spec, gates)
 
 
 def _fits(outcome: ScheduledObjects, name: str, gates: FeatureGates) -> int:

@@ -16,7 +16,11 @@ Operation = dict[str, Any]
 def operation(change: Edit, manifest: Manifest) -> Operation | None:
     """Return the operation of an edit on an object; None if the object does not have what it removes."""
     if change.action is PatchAction.REMOVE:
-        return {"op": "remove", "path": pointer(change.path)} if _has(manifest, change.path) else None
+        return (
+            {"op": "remove", "path": pointer(change.path)}
+            if _value_at(manifest, change.path) is not _MISSING
+            else None
+        )
     if change.action is PatchAction.APPEND:
         found = _value_at(manifest, change.path)
         if isinstance(found, list):
@@ -66,10 +70,6 @@ def _value_at(manifest: Any, path: Path) -> Any:
                 return _MISSING
             current = current[part]
     return current
-
-
-def _has(manifest: Any, path: Path) -> bool:
-    return _value_at(manifest, path) is not _MISSING
 
 
 class Patched(Struct, frozen=True):

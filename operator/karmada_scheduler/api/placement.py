@@ -15,7 +15,7 @@ import orjson
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.content_cache import MEBI, cached_by_content
 from karmada_scheduler.api.manifest import Manifest, ManifestError, wrong_type
-from karmada_scheduler.api.matching import AllZonesSelector, FieldSelector, LabelSelector, Toleration
+from karmada_scheduler.api.matching import FieldSelector, LabelSelector, Toleration, matching_all_zones
 from karmada_scheduler.api.object_fields import (
     ALWAYS,
     INLINE,
@@ -24,7 +24,7 @@ from karmada_scheduler.api.object_fields import (
     object_fields,
     read_object,
 )
-from karmada_scheduler.structs import Struct, field, replace
+from karmada_scheduler.structs import Struct, field
 
 DUPLICATED: Final = "Duplicated"
 DIVIDED: Final = "Divided"
@@ -257,7 +257,7 @@ class Placement(Struct, frozen=True, dict=True, weakref=True):
     @cached_property
     def matching_all_zones(self) -> Placement:
         """The same placement, whose field selectors are ``AllZonesSelector``s; made for matching, not for writing."""
-        found: Placement = _matching_all_zones(self)
+        found: Placement = matching_all_zones(self)
         return found
 
     @cached_property
@@ -274,18 +274,6 @@ class Placement(Struct, frozen=True, dict=True, weakref=True):
 
     def __hash__(self) -> int:
         return self._hash
-
-
-def _matching_all_zones(found: Any) -> Any:
-    """Return a part of a placement with every field selector replaced."""
-    if isinstance(found, FieldSelector):
-        found = AllZonesSelector(found.match_expressions)
-    elif type(found) is tuple:
-        found = tuple(map(_matching_all_zones, found))
-    elif isinstance(found, Struct):
-        parts = {name: _matching_all_zones(getattr(found, name)) for name in found.__struct_fields__}
-        found = replace(found, **parts)
-    return found
 
 
 @cached_by_content(entries=_CACHED, short=_SHORT, long_bytes=4 * MEBI)
