@@ -11,11 +11,11 @@ from karmada_advisor.explain.trace_model import ClusterRow, DivideTrace, SelectT
 from karmada_advisor.views.layout import Style, table
 
 ROWS: Final = 12
-
 _REFUSED_ROWS: Final = 5
 
 
 def clusters(explanation: Explanation, style: Style) -> Iterator[str]:
+    """Yield the clusters that pass, and the first that are refused."""
     passing = [row for row in explanation.clusters if not row.refusals]
     refused = [row for row in explanation.clusters if row.refusals]
     if not passing and not refused:
@@ -63,6 +63,7 @@ def _cluster(row: ClusterRow) -> tuple[str, ...]:
 
 
 def terms(explanation: Explanation, style: Style) -> Iterator[str]:
+    """Yield the affinity terms."""
     if explanation.terms:
         yield "Affinity terms, in order"
         rows = [(each.name, each.outcome, each.text) for each in explanation.terms]
@@ -70,6 +71,7 @@ def terms(explanation: Explanation, style: Style) -> Iterator[str]:
 
 
 def combinations(trace: SelectTrace, style: Style) -> Iterator[str]:
+    """Yield the sets of regions that were compared."""
     if not trace.combinations:
         return
     least, most = trace.limits["region"]
@@ -96,6 +98,7 @@ def combinations(trace: SelectTrace, style: Style) -> Iterator[str]:
 
 
 def division(trace: DivideTrace, style: Style) -> Iterator[str]:
+    """Yield how replicas were divided; nothing if they were not, or by a plugin."""
     if (
         not trace.divided
         or trace.strategy in {"Duplicated", "none"}

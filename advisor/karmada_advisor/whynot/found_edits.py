@@ -126,10 +126,12 @@ def _shrunk(edits: list[Edit], reaches: Callable[..., bool]) -> list[Edit]:
 
 
 def sides_of(edits: Iterable[Edit]) -> frozenset[Side]:
+    """Return the parts of the system that edits change."""
     return frozenset(each.side for each in edits)
 
 
 def kinds_of(edits: Iterable[Edit]) -> tuple[str, ...]:
+    """Return what edits do, sorted."""
     return tuple(sorted(each.op for each in edits))
 
 

@@ -16,11 +16,8 @@ Operation = dict[str, Any]
 def operation(change: Edit, manifest: Manifest) -> Operation | None:
     """Return the operation of an edit on an object; None if the object does not have what it removes."""
     if change.action is PatchAction.REMOVE:
-        return (
-            {"op": "remove", "path": pointer(change.path)}
-            if _value_at(manifest, change.path) is not _MISSING
-            else None
-        )
+        is_there = _value_at(manifest, change.path) is not _MISSING
+        return {"op": "remove", "path": pointer(change.path)} if is_there else None
     if change.action is PatchAction.APPEND:
         found = _value_at(manifest, change.path)
         if isinstance(found, list):

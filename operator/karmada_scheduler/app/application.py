@@ -285,6 +285,11 @@ class Application:
             self._metrics.plugins.failback_waiting.set_function(lambda: self._wiring.reconsiderations.waiting)
             await leader.run()
 
+    @property
+    def is_filled(self) -> bool:
+        """Whether the caches have everything that the initial lists had."""
+        return self._host.readiness.is_filled
+
     def pending(self) -> dict[str, int]:
         """Return how much of each kind of work is not done yet; all are 0 at rest."""
         state, leader = self.state, self._leader

@@ -17,10 +17,12 @@ _PLACES: Final = frozenset(
 
 
 def matches(found: Any, cluster: Cluster) -> bool:
+    """Return whether an affinity, as it is written, selects a cluster."""
     return isinstance(found, dict) and read_object(ClusterAffinity, found, "").matches(cluster)
 
 
 def label_selector(context: Context, path: Path, selector: dict[str, Any]) -> Iterator[Edit]:
+    """Yield edits of a label selector, and of labels of the cluster, so that it selects the cluster."""
     failing = 0
     cluster = context.cluster
     labels = selector.get("matchLabels") or {}
@@ -99,6 +101,7 @@ def _extend(context: Context, path: Path, expression: dict[str, Any], present: s
 
 
 def field_selector(context: Context, path: Path, selector: dict[str, Any]) -> Iterator[Edit]:
+    """Yield edits of a field selector, and of fields that the cluster does not have yet."""
     failing, cluster = 0, context.cluster
     for index, expression in enumerate(selector.get("matchExpressions") or []):
         if matches({"fieldSelector": {"matchExpressions": [expression]}}, cluster):
