@@ -11,7 +11,7 @@ from karmada_advisor.explain.model import API_VERSION, Cause
 from karmada_advisor.explain.trace_model import Refusal
 from karmada_advisor.rebalance.model import RebalanceProposal
 from karmada_advisor.state.model import BindingState
-from karmada_advisor.views.fields import camel
+from karmada_scheduler.api.object_fields import camel
 from karmada_scheduler.structs import Struct
 
 if TYPE_CHECKING:

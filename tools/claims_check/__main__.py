@@ -17,7 +17,7 @@ from pathlib import Path
 
 from karmada_advisor.claims.model import Claims, Event
 from tools.check_frame import Progress, add_cases, on_control_plane, parser
-from tools.claims_check.cases import Case, CaseGenerator, Manifest, Move
+from tools.claims_check.cases import Case, CaseGenerator, Move
 from tools.claims_check.compare import (
     Difference,
     Ids,
@@ -28,6 +28,7 @@ from tools.claims_check.compare import (
     predicted,
 )
 from tools.claims_check.plane import Plane, RestlessError, running
+from tools.claims_check.templates import Manifest
 from tools.controlplane import ApiError
 
 ALL_GATES = {"PropagationPolicyPreemption": True, "WorkloadAffinity": True, "PriorityBasedScheduling": True}

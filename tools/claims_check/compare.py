@@ -27,7 +27,9 @@ from karmada_advisor.claims.template import (
 )
 from karmada_scheduler.api.binding_spec import BindingKey
 from karmada_scheduler.api.policy import ID_LABELS, PolicyKey
-from tools.claims_check.cases import OVERRIDE, PRIORITY_CLASSES, Manifest, Move
+from tools.claims_check.cases import Move
+from tools.claims_check.policies import OVERRIDE, PRIORITY_CLASSES
+from tools.claims_check.templates import Manifest
 
 _REQUIREMENTS: Final = "replicaRequirements"
 NOT_COMPARED: Final = ("clusters",)

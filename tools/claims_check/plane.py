@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from tools.claims_check.cases import OVERRIDE, PRIORITY_CLASSES, Manifest, Move
+from tools.claims_check.cases import Move
+from tools.claims_check.policies import OVERRIDE, PRIORITY_CLASSES
+from tools.claims_check.templates import Manifest
 from tools.controlplane import ApiError, ControlPlane
 
 POLICY_PATHS: Final = (

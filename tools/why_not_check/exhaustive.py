@@ -17,11 +17,11 @@ from unittest import mock
 from karmada_advisor.cli import whynot as command
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer
 from karmada_advisor.whynot.edits import Edit, Harm, compatible
+from karmada_advisor.whynot.found_edits import SearchBounds
 from karmada_advisor.whynot.goals import BlockedStep, Goal, GoalBlocker, OffCluster, blocker_of
 from karmada_advisor.whynot.harm import harm_of
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.objects import NO_EDITS, Edits, ObjectSet, ScheduledObjects
-from karmada_advisor.whynot.search import SearchBounds
 from karmada_advisor.whynot.vocabulary import leaving, proposals
 from karmada_advisor.whynot.vocabulary.context import Context
 from tools.why_not_check.check import Checker

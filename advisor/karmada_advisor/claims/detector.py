@@ -4,16 +4,15 @@ The detector is a set of reconcilers, and its answer depends on what is claimed 
 with the conditions that upstream's has: a key of a template has a flag that says whether Karmada itself caused the change,
 because policies with ``activationPreference: Lazy`` apply only changes of users.
 
-Source: karmada v1.18.2 pkg/detector detector.go, policy.go, preemption.go, compare.go, claim.go;
-pkg/util/eventfilter/eventfilter.go.
+Source: karmada v1.18.2 pkg/detector detector.go, policy.go, compare.go, claim.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from karmada_advisor.claims.binding_spec import MissingPriorityClassError, binding_spec
+from karmada_advisor.claims.eventfilter import changed_by_karmada, specification_changed
 from karmada_advisor.claims.model import (
     DetectorOptions,
     Event,
@@ -23,13 +22,13 @@ from karmada_advisor.claims.model import (
     TemplateWritten,
 )
 from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
+from karmada_advisor.claims.preemption import preempt, preempting_between
 from karmada_advisor.claims.replicas import ReplicaReader
 from karmada_advisor.claims.selectors import Match
 from karmada_advisor.claims.state import DetectedBinding, DetectorState, How
 from karmada_advisor.claims.template import UNCLAIMED, Template, TemplateKey
 from karmada_scheduler.api.manifest import Manifest
-from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, PROPAGATION_POLICY, PolicyKey
-from karmada_scheduler.structs import replace
+from karmada_scheduler.api.policy import PolicyKey
 
 
 class _QueuedTemplate(NamedTuple):
@@ -74,72 +73,31 @@ class Detector:
         self._queue: dict[_QueuedTemplate, None] = {}
         self._failed: dict[_QueuedTemplate, None] = {}
         self._failed_policies: dict[PolicyKey, None] = {}
-        self._created = 0
         self._templates_last = templates_last
         self._waiting: dict[TemplateKey, None] = {}
         has_overrides = any(policy.overrides for policy in state.policies.values())
         for key, template in state.templates.items():
-            if template.claim.policy is not None or self._is_ignored(template):
+            if template.claim.policy is not None or template.is_ignored(self.options.skipped_namespaces):
                 continue
-            best = self.best_policy(template) if has_overrides else None
-            if best is not None and self.lacks_overrides(best):
+            best = self.state.best_policy(template) if has_overrides else None
+            if best is not None and best.lacks_overrides(self.options.overrides):
                 # Retried until the override policy, or another one, is there.
                 self._failed[_QueuedTemplate(key, by_karmada=False)] = None
             else:
                 self._waiting[key] = None
 
-    def react(self, event: Event) -> None:
-        """Make one change, and let the detector settle.
+    def react(self, *events: Event) -> None:
+        """Make a change, and let the detector settle. Of several, it sees the last state with its first step.
 
         Raises:
             ManifestError: A policy or a template has a field of the wrong type.
         """
-        self._take(event, self._store(event))
-        self._settle()
-
-    def react_to_all(self, events: Sequence[Event]) -> None:
-        """Make several changes at once: the detector sees the last state of all policies with its first step.
-
-        Raises:
-            ManifestError: As ``react``.
-        """
-        before = [(event, self._store(event)) for event in events]
+        before = [(event, self.state.apply(event)) for event in events]
         for event, old in before:
             self._take(event, old)
         self._settle()
 
     # -- events ---------------------------------------------------------------------------------
-
-    def _store(self, event: Event) -> ClaimingPolicy | Template | None:
-        """Change the objects; return the policy or template before."""
-        state = self.state
-        match event:
-            case PolicyWritten(manifest):
-                return self._store_policy(manifest)
-            case PolicyDeleted(key):
-                policy = state.policies.get(key)
-                if policy is not None:
-                    state.write_policy(replace(policy, deleting=True))
-                return policy
-            case TemplateWritten(template):
-                before = state.templates.get(template.key)
-                state.write_template(template)
-                return before
-            case TemplateDeleted(key):
-                state.delete_template(key)
-                return None
-
-    def _store_policy(self, manifest: Manifest) -> ClaimingPolicy | None:
-        self._created += 1
-        key = read_policy(manifest).key
-        policy = read_policy(manifest, permanent_id=f"{key}#{self._created}")
-        before = self.state.policies.get(policy.key)
-        if before is not None and not before.deleting:
-            policy = replace(policy, permanent_id=before.permanent_id)
-        else:
-            before = None
-        self.state.write_policy(policy)
-        return before
 
     def _take(self, event: Event, before: ClaimingPolicy | Template | None) -> None:
         """Do what the handlers of an event do."""
@@ -164,19 +122,10 @@ class Detector:
             return  # an edit without effect on the spec has the same generation
         self._handle_policy(policy)
         if before is not None and self.options.preemption and policy.priority < before.priority:
-            for other in self._between(policy, before.priority):
+            for other in preempting_between(self.state, policy, before.priority):
                 if not self._templates_last:
                     self._drain()
                 self._handle_policy(other)
-
-    def _between(self, policy: ClaimingPolicy, priority: int) -> list[ClaimingPolicy]:
-        """Return the policies that may take templates from one whose priority has been lowered, highest first."""
-        found = [
-            each
-            for each in self.state.policies_of(policy.key.kind, policy.key.namespace)
-            if each.preempts and policy.priority < each.priority < priority
-        ]
-        return sorted(found, key=lambda each: -each.priority)
 
     def _template_written(self, key: TemplateKey, before: Template | None) -> None:
         template = self.state.templates[key]
@@ -184,11 +133,9 @@ class Detector:
             return
         by_karmada = False
         if before is not None:
-            now, old = _watched(template), _watched(before)
-            if now is not None and now == old:
+            if not specification_changed(before, template):
                 return
-            is_of_users = now is None or _of_users(now) != _of_users(old)
-            by_karmada = self._is_claimed_by_lazy(template) and not is_of_users
+            by_karmada = self._is_claimed_by_lazy(template) and changed_by_karmada(before, template)
         self._enqueue(key, by_karmada=by_karmada)
 
     def _template_changed(self, template: Template) -> None:
@@ -230,9 +177,6 @@ class Detector:
 
     # -- templates ------------------------------------------------------------------------------
 
-    def _is_ignored(self, template: Template) -> bool:
-        return template.is_claimed_by_controller or template.is_skipped(self.options.skipped_namespaces)
-
     def _reconcile(self, item: _QueuedTemplate) -> None:
         template = self.state.templates.get(item.key)
         if template is None or template.is_claimed_by_controller:
@@ -242,10 +186,10 @@ class Detector:
         if claimed_by is not None:
             self._apply_claimed(template, claimed_by, item)
             return
-        policy = self.best_policy(template)
+        policy = self.state.best_policy(template)
         if policy is None:
             self._waiting[item.key] = None
-        elif self.lacks_overrides(policy):
+        elif policy.lacks_overrides(self.options.overrides):
             self._failed[item] = None
         else:
             self._waiting.pop(item.key, None)
@@ -259,25 +203,10 @@ class Detector:
             self._failed[item] = None
         elif policy.match(template) is Match.NONE:
             return
-        elif self.lacks_overrides(policy):
+        elif policy.lacks_overrides(self.options.overrides):
             self._failed[item] = None
         else:
             self._apply(template, policy, item)
-
-    def best_policy(self, template: Template) -> ClaimingPolicy | None:
-        """Return the policy that would claim a template if nothing claimed it; None if none matches."""
-        if template.namespace:
-            found = self.state.highest(PROPAGATION_POLICY, template)
-            if found is not None:
-                return found
-        return self.state.highest(CLUSTER_PROPAGATION_POLICY, template)
-
-    def lacks_overrides(self, policy: ClaimingPolicy) -> bool:
-        """Return whether an override policy that a policy depends on does not exist."""
-        existing = self.options.overrides
-        return existing is not None and any(
-            (policy.key.namespace, name) not in existing for name in policy.overrides
-        )
 
     def _apply(self, template: Template, policy: ClaimingPolicy, item: _QueuedTemplate) -> None:
         template = self._claim(template, policy, How.MATCH)
@@ -293,8 +222,6 @@ class Detector:
             self._failed[item] = None
             return
         claim = (UNCLAIMED if before is None else before.claim).by(policy.key, policy.permanent_id)
-        if policy.is_namespaced and claim.cluster_id:
-            claim = claim.without(CLUSTER_PROPAGATION_POLICY)
         key = template.key
         self.state.write_binding(DetectedBinding(key.binding, claim, spec, key, template.uid))
 
@@ -319,8 +246,6 @@ class Detector:
             policy.is_namespaced and claim.cluster_id
         ):
             return template
-        if policy.is_namespaced and claim.cluster_id:
-            claim = claim.without(CLUSTER_PROPAGATION_POLICY)
         claimed = self.state.claim_template(template, claim.by(policy.key, policy.permanent_id), how)
         if claimed is not template:
             self._template_changed(claimed)
@@ -352,14 +277,14 @@ class Detector:
         for binding in self.state.bindings_of(policy):
             self._enqueue(binding.template, by_karmada=policy.is_lazy)
         matched = [key for key in self._waiting if policy.match(self.state.templates[key]) is not Match.NONE]
-        if matched and self.lacks_overrides(policy):
+        if matched and policy.lacks_overrides(self.options.overrides):
             self._failed_policies[policy.key] = None
             return
         for key in matched:
             del self._waiting[key]
             self._enqueue(key, by_karmada=policy.is_lazy)
-        if policy.preempts and self.options.preemption:
-            self._preempt(policy)
+        if policy.preempts and self.options.preemption and not preempt(policy, self.state, self._claim):
+            self._failed_policies[policy.key] = None
 
     def _release_all(self, policy: ClaimingPolicy) -> None:
         """Do what the detector does for a deleted policy: bindings stay, claims go."""
@@ -372,73 +297,3 @@ class Detector:
                 for each in policy.selectors
             ):
                 self._release(template, policy.key.kind, policy.permanent_id, How.DELETION)
-
-    def _preempt(self, policy: ClaimingPolicy) -> None:
-        for each in policy.selectors:
-            template = self.state.templates.get(
-                TemplateKey(each.api_version, each.kind, each.namespace, each.name)
-            )
-            if template is None or template.deleting:
-                continue
-            claim = template.claim
-            if policy.is_namespaced and claim.namespace and claim.name:
-                other = PolicyKey(PROPAGATION_POLICY, claim.namespace, claim.name)
-                if not self._preempt_from(other, template, policy):
-                    continue
-                template = self.state.templates[template.key]
-            if template.claim.cluster_name:
-                if policy.is_namespaced:
-                    self._claim(template, policy, How.PREEMPTION)
-                else:
-                    other = PolicyKey(CLUSTER_PROPAGATION_POLICY, "", template.claim.cluster_name)
-                    self._preempt_from(other, template, policy)
-
-    def _preempt_from(self, other: PolicyKey, template: Template, policy: ClaimingPolicy) -> bool:
-        """Take a template from a policy of the same kind with a lower priority; return False after an error."""
-        if other == policy.key:
-            return True
-        claiming = self.state.policies.get(other)
-        if claiming is None:
-            self._failed_policies[policy.key] = None
-            return False
-        if policy.priority > claiming.priority:
-            self._claim(template, policy, How.PREEMPTION)
-        return True
-
-
-_METADATA_IGNORED = frozenset({"managedFields", "resourceVersion"})
-
-
-def _watched(template: Template) -> dict[str, Any] | None:
-    """Return what the detector compares of a template before and after a change; None if it is not known."""
-    if template.manifest is None:
-        return None
-    metadata = {
-        name: value
-        for name, value in (template.manifest.get("metadata") or {}).items()
-        if name not in _METADATA_IGNORED
-    }
-    return {
-        **{name: value for name, value in template.manifest.items() if name != "status"},
-        "metadata": metadata,
-    }
-
-
-_KARMADA = ".karmada.io"
-_SKIP_PROPAGATION_LABEL = "namespace.karmada.io/skip-auto-propagation"
-
-
-def _of_users(content: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the part of it that Karmada itself does not write."""
-    if content is None:
-        return None
-    metadata = {name: value for name, value in content["metadata"].items() if name != "generation"}
-    for field in ("labels", "annotations"):
-        kept = {
-            name: value
-            for name, value in (metadata.pop(field, None) or {}).items()
-            if _KARMADA not in name or (field == "labels" and name == _SKIP_PROPAGATION_LABEL)
-        }
-        if kept:
-            metadata[field] = kept
-    return {**content, "metadata": metadata}

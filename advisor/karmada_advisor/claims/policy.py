@@ -7,6 +7,7 @@ pkg/webhook/clusterpropagationpolicy/validating.go, pkg/util/validation/validati
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 from typing import Any, Final
 
@@ -87,6 +88,12 @@ class ClaimingPolicy(Struct, frozen=True, dict=True):
     def is_broad(self) -> bool:
         """Whether no selector has a name or a namespace, so that templates with equal ``selectable`` match alike."""
         return not any(each.name or each.namespace for each in self.selectors)
+
+    def lacks_overrides(self, existing: AbstractSet[tuple[str, str]] | None) -> bool:
+        """Return whether an override policy that it depends on does not exist; ``existing`` as in ``DetectorOptions``."""
+        return existing is not None and any(
+            (self.key.namespace, name) not in existing for name in self.overrides
+        )
 
     def matched(self, templates: Iterable[Sequence[Template]]) -> Iterator[Template]:
         """Yield those of some templates that it matches.

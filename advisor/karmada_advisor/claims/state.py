@@ -7,7 +7,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from karmada_advisor.claims.policy import ClaimingPolicy, highest
+from karmada_advisor.claims.model import Event, PolicyDeleted, PolicyWritten, TemplateDeleted, TemplateWritten
+from karmada_advisor.claims.policy import ClaimingPolicy, highest, read_policy
 from karmada_advisor.claims.template import Claim, Template, TemplateKey, read_claim
 from karmada_scheduler.api.binding_spec import BindingKey
 from karmada_scheduler.api.manifest import Manifest, read_mapping, read_mappings, read_text
@@ -90,6 +91,7 @@ class DetectorState:
         self.bindings = {each.key: each for each in bindings}
         self.steps: dict[TemplateKey, list[How]] = {}
         self.version = 0
+        self._created = 0
         self._by_namespace: dict[tuple[str, str], list[ClaimingPolicy]] | None = None
         self._candidates: dict[tuple[str, str, str, str], list[ClaimingPolicy]] = {}
         self._highest: dict[Hashable, ClaimingPolicy | None] = {}
@@ -137,12 +139,51 @@ class DetectorState:
             self._highest[key] = found
         return found
 
+    def best_policy(self, template: Template) -> ClaimingPolicy | None:
+        """Return the policy that would claim a template if nothing claimed it; None if none matches."""
+        found = self.highest(PROPAGATION_POLICY, template) if template.namespace else None
+        return found if found is not None else self.highest(CLUSTER_PROPAGATION_POLICY, template)
+
     def selectable_groups(self) -> list[list[Template]]:
         """Return the templates in groups with equal ``selectable``."""
         groups: dict[Hashable, list[Template]] = defaultdict(list)
         for each in self.templates.values():
             groups[each.selectable].append(each)
         return list(groups.values())
+
+    def apply(self, event: Event) -> ClaimingPolicy | Template | None:
+        """Make the change of an event, except that a deleted policy is only marked; return the policy or template before.
+
+        Raises:
+            ManifestError: A field of a policy has the wrong type.
+        """
+        match event:
+            case PolicyWritten(manifest):
+                return self._store_policy(manifest)
+            case PolicyDeleted(key):
+                policy = self.policies.get(key)
+                if policy is not None:
+                    self.write_policy(replace(policy, deleting=True))
+                return policy
+            case TemplateWritten(template):
+                before = self.templates.get(template.key)
+                self.write_template(template)
+                return before
+            case TemplateDeleted(key):
+                self.delete_template(key)
+                return None
+
+    def _store_policy(self, manifest: Manifest) -> ClaimingPolicy | None:
+        self._created += 1
+        key = read_policy(manifest).key
+        policy = read_policy(manifest, permanent_id=f"{key}#{self._created}")
+        before = self.policies.get(policy.key)
+        if before is not None and not before.deleting:
+            policy = replace(policy, permanent_id=before.permanent_id)
+        else:
+            before = None
+        self.write_policy(policy)
+        return before
 
     def write_policy(self, policy: ClaimingPolicy) -> None:
         """Create or replace a policy."""

@@ -90,9 +90,10 @@ class Claim(NamedTuple):
         return self._replace(cluster_id="", cluster_name="")
 
     def by(self, policy: PolicyKey, permanent_id: str) -> Claim:
-        """Return it with the metadata of a policy; those of the other kind stay."""
+        """Return it with the metadata of a policy; those of a ClusterPropagationPolicy with an id go."""
         if policy.kind == PROPAGATION_POLICY:
-            return self._replace(id=permanent_id, namespace=policy.namespace, name=policy.name)
+            rest = self.without(CLUSTER_PROPAGATION_POLICY) if self.cluster_id else self
+            return rest._replace(id=permanent_id, namespace=policy.namespace, name=policy.name)
         return self._replace(cluster_id=permanent_id, cluster_name=policy.name)
 
     def labels(self) -> dict[str, str]:
@@ -225,6 +226,10 @@ class Template(Struct, frozen=True):
             or (self.api_version, self.kind) in _SKIPPED_KINDS
             or is_skipped_namespace(self.namespace, namespaces)
         )
+
+    def is_ignored(self, namespaces: Sequence[str]) -> bool:
+        """Return whether no policy ever claims it; ``namespaces`` as in ``is_skipped``."""
+        return self.is_claimed_by_controller or self.is_skipped(namespaces)
 
 
 def is_skipped_namespace(namespace: str, skipped: Sequence[str] = SKIPPED_NAMESPACES) -> bool:

@@ -14,12 +14,11 @@ from karmada_advisor.cli import explain_all
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.explain_watch import watched
 from karmada_advisor.cli.output import (
-    GOOD,
-    NO_ANSWER,
-    NOT_GOOD,
     CommandAnswer,
+    exit_status,
     print_answer,
     print_error,
+    print_errors,
     style_of,
 )
 from karmada_advisor.explain.amounts import counted
@@ -31,8 +30,10 @@ from karmada_advisor.explain.overview import ExplanationSummary
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.sources import capture
 from karmada_advisor.sources.anonymous import anonymous
+from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.inputs import explaining
-from karmada_advisor.sources.objects import NoAnswerError, Objects, add_other_bindings, captured, gather
+from karmada_advisor.sources.objects import add_other_bindings, captured, gather
 from karmada_advisor.state.curable import may_be_cured
 from karmada_advisor.state.reading import unreadable
 from karmada_advisor.views.kubectl import resource_name
@@ -69,7 +70,7 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> Comma
     if arguments.watch is not None:
         _watch(arguments, own)
     explanation, problems = _explanation(arguments, own)
-    status = _status(explanation.is_good, problems)
+    status = exit_status(is_good=explanation.is_good, problems=problems)
     return CommandAnswer(
         explanation,
         lambda style: explanation_text(with_printable_texts(explanation), style, quiet=arguments.quiet),
@@ -114,12 +115,6 @@ def _name(words: Sequence[str]) -> str:
     return "/".join(words)
 
 
-def _status(is_good: bool, problems: Sequence[str]) -> int:  # noqa: FBT001 (as the field)
-    if problems:
-        return NO_ANSWER
-    return GOOD if is_good else NOT_GOOD
-
-
 def _of_all(arguments: argparse.Namespace, own: Sequence[Registration]) -> CommandAnswer:
     """Return all bindings by state and cause, and the exit status.
 
@@ -133,12 +128,11 @@ def _of_all(arguments: argparse.Namespace, own: Sequence[Registration]) -> Comma
 
         use_rules(arguments)
     found, problems, warnings = explain_all.summary(arguments, own)
-    for problem in (*problems, *warnings):
-        print_error(problem)
+    print_errors((*problems, *warnings))
     return CommandAnswer(
         found,
         lambda style: overview_text(with_printable_texts(found), style),
-        _status(found.is_good, problems),
+        exit_status(is_good=found.is_good, problems=problems),
         others={
             "name": lambda: _names(found, in_one_namespace=bool(arguments.namespace)),
             "wide": lambda: overview_text(with_printable_texts(found), wide(style_of(arguments))),
@@ -196,8 +190,7 @@ def _of_objects(
         names: The scheduler names of the process.
     """
     objects = _read(arguments)
-    for problem in (*objects.problems, *objects.warnings):
-        print_error(problem)
+    print_errors((*objects.problems, *objects.warnings))
     now = objects.at or datetime.now(UTC)
     if (unknown := _unreadable(objects)) is not None:
         return unknown, objects.problems

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from karmada_advisor.explain.explain import policy_of
-from karmada_advisor.explain.model import Cause, Provenance, Tense
+from karmada_advisor.explain.model import Provenance, Tense
 from karmada_advisor.explain.names import unknown
 from karmada_advisor.explain.overview import ExplanationSummary, causes_of_state, summary_of
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.sources.control_plane import context_namespace
+from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.inputs import Explaining, explaining
 from karmada_advisor.sources.label_selectors import selector_of
-from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
+from karmada_advisor.sources.objects import gather
 from karmada_advisor.state.model import BindingState
 from karmada_advisor.state.reading import state_of
 from karmada_advisor.views.state import headline
@@ -55,7 +57,7 @@ def summary(
         )
         found = summary_of(
             states,
-            _causes(using),
+            lambda binding: causes_of_state(Situation(using.inputs_of(binding))),
             headline,
             scope=scope,
             clusters=len(objects.clusters),
@@ -96,7 +98,3 @@ def _chosen(arguments: argparse.Namespace, objects: Objects) -> tuple[list[Bindi
 def _state(using: Explaining, binding: Binding) -> BindingState:
     manifest = using.objects.manifests.get(binding.key) or {}
     return state_of(binding, manifest, using.facts)
-
-
-def _causes(using: Explaining) -> Callable[[Binding], list[Cause]]:
-    return lambda binding: causes_of_state(Situation(using.inputs_of(binding)))

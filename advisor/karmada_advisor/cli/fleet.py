@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from karmada_advisor.cli.output import print_error
+from karmada_advisor.cli.output import print_errors
 from karmada_advisor.plan.fingerprint import SHOWN, fingerprint
 from karmada_advisor.plan.holds import HoldOf, stored_holds
 from karmada_advisor.plan.objects import Manifest, PlanObjects, part, policy_key
 from karmada_advisor.plan.stored import with_defaults
 from karmada_advisor.sources import planned
-from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
+from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.sources.gathered import Objects
+from karmada_advisor.sources.objects import gather
 from karmada_advisor.sources.process_rules import running
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.framework.profile.factory import Registration
@@ -46,8 +48,7 @@ def gather_fleet(arguments: argparse.Namespace, *, without_clusters: str) -> Obj
         NoAnswerError: There is no answer.
     """
     sources = gather(arguments, all_bindings=True)
-    for problem in (*sources.problems, *sources.warnings):
-        print_error(problem)
+    print_errors((*sources.problems, *sources.warnings))
     if not sources.clusters:
         raise NoAnswerError(without_clusters)
     return sources

@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from karmada_advisor.cli import test
-from karmada_advisor.cli.output import NO_ANSWER, print_error, print_failure
+from karmada_advisor.cli.output import GOOD, NO_ANSWER, print_errors, print_failure
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.plan.objects import UnversionedTemplateKey, part, template_key
 from karmada_advisor.plan.stored import ChangeError
 from karmada_advisor.sources.control_plane import control_plane
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.files import read
+from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.label_selectors import selector_of
-from karmada_advisor.sources.objects import Objects, gather
+from karmada_advisor.sources.objects import gather
 from karmada_advisor.sources.placement_test_init import WrittenTests, write_tests
 from karmada_advisor.views.fields import as_yaml
 from karmada_advisor.views.layout import printable
@@ -39,7 +40,7 @@ def run_init(arguments: argparse.Namespace, own: Sequence[Registration]) -> int:
         print_failure(error)
         return NO_ANSWER
     status = test.status_of(report, every_policy=False)
-    end = "All pass." if status == test.PASSED else f"{report.failed} fail; run test {written.folder}."
+    end = "All pass." if status == GOOD else f"{report.failed} fail; run test {written.folder}."
     sys.stdout.write(_text(written, end))
     return status
 
@@ -72,8 +73,7 @@ def _written(arguments: argparse.Namespace) -> WrittenTests:
         **{**vars(arguments), "policies": None, "namespace": "", "quotas": None, "process": ""}
     )
     objects = gather(asked, all_bindings=True)
-    for problem in (*objects.problems, *objects.warnings):
-        print_error(problem)
+    print_errors((*objects.problems, *objects.warnings))
     chosen = [
         each
         for each in objects.bindings
@@ -106,7 +106,6 @@ def _labels(
         resources = {(each.spec.resource.api_version, each.spec.resource.kind) for each in bindings}
         kinds = [KindName(*each) for each in sorted(resources)]
         templates = live.read_templates(control_plane(arguments), kinds, timeout=arguments.request_timeout)
-        for problem in templates.problems:
-            print_error(problem)
+        print_errors(templates.problems)
         found = list(templates.objects)
     return {template_key(each): dict(part(each, "metadata", "labels")) for each in found}

@@ -6,7 +6,7 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any, Final
 
@@ -61,10 +61,15 @@ def print_error(text: str) -> None:
     print(printable(text), file=sys.stderr)  # noqa: T201 (a command, not a server)
 
 
+def print_errors(texts: Iterable[str]) -> None:
+    """Print several problems, warnings or notes."""
+    for each in texts:
+        print_error(each)
+
+
 def print_failure(error: Exception) -> None:
     """Print why there is no answer."""
-    for line in str(error).splitlines():
-        print_error(f"Error: {line}")
+    print_errors(f"Error: {line}" for line in str(error).splitlines())
 
 
 def print_answer(
@@ -88,6 +93,11 @@ def print_answer(
     sys.stdout.write(found.written(arguments))
     sys.stdout.flush()
     return found.status
+
+
+def exit_status(*, is_good: bool, problems: Sequence[object]) -> int:
+    """Return the exit status of an answer; ``problems`` is what could not be read."""
+    return NO_ANSWER if problems else GOOD if is_good else NOT_GOOD
 
 
 def style_of(arguments: argparse.Namespace) -> Style:

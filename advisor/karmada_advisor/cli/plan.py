@@ -8,14 +8,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from karmada_advisor.claims.quota import Quota, read_quota
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.flags.plan import FAIL_ON
 from karmada_advisor.cli.fleet import as_manifests, check_fleet, now
-from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, CommandAnswer, print_answer, print_error
+from karmada_advisor.cli.output import CommandAnswer, exit_status, print_answer, print_errors
+from karmada_advisor.cli.planned_changes import apply, namespace_of
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.plan.change import Draft
@@ -25,22 +25,21 @@ from karmada_advisor.plan.lint_selectors import TemplatesKnown
 from karmada_advisor.plan.model import Plan
 from karmada_advisor.plan.objects import PlanObjects, template_key
 from karmada_advisor.plan.planner import make_plan
-from karmada_advisor.plan.stored import ChangeError, object_name
+from karmada_advisor.plan.stored import ChangeError
 from karmada_advisor.sources import planned
 from karmada_advisor.sources.change_files import read_changes
-from karmada_advisor.sources.control_plane import DEFAULT_NAMESPACE, context_namespace, control_plane
+from karmada_advisor.sources.control_plane import control_plane
 from karmada_advisor.sources.controllers import notes_about_controllers
+from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.files import as_workload, read
-from karmada_advisor.sources.objects import NoAnswerError, gather
-from karmada_advisor.sources.objects import Objects as Sources
+from karmada_advisor.sources.gathered import Objects as Sources
+from karmada_advisor.sources.objects import gather
 from karmada_advisor.sources.process import decisions_of, gates_of, read_configuration
 from karmada_advisor.sources.process_http import address_of
 from karmada_advisor.sources.process_rules import running, use
 from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.views.plan_text import plan_text
 from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.api.quantity import MAX_INT32
-from karmada_scheduler.config.yaml_document import YamlError, read_document
 from karmada_scheduler.framework.profile.factory import Registration
 
 
@@ -77,9 +76,7 @@ def status_of(plan: Plan, problems: Sequence[str], fail_on: str) -> int:
     Raises:
         NoAnswerError: There is no such class.
     """
-    if problems:
-        return NO_ANSWER
-    return NOT_GOOD if plan.violates(_fail_on(fail_on)) else GOOD
+    return exit_status(is_good=not plan.violates(_fail_on(fail_on)), problems=problems)
 
 
 def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> tuple[Plan, Sequence[str]]:
@@ -92,23 +89,15 @@ def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> 
     _fail_on(arguments.fail_on)
     if arguments.process:
         _use_process(arguments)
-    changes = read_changes(arguments.filename, _namespace(arguments))
+    changes = read_changes(arguments.filename, namespace_of(arguments))
     sources, before = _gathered(arguments)
     problems = [*map(str, changes.problems), *sources.problems]
-    for problem in (*problems, *sources.warnings):
-        print_error(problem)
+    print_errors((*problems, *sources.warnings))
     if not before.clusters:
         raise NoAnswerError("There is no cluster, so nothing is decided.")
     plan, unread = made(arguments, sources, before, changes.objects, own)
-    for problem in unread:
-        print_error(problem)
+    print_errors(unread)
     return plan, problems
-
-
-def _namespace(arguments: argparse.Namespace) -> str:
-    """Return the namespace of objects that name none."""
-    is_live = not (arguments.clusters or arguments.bindings or arguments.replay)
-    return arguments.namespace or (context_namespace(arguments) if is_live else DEFAULT_NAMESPACE)
 
 
 def _no_change(arguments: argparse.Namespace) -> str:
@@ -161,7 +150,7 @@ def made(
     draft = Draft(before)
     for manifest in changes:
         draft.put(manifest)
-    _apply(draft, arguments)
+    apply(draft, arguments)
     if sources.source.startswith(("http://", "https://")) and not arguments.workloads:
         known, unread = _read_templates(arguments, draft, before)
     quotas, no_quotas = _quotas(arguments, sources)
@@ -250,76 +239,6 @@ def _read_templates(
             if objects.templates.setdefault(key, each) is each:
                 objects.metadata_only.add(key)
     return TemplatesKnown(kinds=found.kinds, not_served=found.not_served), found.problems
-
-
-def _apply(draft: Draft, arguments: argparse.Namespace) -> None:
-    """Apply the flags; new clusters come first, so that others can name them."""
-    for written in arguments.add:
-        _add(draft, written, _namespace(arguments))
-    for written in arguments.delete:
-        draft.delete(*object_name(written, "--delete"))
-    for written in arguments.edit:
-        _edit(draft, written)
-    for flag in ("without", "uncordon", "cordon"):
-        for name in _names(getattr(arguments, flag)):
-            getattr(draft, flag)(name)
-    for written in arguments.ready:
-        _ready(draft, written)
-    for flag in ("taint", "label", "room"):
-        for written in getattr(arguments, flag):
-            name, _, rest = written.partition("=")
-            if not name or not rest:
-                raise ChangeError(f"--{flag}: expected CLUSTER=..., got {written}")
-            getattr(draft, flag)(name, rest)
-    for written in arguments.scale:
-        _scale(draft, written)
-    for written in arguments.rebalance:
-        draft.rebalance(written)
-
-
-def _scale(draft: Draft, written: str) -> None:
-    """Set the replicas of a workload by ``NS/NAME=REPLICAS``."""
-    name, _, count = written.rpartition("=")
-    if not name or not count.isdecimal() or int(count) > MAX_INT32:
-        raise ChangeError(f"--scale: expected NS/NAME=REPLICAS, got {written}")
-    draft.scale(name, int(count))
-
-
-def _add(draft: Draft, written: str, namespace: str) -> None:
-    """Add a cluster like another one, or those of a file."""
-    name, separator, like = written.partition("=")
-    if separator and not Path(written).exists():
-        draft.add(name, like)
-        return
-    found = read_changes([written], namespace)
-    if found.problems:
-        raise ChangeError("\n".join(f"--add: {problem}" for problem in found.problems))
-    for each in found.objects:
-        draft.add_cluster(each)
-
-
-def _names(given: Sequence[str]) -> list[str]:
-    return [name for written in given for name in written.split(",") if name]
-
-
-def _edit(draft: Draft, written: str) -> None:
-    """Change an object by ``KIND/[NS/]NAME=PATCH``, where PATCH is a merge patch in YAML or JSON."""
-    name, separator, text = written.partition("=")
-    try:
-        patch = read_document(text).value
-    except YamlError as problem:
-        raise ChangeError(f"--edit: {name}: {problem.what}") from problem
-    if not separator or not isinstance(patch, dict):
-        raise ChangeError(f"--edit: expected KIND/[NS/]NAME={{...}}, a merge patch, got {written}")
-    draft.edit(*object_name(name, "--edit"), patch)
-
-
-def _ready(draft: Draft, written: str) -> None:
-    """Let a cluster be ready or not by ``C=true`` or ``C=false``."""
-    name, _, value = written.partition("=")
-    if not name or value not in {"true", "false"}:
-        raise ChangeError(f"--ready: expected CLUSTER=true or CLUSTER=false, got {written}")
-    draft.ready(name, is_ready=value == "true")
 
 
 def _fail_on(written: str) -> frozenset[str]:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from karmada_advisor.cli.output import print_error, table
+from karmada_advisor.cli.output import print_error, print_errors, table
 from karmada_advisor.views.fields import as_json
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
@@ -64,13 +64,12 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
             setup.load()
     except ConfigError as error:
         problems.extend(error.problems)
-    for problem in problems:
-        print_error(f"Error: {problem}")
+    print_errors(f"Error: {problem}" for problem in problems)
     if problems:
         return UNUSABLE
     sys.stdout.write(_written(_listed(setup), arguments.output))
-    for warning in (*configuration.warnings, *setup.built.warnings):
-        print_error(f"Warning: {warning}")
+    warnings = (*configuration.warnings, *setup.built.warnings)
+    print_errors(f"Warning: {each}" for each in warnings)
     for message in setup.messages:
         if message.warning:
             print_error(f"Warning: {message.text}")

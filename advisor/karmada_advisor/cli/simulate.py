@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
 from typing import Final, NamedTuple, TypeVar
 
-from karmada_advisor.cli.output import print_error, table
+from karmada_advisor.cli.output import print_error, print_errors, table
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.sources import rules
 from karmada_advisor.sources.errors import NoAnswerError
@@ -79,8 +79,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     )
     clusters = given.clusters
     if clusters.problems and not clusters.objects:
-        for problem in given.problems:
-            print_error(str(problem))
+        print_errors(map(str, given.problems))
         print_error("No cluster could be read, so nothing is decided.")
         return BAD_INPUT
     with redirect_stdout(sys.stderr):  # keeps the output of plugins out of the result
@@ -122,12 +121,10 @@ def _schedule_all(
     objects.show(snapshot, wanted)
     try:
         with rules.dry_running(arguments, gates, own, objects) as dry_run:
-            for problem in given.problems:
-                print_error(str(problem))
+            print_errors(map(str, given.problems))
             return Simulation(dry_run, snapshot).run(with_progress(wanted, total=len(wanted)))
     except ConfigError as unusable:
-        for each in unusable.problems:
-            print_error(f"Error: {each}")
+        print_errors(f"Error: {each}" for each in unusable.problems)
         return None
 
 

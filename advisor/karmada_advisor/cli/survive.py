@@ -13,11 +13,11 @@ from typing import Final
 
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.fleet import gather_fleet, now
-from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, CommandAnswer, print_answer, print_error
+from karmada_advisor.cli.output import CommandAnswer, exit_status, print_answer, print_error
 from karmada_advisor.cli.survive_inputs import taint_policies_of
 from karmada_advisor.cli.survive_report import report_steps
 from karmada_advisor.sources.controllers import notes_about_controllers
-from karmada_advisor.sources.objects import NoAnswerError
+from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.survive.model import SurvivalReport
 from karmada_advisor.survive.steps import finished
 from karmada_advisor.views.layout import Style
@@ -114,9 +114,8 @@ def _write(path: Path, content: bytes) -> None:
 
 def status_of(report: SurvivalReport, problems: Sequence[str]) -> int:
     """Return the exit status of a report; ``problems`` is what could not be read."""
-    if problems or not all(each.done for each in report.domains):
-        return NO_ANSWER
-    return NOT_GOOD if report.failing else GOOD
+    unread = [*problems, *(each for each in report.domains if not each.done)]
+    return exit_status(is_good=not report.failing, problems=unread)
 
 
 def report_of(

@@ -13,8 +13,9 @@ from karmada_advisor.cli.flags.survive import DOMAINS
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.names import nearest, unknown
 from karmada_advisor.sources.control_plane import control_plane
+from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.files import Contents, read
-from karmada_advisor.sources.objects import NoAnswerError, Objects
+from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.state.stored import value_at
 from karmada_advisor.survive.domains import KINDS, LABEL, PAIR, FailureDomain, FailureDomains
 from karmada_advisor.survive.fail_on import WORDS, FailOn, Figures, figures_in

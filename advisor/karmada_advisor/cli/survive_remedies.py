@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from karmada_advisor.cli.fleet import as_manifests
 from karmada_advisor.cli.survive_inputs import is_reported_by
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.sources.objects import Objects
+from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.survive import least_capacity, remedies
 from karmada_advisor.survive.edited import FleetEditor

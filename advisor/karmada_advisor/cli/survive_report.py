@@ -27,7 +27,8 @@ from karmada_advisor.cli.survive_inputs import (
 from karmada_advisor.explain.model import Provenance, Tense
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.plan.fingerprint import SHOWN, binding_digest
-from karmada_advisor.sources.objects import NoAnswerError, Objects
+from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.survive.domains import failure_domains
 from karmada_advisor.survive.engine import Losses
 from karmada_advisor.survive.fail_on import failing

@@ -9,22 +9,21 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.flags.test import FILE_NAMES
-from karmada_advisor.cli.output import NO_ANSWER, CommandAnswer, print_answer
-from karmada_advisor.placement_tests.case_state import names_of_policies
-from karmada_advisor.placement_tests.model import (
+from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, CommandAnswer, print_answer
+from karmada_advisor.placement_tests.model import PlacementCase, PlacementTestFile
+from karmada_advisor.placement_tests.report_model import (
     CaseOutcome,
     CaseResult,
     FileProblem,
     FileResult,
-    PlacementCase,
-    PlacementTestFile,
     PlacementTestReport,
 )
 from karmada_advisor.placement_tests.running import CaseRunner
+from karmada_advisor.placement_tests.scenario import names_of_policies
 from karmada_advisor.placement_tests.schema import SCHEMA
 from karmada_advisor.plan.stored import ChangeError
 from karmada_advisor.sources.errors import NoAnswerError
@@ -35,9 +34,6 @@ from karmada_advisor.views.layout import Style
 from karmada_advisor.views.placement_tests_text import report_text
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework.profile.factory import Registration
-
-PASSED: Final = 0
-FAILED: Final = 1
 
 
 class _Chosen(NamedTuple):
@@ -56,7 +52,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     """
     if arguments.schema:
         sys.stdout.write(as_json(SCHEMA))
-        return PASSED
+        return GOOD
     if arguments.init:
         from karmada_advisor.cli.init_tests import run_init
 
@@ -97,7 +93,7 @@ def status_of(report: PlacementTestReport, *, every_policy: bool) -> int:
     """Return the exit status of a report."""
     if report.not_run:
         return NO_ANSWER
-    return FAILED if report.failed or (every_policy and report.idle_policies) else PASSED
+    return NOT_GOOD if report.failed or (every_policy and report.idle_policies) else GOOD
 
 
 def _write_junit(path: str, report: PlacementTestReport) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from karmada_advisor.cli.collection import collection_of_new_objects
-from karmada_advisor.cli.output import NO_ANSWER, CommandAnswer, print_answer, print_error
+from karmada_advisor.cli.output import CommandAnswer, exit_status, print_answer, print_errors
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster
 from karmada_advisor.explain.explain import fleet_of
@@ -23,26 +23,25 @@ from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.sources import capture, rules
+from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.inputs import Explaining, explaining
-from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
+from karmada_advisor.sources.objects import gather
 from karmada_advisor.sources.remedies import editable
 from karmada_advisor.sources.rules import alternatives
 from karmada_advisor.state.reading import state_of
 from karmada_advisor.views.layout import with_printable_texts
 from karmada_advisor.views.why_not import why_not_cluster_text, why_not_text
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer, goal_shown, remedy_of_configuration
+from karmada_advisor.whynot.found_edits import DEFAULT_BOUNDS, SearchBounds
 from karmada_advisor.whynot.goals import BlockedStep, IsPlaced, OffCluster, OnCluster, blocker_of, is_placed
 from karmada_advisor.whynot.model import VerifiedRemedy, WhyNot
 from karmada_advisor.whynot.objects import ObjectSet, ScheduledObjects
 from karmada_advisor.whynot.reverse import WhyNotCluster, why_not_cluster
-from karmada_advisor.whynot.search import DEFAULT_BOUNDS, SearchBounds
 from karmada_advisor.whynot.unclaimed import answer_unclaimed
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.structs import Struct, replace
-
-ANSWERED: Final = 0
-NONE_FOUND: Final = 1
 
 _SEARCH_SECONDS: Final = 2.0
 _CLUSTER_SECONDS: Final = 30.0
@@ -76,8 +75,7 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> Comma
     _check_question(arguments)
     rules.parsed_gates(arguments)  # a mistake there is reported before anything is read
     objects = gather(arguments, arguments.name, all_bindings=True, others_needed=not arguments.name)
-    for problem in [*objects.problems, *objects.unlisted]:
-        print_error(problem)
+    print_errors([*objects.problems, *objects.unlisted])
     cluster, names = arguments.of_cluster or arguments.cluster, [each.name for each in objects.clusters]
     if cluster and cluster not in names:
         raise NoAnswerError(unknown(f"cluster {cluster}", cluster, names))
@@ -90,7 +88,7 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> Comma
     ):
         if arguments.of_cluster:
             groups = ask_cluster(using, cluster, arguments.timeout)
-            status = NO_ANSWER if objects.problems else ANSWERED
+            status = exit_status(is_good=True, problems=objects.problems)
             return CommandAnswer(
                 groups, lambda style: why_not_cluster_text(with_printable_texts(groups), style), status
             )
@@ -101,7 +99,7 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> Comma
 
 def _about_binding(found: WhyNot, objects: Objects) -> CommandAnswer:
     is_good = found.holds or bool(found.remedies)
-    status = NO_ANSWER if objects.problems else ANSWERED if is_good else NONE_FOUND
+    status = exit_status(is_good=is_good, problems=objects.problems)
     return CommandAnswer(found, lambda style: why_not_text(with_printable_texts(found), style), status)
 
 

@@ -107,7 +107,7 @@ def _decided(situation: Situation, causes: tuple[Cause, ...], provenance: Proven
     traces = situation.shown.traces
     rows = rows_of(situation)
     if len(rows) <= MAX_ROWS_WITH_CAUSE:
-        rows = tuple(each.with_cause(_primary(causes_of_cluster(situation, each.name))) for each in rows)
+        rows = tuple(replace(each, cause=_primary(causes_of_cluster(situation, each.name))) for each in rows)
     return Explanation(
         binding=head_of(situation.inputs),
         state=situation.stored,

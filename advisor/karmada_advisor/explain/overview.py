@@ -10,7 +10,7 @@ from karmada_advisor.explain.causes import causes_of_binding
 from karmada_advisor.explain.model import Cause, NextState, Provenance
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.state.model import WORST_FIRST, BindingEntry, BindingState, StateName
-from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.structs import Struct
 
@@ -126,7 +126,7 @@ def summary_of(
     return summary_of_groups(
         groups,
         Counter(state.name for _, state in every),
-        lambda each: _name(each[0].key, headline(each[1])),
+        lambda each: BindingName(*each[0].key, headline(each[1])),
         lambda each: each[1].text,
         lambda each: causes_of(each[0]),
         scope=scope,
@@ -214,7 +214,3 @@ def _cause(first: T, key: GroupKey, causes_of: Callable[[T], list[Cause]]) -> Ca
         return next(iter(causes_of(first)), None)
     except SchedulingError:
         return None
-
-
-def _name(key: BindingKey, headline: str) -> BindingName:
-    return BindingName(key.kind, key.namespace, key.name, headline)

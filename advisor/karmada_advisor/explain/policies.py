@@ -35,6 +35,14 @@ class TemplateHead(Struct, frozen=True):
     name: str
     labels: Mapping[str, str] | None = None
 
+    @classmethod
+    def of(cls, template: Manifest) -> TemplateHead:
+        """Return what policies select by of a resource template."""
+        version, kind = (str(template.get(name) or "") for name in ("apiVersion", "kind"))
+        metadata = mapping(template.get("metadata"))
+        namespace, name = (str(metadata.get(each) or "") for each in ("namespace", "name"))
+        return cls(version, kind, namespace, name, mapping(metadata.get("labels")))
+
     @property
     def fields(self) -> Mapping[str, str]:
         """What selectors ask for besides labels, by the name of the field."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from karmada_advisor.state.model import Target
-from karmada_scheduler.structs import Struct, field, replace
+from karmada_scheduler.structs import Struct, field
 
 
 class Rule(Struct, frozen=True):
@@ -176,10 +176,6 @@ class ClusterRow(Struct, frozen=True):
     is_target: bool = False
     present: int | None = None
     cause: str = ""
-
-    def with_cause(self, code: str) -> ClusterRow:
-        """Return the row with the code of its primary cause."""
-        return replace(self, cause=code)
 
 
 class Combination(Struct, frozen=True):

@@ -155,15 +155,14 @@ def _by_region(
     return SelectTrace(
         "region",
         limits,
-        groups=tuple(_row(each) for each in regions),
+        groups=tuple(
+            GroupRow(region.name, region.score, tuple(each.name for each in region.candidates))
+            for region in regions
+        ),
         combinations=found.shown,
         more_combinations=found.more,
         losses=losses,
     )
-
-
-def _row(region: Region) -> GroupRow:
-    return GroupRow(region.name, region.score, tuple(each.name for each in region.candidates))
 
 
 _MAX_STEPS: Final = 100_000

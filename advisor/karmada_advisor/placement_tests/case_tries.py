@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from karmada_advisor.placement_tests.case_state import CaseState, Scenario
-from karmada_advisor.placement_tests.model import OWN_UID, ScenarioChange
+from karmada_advisor.placement_tests.case_state import CaseState
+from karmada_advisor.placement_tests.model import ScenarioChange
+from karmada_advisor.placement_tests.report_model import OWN_UID
+from karmada_advisor.placement_tests.scenario import Scenario
 from karmada_advisor.placement_tests.uids import NONE_ODD, OddTemplates, combined, decided_by_uid
 from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.objects import UnversionedTemplateKey

@@ -9,7 +9,6 @@ from karmada_advisor.claims.policy import read_policy, refusal
 from karmada_advisor.claims.replicas import replicas_of
 from karmada_advisor.claims.template import read_template
 from karmada_advisor.explain.names import nearest
-from karmada_advisor.placement_tests.case_state import names_of_policies, objects_of
 from karmada_advisor.placement_tests.changes import make_change
 from karmada_advisor.placement_tests.expectations import OF_STEPS
 from karmada_advisor.placement_tests.model import (
@@ -20,6 +19,7 @@ from karmada_advisor.placement_tests.model import (
     ScenarioChange,
 )
 from karmada_advisor.placement_tests.outcomes import NO_POLICY, NOT_CLAIMED
+from karmada_advisor.placement_tests.scenario import names_of_policies, objects_of
 from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.objects import Manifest, PlanObjects, UnversionedTemplateKey, part, unversioned
 from karmada_advisor.plan.stored import ChangeError

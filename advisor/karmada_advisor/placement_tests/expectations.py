@@ -8,13 +8,7 @@ from typing import Any, Final
 from karmada_advisor.placement_tests.case_state import PlacedWorkload
 from karmada_advisor.placement_tests.cel import expressions
 from karmada_advisor.placement_tests.expression_data import WorkloadData
-from karmada_advisor.placement_tests.model import (
-    CaseStep,
-    ClusterDifference,
-    Expectation,
-    ExpectationFailure,
-    ExpectedValue,
-)
+from karmada_advisor.placement_tests.model import CaseStep, Expectation, ExpectedValue
 from karmada_advisor.placement_tests.outcomes import (
     NO_POLICY,
     clusters_of,
@@ -25,6 +19,7 @@ from karmada_advisor.placement_tests.outcomes import (
     type_of,
     why_not_placed,
 )
+from karmada_advisor.placement_tests.report_model import ClusterDifference, ExpectationFailure
 from karmada_advisor.plan.objects import UnversionedTemplateKey
 from karmada_scheduler.structs import replace
 

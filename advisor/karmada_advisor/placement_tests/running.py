@@ -6,18 +6,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from karmada_advisor.placement_tests.case_state import CaseState, PlacedWorkload, Scenario
+from karmada_advisor.placement_tests.case_state import CaseState, PlacedWorkload
 from karmada_advisor.placement_tests.case_tries import CaseTries
 from karmada_advisor.placement_tests.expectations import Checker
-from karmada_advisor.placement_tests.model import (
-    CaseOutcome,
-    CaseResult,
-    CaseStep,
-    Expectation,
-    ExpectationFailure,
-    PlacementCase,
-)
+from karmada_advisor.placement_tests.model import CaseStep, Expectation, PlacementCase
 from karmada_advisor.placement_tests.outcomes import clusters_of, effect_of, policy_of
+from karmada_advisor.placement_tests.report_model import CaseOutcome, CaseResult, ExpectationFailure
+from karmada_advisor.placement_tests.scenario import Scenario
 from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.objects import UnversionedTemplateKey
 from karmada_advisor.plan.stored import ChangeError

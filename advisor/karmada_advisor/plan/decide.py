@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from karmada_advisor.explain.inputs import rebalanced
 from karmada_scheduler.api.binding import Binding, BindingKey, GracefulEvictionTask, TargetCluster
 from karmada_scheduler.core.available_replicas import Assumed
 from karmada_scheduler.core.classify import ScheduleType
@@ -111,17 +112,10 @@ class PlanSide:
             self._made[binding.key] = decision
         return outcome, decision
 
-    def in_order(
-        self, bindings: Iterable[tuple[Binding, ScheduleType]]
-    ) -> Iterator[tuple[Binding, PlannedDecision]]:
-        """Yield the decisions about bindings, each as if those before it had been written."""
-        for binding, outcome, _ in self.decisions_in_order(bindings):
-            yield binding, outcome
-
     def decisions_in_order(
         self, bindings: Iterable[tuple[Binding, ScheduleType]]
     ) -> Iterator[tuple[Binding, PlannedDecision, Decision | None]]:
-        """Yield what ``in_order`` does, and the decisions; None for a binding that is gated."""
+        """Yield what ``make`` returns for bindings, each as if those before it had been written."""
         assumed = NOTHING_ASSUMED
         for binding, type_ in bindings:
             outcome, decision = self.make(binding, type_, assumed)
@@ -129,6 +123,46 @@ class PlanSide:
                 assumed = self.rules.assuming(assumed, binding, decision.targets)
                 self.rules.objects.bindings.place(binding, decision)
             yield binding, outcome, decision
+
+    def make_if_asked(self, binding: Binding, type_: ScheduleType) -> PlannedDecision | None:
+        """Return what ``make`` does; None if nothing asks for a decision."""
+        return None if type_ is ScheduleType.AVOID else self.make(binding, type_)[0]
+
+    def outcomes(
+        self,
+        bindings: Sequence[Binding],
+        types: Mapping[BindingKey, ScheduleType],
+        progress: Callable[[int, int], None],
+    ) -> Iterator[tuple[Binding, PlannedDecision | None]]:
+        """Yield decisions, None where nothing asks for one.
+
+        They come in an order that suits the caches, or in that of the queue if they see each other. Then the next
+        step begins when all are made.
+
+        Args:
+            bindings: The bindings.
+            types: What asks for each decision.
+            progress: Receives how many decisions are made, of how many.
+        """
+        if not self.rules.is_coupled:
+            for number, each in enumerate(grouped(bindings), 1):
+                yield each, self.make_if_asked(each, types[each.key])
+                progress(number, len(bindings))
+            return
+        asked = [each for each in bindings if types[each.key] is not ScheduleType.AVOID]
+        ordered = [(each, types[each.key]) for each in self.rules.in_queue_order(asked)]
+        made: dict[BindingKey, PlannedDecision] = {}
+        for number, (binding, outcome, _) in enumerate(self.decisions_in_order(ordered), 1):
+            made[binding.key] = outcome
+            progress(number, len(ordered))
+        yield from ((each, made.get(each.key)) for each in grouped(bindings))
+
+    def rebalanced(self, binding: Binding) -> PlannedDecision:
+        """Return the decision after a rebalance; one that a Guard plugin lets through later counts as let through."""
+        found, _ = self.decide(rebalanced(binding), ScheduleType.RECONCILE)
+        return (
+            found if found.held is None else found._replace(targets=found.held.targets, error="", held=None)
+        )
 
     def passes(self, binding: Binding, names: Container[str]) -> bool:
         """Return whether any of some clusters passes the filters for a binding; True if that is not known."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-import orjson
-
 from karmada_advisor.claims.quota import Quota
 from karmada_advisor.plan.objects import Manifest, PlanObjects, part
-from karmada_advisor.state.stored import mappings
+from karmada_advisor.state.stored import content_of, mappings
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 
 SHOWN: Final = 6
@@ -60,11 +57,7 @@ def binding_digest(manifest: Manifest) -> bytes:
 
 
 def _digest(value: Any) -> bytes:
-    try:
-        content = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # numbers beyond 64 bits
-        content = json.dumps(value, sort_keys=True, default=str).encode()
-    return hashlib.blake2b(content, digest_size=16).digest()
+    return hashlib.blake2b(content_of(value), digest_size=16).digest()
 
 
 def _object(manifest: Manifest) -> list[Any]:

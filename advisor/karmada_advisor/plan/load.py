@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from karmada_advisor.explain.amounts import request_of, units
 from karmada_advisor.plan.capacity_model import ClusterLoad, Demand
-from karmada_scheduler.api.binding import BindingSpec, TargetCluster
+from karmada_advisor.plan.decide import PlannedDecision
+from karmada_advisor.plan.effects import Comparison
+from karmada_scheduler.api.binding import BindingKey, BindingSpec, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.framework.snapshot import Snapshot
 
@@ -17,15 +19,7 @@ PODS: Final = "pods"
 _FIRST: Final = {CPU: 0, "memory": 1, PODS: 3}
 
 
-class LoadMove(NamedTuple):
-    """The clusters of a binding before and after."""
-
-    spec: BindingSpec
-    before: Sequence[TargetCluster]
-    after: Sequence[TargetCluster]
-
-
-class Loads:
+class _Loads:
     """Replicas and requests by cluster."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -40,14 +34,14 @@ class Loads:
             self._before[target.name] += target.replicas
             self._after[target.name] += target.replicas
 
-    def add(self, move: LoadMove) -> None:
+    def add(self, spec: BindingSpec, before: Iterable[TargetCluster], after: Iterable[TargetCluster]) -> None:
         """Count a binding that moves."""
         had = Counter[str]()
-        for target in move.before:
+        for target in before:
             had[target.name] += target.replicas
         self._before.update(had)
-        amounts = requests(move.spec)
-        for target in move.after:
+        amounts = requests(spec)
+        for target in after:
             self._after[target.name] += target.replicas
             more = target.replicas - had[target.name]
             if more > 0:
@@ -80,6 +74,22 @@ class Loads:
             demands,
             tuple(each.resource for each in demands if each.is_over),
         )
+
+
+def loads_after(
+    comparisons: Mapping[BindingKey, Comparison],
+    snapshot: Snapshot,
+    outcomes: Mapping[BindingKey, PlannedDecision],
+) -> tuple[ClusterLoad, ...]:
+    """Return what clusters get if some decisions take effect and all other bindings stay where they are."""
+    loads = _Loads(snapshot)
+    for key, each in comparisons.items():
+        outcome = outcomes.get(key)
+        if outcome is not None and each.new is not None:
+            loads.add(each.new.spec, each.before, outcome.targets)
+        else:
+            loads.keep(each.before)
+    return loads.clusters()
 
 
 def _urgency(load: ClusterLoad) -> tuple[bool, float, int, str]:

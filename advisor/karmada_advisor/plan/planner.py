@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Final
 
 from karmada_advisor.claims.quota import Quota
 from karmada_advisor.explain.inputs import rebalanced
 from karmada_advisor.plan import deletions, failures, holds, triggers
-from karmada_advisor.plan.capacity_model import Capacity, ClusterLoad
-from karmada_advisor.plan.decide import PlannedDecision, PlanSide, grouped
+from karmada_advisor.plan.capacity_model import Capacity
+from karmada_advisor.plan.decide import PlannedDecision, PlanSide
 from karmada_advisor.plan.derive import derive
 from karmada_advisor.plan.effects import Comparison, same
 from karmada_advisor.plan.inputs import PlanInputs, parse
-from karmada_advisor.plan.load import LoadMove, Loads
+from karmada_advisor.plan.load import loads_after
 from karmada_advisor.plan.model import Effect, Plan
 from karmada_advisor.plan.notes import Compared
 from karmada_advisor.plan.result import result
@@ -21,9 +22,8 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
-
-T = TypeVar("T")
 
 BURST: Final = "burst"
 ACCOUNTED: Final = "accounted"
@@ -124,7 +124,7 @@ class Planner:
             self.derived,
             groups,
             capacity,
-            self._latent_load(after.snapshot),
+            loads_after(self.comparisons, after.snapshot, self._latent()),
             tuple(deletions.blocked(self.comparisons, self._changed, after)),
             restarts=self._restarts,
             unsure_quotas=tuple(each for each, is_sure in quotas.items() if not is_sure),
@@ -157,6 +157,9 @@ class Planner:
                 found.when = triggers.AFTER_EVICTION if found.new is not new else ""
             yield key, found
 
+    def _progress(self, phase: str) -> Callable[[int, int], None]:
+        return partial(self._inputs.progress, phase)
+
     # --- after the change ---
 
     def _decide_after(self, side: PlanSide) -> None:
@@ -176,8 +179,8 @@ class Planner:
             if each.hold is None:
                 assigned.append(each.new)
             else:  # what it would get; no other decision sees it
-                each.decided = self._decided(side, each.new)
-        for binding, outcome in self._outcomes(side, assigned, "after the change"):
+                each.decided = side.make_if_asked(each.new, self._types[key])
+        for binding, outcome in side.outcomes(assigned, self._types, self._progress("after the change")):
             comparison = self.comparisons[binding.key]
             comparison.decided = outcome
             self._rebalance_after(side, binding, comparison)
@@ -186,7 +189,7 @@ class Planner:
         """Decide about a rebalance of a binding that stays as it is although the change may concern it."""
         if not self._may_be_latent(each, binding, side):
             return
-        later = self._rebalanced(side, binding)
+        later = side.rebalanced(binding)
         if (
             each.is_spec_changed
             or self._restarts
@@ -195,49 +198,8 @@ class Planner:
         ):
             each.later = later
 
-    def _outcomes(
-        self, side: PlanSide, bindings: list[Binding], phase: str
-    ) -> Iterator[tuple[Binding, PlannedDecision | None]]:
-        """Yield decisions, None where nothing asks for one.
-
-        They come in an order that suits the caches, or in that of the queue if they see each other. Then the next
-        step begins when all are made.
-        """
-        asked = [each for each in bindings if self._types[each.key] is not ScheduleType.AVOID]
-        if not side.rules.is_coupled:
-            decisions = ((each, self._decided(side, each)) for each in grouped(bindings))
-            yield from self._with_progress(decisions, phase, len(bindings))
-            return
-        ordered = [(each, self._types[each.key]) for each in side.rules.in_queue_order(asked)]
-        made = {
-            each.key: outcome
-            for each, outcome in self._with_progress(side.in_order(ordered), phase, len(ordered))
-        }
-        yield from ((each, made.get(each.key)) for each in grouped(bindings))
-
-    def _decided(self, side: PlanSide, binding: Binding) -> PlannedDecision | None:
-        type_ = self._types[binding.key]
-        return None if type_ is ScheduleType.AVOID else side.make(binding, type_)[0]
-
-    def _with_progress(
-        self, decisions: Iterable[tuple[Binding, T]], phase: str, total: int
-    ) -> Iterator[tuple[Binding, T]]:
-        for number, each in enumerate(decisions, 1):
-            yield each
-            self._inputs.progress(phase, number, total)
-
-    @staticmethod
-    def _rebalanced(side: PlanSide, binding: Binding) -> PlannedDecision:
-        """Return the decision after a rebalance; one that a Guard plugin lets through later counts as let through."""
-        found, _ = side.decide(rebalanced(binding), ScheduleType.RECONCILE)
-        return (
-            found if found.held is None else found._replace(targets=found.held.targets, error="", held=None)
-        )
-
     def _may_be_latent(self, each: Comparison, new: Binding, side: PlanSide) -> bool:
-        if not each.before or each.old is None or each.differs:
-            return False
-        if new.key in self.derived.deferred:
+        if not each.before or each.old is None or each.differs or new.key in self.derived.deferred:
             return False
         if each.is_spec_changed or self._restarts:
             return True
@@ -259,14 +221,14 @@ class Planner:
             if each.later is not None and (each.later.error or not same(each.later.targets, each.before)):
                 rebalanced_too.add(key)
             if each.hold_before is not None:
-                each.unchanged_side = self._decided(side, each.old)
+                each.unchanged_side = side.make_if_asked(each.old, self._types[key])
             elif key in rebalanced_too or self._types[key] is not ScheduleType.AVOID:
                 bindings.append(each.old)
-        for binding, outcome in self._outcomes(side, bindings, "without the change"):
+        for binding, outcome in side.outcomes(bindings, self._types, self._progress("without the change")):
             comparison = self.comparisons[binding.key]
             comparison.unchanged_side = outcome
             if binding.key in rebalanced_too:
-                comparison.later_unchanged = self._rebalanced(side, binding)
+                comparison.later_unchanged = side.rebalanced(binding)
 
     # --- sums ---
 
@@ -280,6 +242,13 @@ class Planner:
             elif effect is Effect.LATENT and each.later is not None and each.later.error:
                 yield key, effect, rebalanced(each.new), each.later
 
+    def _latent(self) -> dict[BindingKey, PlannedDecision]:
+        return {
+            key: each.later
+            for key, each in self.comparisons.items()
+            if each.effect is Effect.LATENT and each.later is not None and not each.later.error
+        }
+
     def _capacity(self, snapshot: Snapshot) -> Iterator[Capacity]:
         """Yield what the plan asks of clusters in the configured mode, and in the other one where that is known."""
         moving = {key: each for key, each in self.comparisons.items() if each.effect in _PLACING}
@@ -287,7 +256,7 @@ class Planner:
             return
         rules = self._inputs.rules_after
         decided = {key: each.decided for key, each in moving.items() if each.decided is not None}
-        configured = self._mode(ACCOUNTED if rules.accounts else BURST, snapshot, decided, is_configured=True)
+        configured = self._mode(rules, snapshot, decided, is_configured=True)
         if not configured.clusters:
             return
         yield configured
@@ -299,46 +268,30 @@ class Planner:
         other = self._inputs.other_mode()
         side = PlanSide(other, snapshot, self.parsed.bindings_after.values())
         bindings = [each.new for key, each in moving.items() if each.new is not None and key in decided]
-        for key, outcome in decided.items():
-            self._types[key] = outcome.type
+        types = {key: outcome.type for key, outcome in decided.items()}
         again = {
             binding.key: outcome
-            for binding, outcome in self._outcomes(side, bindings, "in the other capacity mode")
+            for binding, outcome in side.outcomes(
+                bindings, types, self._progress("in the other capacity mode")
+            )
             if outcome is not None
         }
-        yield self._mode(ACCOUNTED if other.accounts else BURST, snapshot, again, is_configured=False)
+        yield self._mode(other, snapshot, again, is_configured=False)
 
     def _mode(
         self,
-        mode: str,
+        rules: DryRun,
         snapshot: Snapshot,
         decided: Mapping[BindingKey, PlannedDecision],
         *,
         is_configured: bool,
     ) -> Capacity:
-        loads = Loads(snapshot)
-        for key, each in self.comparisons.items():
-            outcome = decided.get(key)
-            if outcome is not None and each.new is not None:
-                loads.add(LoadMove(each.new.spec, each.before, outcome.targets))
-            else:
-                loads.keep(each.before)
-        clusters = loads.clusters()
+        clusters = loads_after(self.comparisons, snapshot, decided)
         return Capacity(
-            mode,
+            ACCOUNTED if rules.accounts else BURST,
             is_configured,
             clusters,
             tuple(each.name for each in clusters if each.over),
             sum(not each.error for each in decided.values()),
             sum(bool(each.error) for each in decided.values()),
         )
-
-    def _latent_load(self, snapshot: Snapshot) -> tuple[ClusterLoad, ...]:
-        loads = Loads(snapshot)
-        for each in self.comparisons.values():
-            is_moving = each.effect is Effect.LATENT and each.later is not None and not each.later.error
-            if is_moving and each.new is not None and each.later is not None:
-                loads.add(LoadMove(each.new.spec, each.before, each.later.targets))
-            else:
-                loads.keep(each.before)
-        return loads.clusters()

@@ -142,15 +142,14 @@ class _Search:
     def _next_side(self, moved: Iterable[Binding] = ()) -> PlanSide:
         """Return the clusters and bindings as they are after the batches so far."""
         changed = {
-            target.name for binding in moved for target in (*binding.spec.clusters, *self._targets(binding))
+            target.name
+            for binding in moved
+            for target in (*binding.spec.clusters, *self._bindings[binding.key].spec.clusters)
         }
         for name in changed:
             self._log.append(name)
         snapshot = Snapshot.of(self._usage.clusters(), log=self._log)
         return PlanSide(self._inputs.rules, snapshot, self._bindings.values())
-
-    def _targets(self, binding: Binding) -> tuple[TargetCluster, ...]:
-        return self._bindings[binding.key].spec.clusters
 
     def _decide(self, binding: Binding) -> PlannedDecision:
         return self._side.decide(rebalanced(binding), ScheduleType.RECONCILE, self._assumed)[0]

@@ -6,7 +6,7 @@ import argparse
 import gzip
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -98,6 +98,11 @@ def reduced(manifest: Manifest) -> Manifest:
             if each.get("subresource") == "status"
         ]
     return {**manifest, "metadata": metadata}
+
+
+def all_reduced(manifests: Iterable[Manifest] | None) -> list[Manifest] | None:
+    """Return what ``reduced`` does of each; None if they are not known."""
+    return None if manifests is None else [reduced(each) for each in manifests]
 
 
 def metadata_of(workload: Workload) -> Manifest:

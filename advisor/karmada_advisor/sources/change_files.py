@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from karmada_advisor.plan.stored import with_namespace
 from karmada_advisor.sources.control_plane import DEFAULT_NAMESPACE
+from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.files import Contents, read, read_text
-from karmada_advisor.sources.objects import NoAnswerError
 from karmada_scheduler.api.manifest import read_mapping, read_required_text
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")

@@ -8,7 +8,7 @@ from typing import Final
 
 from karmada_advisor.sources.control_plane import control_plane
 from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.sources.objects import Objects
+from karmada_advisor.sources.gathered import Objects
 from karmada_scheduler.config.decision_rules import DEFAULT_RULES
 
 _KNOWN: Final = "what its controllers do is computed as those of Karmada v1.18.2 do it"

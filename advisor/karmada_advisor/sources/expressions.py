@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from karmada_advisor.placement_tests.cel import ExpressionError, NoCelError, expressions
-from karmada_advisor.placement_tests.model import FilePlace, FileProblem
+from karmada_advisor.placement_tests.model import FilePlace
+from karmada_advisor.placement_tests.report_model import FileProblem
 from karmada_advisor.sources.located_yaml import LocatedFile
-from karmada_scheduler.config.yaml_document import YamlPath
+from karmada_scheduler.config.yaml_places import YamlPath
 
 
 def check_expression(located: LocatedFile, path: YamlPath, name: str, value: Any) -> bool:

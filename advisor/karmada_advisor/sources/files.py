@@ -217,8 +217,14 @@ def as_workload(manifest: Mapping[str, Any]) -> Workload:
     )
 
 
-def _check_type(manifest: Mapping[str, Any], kinds: Iterable[str], api_version: str) -> None:
+def of_kind(manifest: Mapping[str, Any], kinds: Iterable[str]) -> Mapping[str, Any]:
+    """Return an object of one of these kinds as it is."""
     if read_required_text(manifest, "kind", "") not in kinds:
-        raise ManifestError("kind", f"expected {' or '.join(sorted(kinds))}, got {manifest['kind']!r}")
+        raise ManifestError("kind", f"expected {' or '.join(kinds)}, got {manifest['kind']!r}")
+    return manifest
+
+
+def _check_type(manifest: Mapping[str, Any], kinds: Iterable[str], api_version: str) -> None:
+    of_kind(manifest, sorted(kinds))
     if read_required_text(manifest, "apiVersion", "") != api_version:
         raise ManifestError("apiVersion", f"expected {api_version!r}, got {manifest['apiVersion']!r}")

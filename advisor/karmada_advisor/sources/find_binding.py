@@ -41,9 +41,7 @@ async def find_binding(connection: Connection, asked: NamedBinding) -> tuple[Nam
         for each in others:
             if each != key and await _read(client, each, may_be_forbidden=True) is not None:
                 raise NoSuchBindingError(asked.ambiguity)
-        resource = _RESOURCES[key.kind]
-        manifest = {**found, "apiVersion": f"{resource.group}/{resource.version}", "kind": key.kind}
-        return asked.chosen(key), manifest
+        return asked.chosen(key), _RESOURCES[key.kind].typed(found)
     raise NoSuchBindingError(await _advice(connection, keys))
 
 

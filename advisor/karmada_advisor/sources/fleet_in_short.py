@@ -13,7 +13,7 @@ from karmada_advisor.sources.located_yaml import LocatedFile
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.cluster import KIND
 from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.config.yaml_document import YamlPath
+from karmada_scheduler.config.yaml_places import YamlPath
 
 AMPLE: Final = {"cpu": "100k", "memory": "100Ti", "ephemeral-storage": "1Pi", "pods": "1M"}
 """What a cluster has free of what its ``room`` does not name."""

@@ -7,12 +7,13 @@ from os.path import normpath
 from pathlib import Path
 from typing import Any, Final
 
-from karmada_advisor.placement_tests.model import FileProblem, Manifest
+from karmada_advisor.placement_tests.model import Manifest
+from karmada_advisor.placement_tests.report_model import FileProblem
 from karmada_advisor.plan.objects import part
 from karmada_advisor.sources.change_files import manifest_files, read_changes
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.located_yaml import LocatedFile, place_in_file
-from karmada_scheduler.config.yaml_document import YamlPath
+from karmada_scheduler.config.yaml_places import YamlPath
 
 _NAMESPACE: Final = "default"
 _IN_PLACE: Final = "line "

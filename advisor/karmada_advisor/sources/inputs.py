@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.sources import rules as configurations
-from karmada_advisor.sources.objects import NoAnswerError, Objects, workload_reader
+from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.sources.gathered import Objects
+from karmada_advisor.sources.objects import workload_reader
 from karmada_advisor.sources.process_rules import ProcessConfiguration, running
 from karmada_advisor.state.reading import Facts
 from karmada_scheduler.api.binding import Binding

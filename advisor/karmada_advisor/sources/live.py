@@ -8,7 +8,8 @@ from typing import Any, Final
 from karmada_advisor.sources.bindings import NamedBinding
 from karmada_advisor.sources.control_plane import ControlPlane
 from karmada_advisor.sources.find_binding import names_of
-from karmada_advisor.sources.live_reading import TIMEOUT_SECONDS, LiveContents, LiveReading, read, readable
+from karmada_advisor.sources.live_contents import LiveContents
+from karmada_advisor.sources.live_reading import TIMEOUT_SECONDS, LiveReading, read, readable
 from karmada_scheduler.api.binding import Binding, ObjectReference
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.bindings_schema import DOCUMENTS, BindingsSchema

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from karmada_advisor.explain.policies import TemplateHead, priority_class_of
+from karmada_advisor.plan.objects import binding_key
 from karmada_advisor.sources.bindings import NamedBinding, NoSuchBindingError, WorkloadName, workload_of
 from karmada_advisor.sources.control_plane import ControlPlane
-from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.find_binding import find_binding
+from karmada_advisor.sources.live_contents import LiveContents, LiveError, Manifest
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
 from karmada_advisor.state.schedulers import schedulers_of, seen_in_bindings, seen_in_event
 from karmada_advisor.state.stored import mapping, mappings
@@ -34,7 +35,6 @@ from karmada_scheduler.client.karmada import (
 )
 from karmada_scheduler.client.metadata import MetadataClient, ServedResource
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED
-from karmada_scheduler.structs import Struct, field
 
 TIMEOUT_SECONDS: Final = 60.0
 _BINDINGS: Final = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
@@ -47,51 +47,7 @@ _LOOKED_AT: Final = 500
 _ITEMS_SECONDS: Final = 10.0
 _HINT: Final = "is this the Karmada API server? (--kubeconfig, --context)"
 
-Manifest = dict[str, Any]
 T = TypeVar("T")
-
-
-class LiveError(NoAnswerError):
-    """The control plane gives no answer; the text says why, and what to do."""
-
-
-class LiveContents(Struct):
-    """What was read.
-
-    Attributes:
-        server: The URL of the API server.
-        asked: What names the wanted binding without doubt; None if none is wanted.
-        templates: The metadata of the wanted workload, if it has no binding.
-        quotas: The FederatedResourceQuotas of the wanted binding's namespace if a quota has refused it; None if they were
-            not read.
-        priority_classes: The names of the PriorityClasses if the wanted workload has no binding, and the policy that claims
-            it names one; None if they were not read.
-        problems: What could not be read without ending the command: single objects, and policies.
-        unlisted: Why bindings other than the wanted one could not be listed, one line per kind.
-        leases: Of Karmada's system namespace; None if they could not be read.
-        no_leases: Why not; "" if they were read.
-        at: When they were read; None if they were not.
-        seen: The schedulers without a Lease that have left something.
-        events: Of the wanted binding and its template.
-        no_events: Why there are none; "" if they were read.
-    """
-
-    server: str
-    asked: NamedBinding | None = None
-    clusters: list[Manifest] = field(default_factory=list)
-    bindings: list[Manifest] = field(default_factory=list)
-    templates: list[Manifest] = field(default_factory=list)
-    policies: list[Manifest] = field(default_factory=list)
-    quotas: list[Manifest] | None = None
-    priority_classes: list[str] | None = None
-    problems: list[str] = field(default_factory=list)
-    unlisted: list[str] = field(default_factory=list)
-    leases: list[Manifest] | None = None
-    no_leases: str = ""
-    at: datetime | None = None
-    seen: list[SchedulerShown] = field(default_factory=list)
-    events: list[Manifest] = field(default_factory=list)
-    no_events: str = ""
 
 
 def read(
@@ -213,7 +169,7 @@ class LiveReading:
 
     async def priority_classes(self) -> None:
         """Read which PriorityClasses exist if a missing one may be why the wanted workload has no binding."""
-        templates = map(_template_head, self.found.templates)
+        templates = map(TemplateHead.of, self.found.templates)
         if not any(priority_class_of(self.found.policies, each) for each in templates):
             return
         try:
@@ -225,7 +181,7 @@ class LiveReading:
             self.found.priority_classes = [str(mapping(each.get("metadata")).get("name")) for each in found]
 
     async def other_bindings(self) -> None:
-        known = {_identity(each) for each in self.found.bindings}
+        known = {binding_key(each) for each in self.found.bindings}
         for resource in _BINDINGS:
             try:
                 listed = await self.all_of(resource)
@@ -235,7 +191,7 @@ class LiveReading:
                     raise
                 self.found.unlisted.append(str(error))
                 continue
-            self.found.bindings += [each for each in listed if _identity(each) not in known]
+            self.found.bindings += [each for each in listed if binding_key(each) not in known]
 
     async def schedulers(self, bindings: Sequence[Binding]) -> None:
         """Read which schedulers exist, and of missing ones that bindings name what they have left.
@@ -265,10 +221,7 @@ class LiveReading:
                 return [seen_in_event(name, found[0])]
             for resource in _BINDINGS:
                 items = await self._items(resource.path, {"limit": str(_LOOKED_AT)})
-                typed = [
-                    {**each, "apiVersion": f"{resource.group}/{resource.version}", "kind": resource.kind}
-                    for each in items
-                ]
+                typed = map(resource.typed, items)
                 if seen := [each for each in seen_in_bindings(readable(typed)) if each.name == name]:
                     return seen
         except ApiError as error:
@@ -302,29 +255,17 @@ class LiveReading:
             ApiError: They cannot be read.
         """
         self.subject = resource.plural
-        path = (
-            resource.path
-            if not namespace
-            else f"{resource.group_path}/namespaces/{namespace}/{resource.plural}"
-        )
+        inside = f"namespaces/{namespace}/" if namespace else ""
+        path = f"{resource.group_path}/{inside}{resource.plural}"
         manifests: list[Manifest] = []
-        api_version = f"{resource.group}/{resource.version}"
         async for page, _ in list_pages(self.connection, path):
             for item in page:
                 if problem := json_body.unreadable(item):
                     name = item.get("metadata", {}).get("name", "")
                     self.found.problems.append(f"{resource.kind} {name}: {problem}")
                 else:
-                    # The API server leaves both out of the items of a list.
-                    manifests.append({**item, "apiVersion": api_version, "kind": resource.kind})
+                    manifests.append(resource.typed(item))
         return manifests
-
-
-def _template_head(manifest: Manifest) -> TemplateHead:
-    metadata = mapping(manifest.get("metadata"))
-    namespace, name = (str(metadata.get(field) or "") for field in ("namespace", "name"))
-    labels = mapping(metadata.get("labels"))
-    return TemplateHead(manifest["apiVersion"], manifest["kind"], namespace, name, labels)
 
 
 def readable(manifests: Iterable[Manifest]) -> Iterator[Binding]:
@@ -341,8 +282,3 @@ def _is_refused_by_quota(manifest: Manifest) -> bool:
         each.get("type") == SCHEDULED_CONDITION and each.get("reason") == QUOTA_EXCEEDED
         for each in conditions
     )
-
-
-def _identity(manifest: Manifest) -> tuple[str, str, str]:
-    metadata = manifest["metadata"]
-    return manifest["kind"], metadata.get("namespace") or "", metadata["name"]

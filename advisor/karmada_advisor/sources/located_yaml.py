@@ -8,17 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from karmada_advisor.explain.names import nearest
-from karmada_advisor.placement_tests.model import FilePlace, FileProblem
+from karmada_advisor.placement_tests.model import FilePlace
+from karmada_advisor.placement_tests.report_model import FileProblem
 from karmada_advisor.sources.files import documents
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config.file_content import FileContentError, read_text_file
-from karmada_scheduler.config.yaml_document import (
-    YamlError,
-    YamlPath,
-    YamlPlace,
-    YamlPlaces,
-    read_document,
-)
+from karmada_scheduler.config.yaml_document import YamlError, read_document
+from karmada_scheduler.config.yaml_places import YamlPath, YamlPlace, YamlPlaces
 
 MAX_FILE_BYTES: Final = 64 * 2**20
 

@@ -20,7 +20,7 @@ from karmada_advisor.sources.expressions import check_expression
 from karmada_advisor.sources.included_manifests import IncludedManifests
 from karmada_advisor.sources.located_yaml import LocatedFile
 from karmada_scheduler.api.manifest import parse_time
-from karmada_scheduler.config.yaml_document import YamlPath
+from karmada_scheduler.config.yaml_places import YamlPath
 
 _NAMED_LISTS: Final = frozenset({"delete", "without", "cordon", "uncordon", "rebalance"})
 _TEXT_OR_TEXTS: Final = frozenset({"taint", "label", "room"})

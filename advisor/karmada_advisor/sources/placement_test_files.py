@@ -11,13 +11,13 @@ from karmada_advisor.placement_tests.checking import problems_of
 from karmada_advisor.placement_tests.model import (
     API_VERSION,
     KIND,
-    FileProblem,
     Manifest,
     PlacementTestFile,
     ScenarioControllerManager,
     ScenarioScheduler,
     WorkloadSize,
 )
+from karmada_advisor.placement_tests.report_model import FileProblem
 from karmada_advisor.placement_tests.schema import SCHEMA, keys_of
 from karmada_advisor.plan.objects import template_key, text_of
 from karmada_advisor.sources.files import as_cluster
@@ -30,7 +30,7 @@ from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.policy import ID_LABELS
 from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES
-from karmada_scheduler.config.yaml_document import YamlPath
+from karmada_scheduler.config.yaml_places import YamlPath
 
 
 class Unread(Exception):  # noqa: N818 (no error: a file of another tool)

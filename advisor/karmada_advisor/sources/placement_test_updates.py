@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from karmada_advisor.placement_tests.model import ExpectationFailure, FilePlace, FileResult
+from karmada_advisor.placement_tests.model import FilePlace
+from karmada_advisor.placement_tests.report_model import ExpectationFailure, FileResult
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.located_yaml import LocatedFile
-from karmada_scheduler.config.yaml_document import YamlPath, YamlPlace
+from karmada_scheduler.config.yaml_places import YamlPath, YamlPlace
 from karmada_scheduler.config.yaml_values import plain
 
 

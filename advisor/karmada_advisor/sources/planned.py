@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from karmada_advisor.plan.change_model import ChangeShown
-from karmada_advisor.sources.objects import NoAnswerError
+from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.process_rules import ProcessConfiguration
 from karmada_advisor.sources.rules import dry_running, parsed_gates, print_warning
 from karmada_scheduler.api.workload import Workload

@@ -10,8 +10,8 @@ from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.policies import TemplateHead
 from karmada_advisor.explain.remedy_model import ObjectPatch, Remedy, RemedyEdit, RemedySearch
+from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.inputs import Explaining
-from karmada_advisor.sources.objects import Objects
 from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.state.curable import lacks_a_decision
 from karmada_advisor.state.model import StateName
@@ -19,10 +19,10 @@ from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer
 from karmada_advisor.whynot.dispatching import decided_again, overwritten, resumed
 from karmada_advisor.whynot.edits import ObjectRef, Side
+from karmada_advisor.whynot.found_edits import SearchBounds
 from karmada_advisor.whynot.goals import IsDecided, IsPlaced
 from karmada_advisor.whynot.model import EditShown, VerifiedRemedy
 from karmada_advisor.whynot.objects import ObjectSet
-from karmada_advisor.whynot.search import SearchBounds
 from karmada_advisor.whynot.unclaimed import claiming
 from karmada_advisor.whynot.vocabulary.filters import BECOME_READY
 from karmada_scheduler.api.binding import Binding, BindingKey

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from karmada_advisor.claims.model import DetectorOptions
-from karmada_advisor.placement_tests.case_state import CaseClock, Scenario, objects_of, schedulers_named
 from karmada_advisor.placement_tests.model import Manifest, PlacementTestFile
+from karmada_advisor.placement_tests.scenario import CaseClock, Scenario, objects_of, schedulers_named
 from karmada_advisor.plan.inputs import Known, parse
 from karmada_advisor.sources import rules
 from karmada_advisor.sources.files import as_workload
@@ -53,15 +53,13 @@ def scenario_of(file: PlacementTestFile, own: Sequence[Registration] = ()) -> It
             Known(parsed.clusters_before, parsed.bindings_before),
             dry_run,
             clock,
-            schedulers_named(scheduler.names or _profiles(dry_run)),
+            schedulers_named(
+                scheduler.names or sorted(dry_run.frameworks.names or (DEFAULT_SCHEDULER_NAME,))
+            ),
             _detector(file),
             file.controller_manager.evicts,
             lambda templates: _show(shown, dry_run, templates),
         )
-
-
-def _profiles(dry_run: DryRun) -> Iterable[str]:
-    return sorted(dry_run.frameworks.names or (DEFAULT_SCHEDULER_NAME,))
 
 
 def _show(shown: ShownObjects, dry_run: DryRun, templates: Iterable[Manifest]) -> None:

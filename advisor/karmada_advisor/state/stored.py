@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
+
+import orjson
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
@@ -55,6 +58,14 @@ def age(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def content_of(value: object) -> bytes:
+    """Return a part of a manifest as JSON with sorted keys, for comparisons."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # numbers beyond 64 bits
+        return json.dumps(value, sort_keys=True, default=str).encode()
 
 
 def mapping(value: object) -> Mapping[str, Any]:

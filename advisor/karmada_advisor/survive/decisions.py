@@ -76,11 +76,11 @@ class LossDecisions(Struct, dict=True):
         found = self._standing[0]
         if found is None or found.targets is None or (found.error is not None and found.targets):
             return stored
-        return (
-            stored
-            if same(found.targets, stored.spec.clusters)
-            else as_written(stored, found, _time_of(stored))
-        )
+        if same(found.targets, stored.spec.clusters):
+            return stored
+        # It only has to be a time after which a requested reschedule is done.
+        decided_at = stored.spec.reschedule_triggered_at or datetime.fromtimestamp(0, UTC)
+        return as_written(stored, found, decided_at)
 
     def forget(self) -> None:
         """Drop what only further decisions need."""
@@ -210,7 +210,12 @@ class LossDecisions(Struct, dict=True):
         if len(lost) == len(left.present):
             return frozenset()
         known = left.present | left.binding.spec.target_names
-        others = [name for name in lost if name not in known and any(name in each for each in self._passing)]
+        passing = self._passing
+        others = [
+            name
+            for name in lost
+            if name not in known and (passing is None or any(name in each for each in passing))
+        ]
         if not others or not self._tolerates:
             return frozenset(others)
         return frozenset(self._refused(others, loss))
@@ -226,9 +231,8 @@ class LossDecisions(Struct, dict=True):
         ]
 
     @cached_property
-    def _passing(self) -> tuple[Container[str], ...]:
-        found = self.side.passing(self.binding)
-        return found if found is not None else (_EVERY,)
+    def _passing(self) -> tuple[Container[str], ...] | None:
+        return self.side.passing(self.binding)
 
     @cached_property
     def _tolerates(self) -> bool:
@@ -292,19 +296,3 @@ class LossDecisions(Struct, dict=True):
         """What a decision depends on, as a number, if many bindings may agree in it."""
         asked, numbers = question(self.binding), self.shared.questions
         return None if asked is None else numbers.setdefault(asked, len(numbers))
-
-
-def _time_of(binding: Binding) -> datetime:
-    """Return a time of the next decision: it only has to be one after which a requested reschedule is done."""
-    asked = binding.spec.reschedule_triggered_at
-    return asked if asked is not None else datetime.fromtimestamp(0, UTC)
-
-
-class _Every:
-    """Contains every name: without cached filter results, any cluster may take a binding."""
-
-    def __contains__(self, _: object) -> bool:
-        return True
-
-
-_EVERY: Final = _Every()

@@ -13,7 +13,8 @@ from karmada_advisor.state.stored import value_at
 from karmada_advisor.survive.classify import Classified, starts
 from karmada_advisor.survive.engine import Losses
 from karmada_advisor.survive.loss import Loss
-from karmada_advisor.whynot.edits import Edit, ObjectRef, patched
+from karmada_advisor.whynot.edits import Edit, ObjectRef
+from karmada_advisor.whynot.json_patch import patched
 from karmada_advisor.whynot.model import patches_of
 from karmada_advisor.whynot.objects import ObjectScheduler
 from karmada_scheduler.api.binding import Binding, BindingKey

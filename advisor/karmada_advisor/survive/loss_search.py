@@ -9,9 +9,10 @@ from karmada_advisor.survive.classify import wanted
 from karmada_advisor.survive.edited import FleetEditor
 from karmada_advisor.survive.loss import Loss
 from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, Side
+from karmada_advisor.whynot.found_edits import Answer, SearchBounds
 from karmada_advisor.whynot.goals import OnCluster, RunsAll
 from karmada_advisor.whynot.objects import NO_EDITS, ObjectSet
-from karmada_advisor.whynot.search import Answer, Search, SearchBounds
+from karmada_advisor.whynot.search import Search
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.object_fields import object_fields

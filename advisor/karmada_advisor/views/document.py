@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from karmada_advisor.explain.funnel import LOST_BY
-from karmada_advisor.explain.model import Explanation, Target
+from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.trace_model import ClusterRow, SelectTrace
 from karmada_advisor.views.state import ROW_HEADING, answer, row_cells, shows_rows, would_be
 from karmada_advisor.views.text import provenance_text
@@ -81,7 +81,7 @@ def document_of(explanation: Explanation, *, rows: int) -> Iterator[Block]:
                     each.side,
                     each.subject,
                     each.change,
-                    _placement(each.result, rows),
+                    _listed([*map(str, each.result)], rows),
                     " ".join([*(edit.instead for edit in each.edits if edit.instead), each.caution]).strip(),
                 )
                 for each in explanation.remedies
@@ -169,10 +169,6 @@ def _combinations(trace: SelectTrace) -> Table:
         " >>",
         max(0, trace.more_combinations),
     )
-
-
-def _placement(placement: Sequence[Target], rows: int) -> str:
-    return _listed([*map(str, placement)], rows)
 
 
 def _listed(names: Sequence[str], limit: int) -> str:

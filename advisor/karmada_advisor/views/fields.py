@@ -15,11 +15,12 @@ from karmada_advisor.explain.model import API_VERSION, Cause, Explanation
 from karmada_advisor.explain.trace_model import Refusal
 from karmada_advisor.state.model import BindingState
 from karmada_advisor.views.state import headline
+from karmada_scheduler.api.object_fields import camel
 from karmada_scheduler.structs import Struct
 
 if TYPE_CHECKING:  # a command has the class of its own document already, and needs none of the others
     from karmada_advisor.explain.overview import ExplanationSummary
-    from karmada_advisor.placement_tests.model import PlacementTestReport
+    from karmada_advisor.placement_tests.report_model import PlacementTestReport
     from karmada_advisor.plan.model import Plan
     from karmada_advisor.rebalance.model import RebalanceProposal
     from karmada_advisor.survive.model import SurvivalReport
@@ -90,12 +91,6 @@ def cause_fields(cause: Cause) -> dict[str, Any]:
     if cause.primary:
         fields["primary"] = True
     return fields | {"evidence": fields_of(cause.evidence), "text": cause.text}
-
-
-def camel(name: str) -> str:
-    """Return a Python name in camelCase."""
-    first, *rest = name.split("_")
-    return first + "".join(each.capitalize() for each in rest)
 
 
 def as_json(fields: Mapping[str, Any] | Sequence[Any]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from os.path import relpath
 from pathlib import Path
 
-from karmada_advisor.placement_tests.model import CaseOutcome, PlacementTestReport
+from karmada_advisor.placement_tests.report_model import CaseOutcome, PlacementTestReport
 from karmada_advisor.views.layout import Style, printable
 from karmada_advisor.views.placement_tests_text import failure_text
 

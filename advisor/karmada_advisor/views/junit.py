@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from karmada_advisor.placement_tests.model import CaseOutcome, CaseResult, PlacementTestReport
+from karmada_advisor.placement_tests.report_model import CaseOutcome, CaseResult, PlacementTestReport
 from karmada_advisor.views.layout import Style
 from karmada_advisor.views.placement_tests_text import case_lines, problem_lines
 from karmada_advisor.views.xml_elements import add_text, document, element

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import Explanation
-from karmada_advisor.placement_tests.model import (
+from karmada_advisor.placement_tests.report_model import (
     OWN_UID,
     CaseOutcome,
     CaseResult,

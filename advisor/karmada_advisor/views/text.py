@@ -7,18 +7,16 @@ from functools import partial
 from typing import Final
 
 from karmada_advisor.explain.amounts import listed
-from karmada_advisor.explain.funnel import LOST_BY
 from karmada_advisor.explain.model import Explanation, Tense
 from karmada_advisor.explain.remedy_model import Remedy, RemedySearch
-from karmada_advisor.explain.trace_model import ClusterRow, DivideTrace, FunnelStage, SelectTrace
+from karmada_advisor.explain.trace_model import FunnelStage
 from karmada_advisor.state.stored import age
 from karmada_advisor.views.layout import Style, folded_to, table
 from karmada_advisor.views.remedies import remarks
 from karmada_advisor.views.state import NO_RESULT, ROW_HEADING, headline, row_cells, shows_rows, would_be
+from karmada_advisor.views.text_tables import ROWS, clusters, combinations, division, terms
 
 DECISIVE: Final = "<- decides"
-_ROWS: Final = 12
-_REFUSED_ROWS: Final = 5
 
 
 def explanation_text(explanation: Explanation, style: Style, *, quiet: bool = False) -> str:
@@ -96,9 +94,7 @@ def _rows(explanation: Explanation, style: Style) -> Iterator[str]:
         return
     bad = [each for each in rows if each.reason]
     shown = (
-        rows
-        if style.unfolded or len(rows) <= _ROWS + 1
-        else [*bad, *(e for e in rows if not e.reason)][:_ROWS]
+        rows if style.unfolded or len(rows) <= ROWS + 1 else [*bad, *(e for e in rows if not e.reason)][:ROWS]
     )
     yield from table(ROW_HEADING, [row_cells(each) for each in shown], style, align=" > >", spilling=5)
     if len(shown) < len(rows):
@@ -152,137 +148,13 @@ def _warnings(explanation: Explanation, style: Style) -> Iterator[str]:
 
 def _tables(explanation: Explanation, style: Style) -> Iterator[list[str]]:
     if len(explanation.funnel) > 1 or style.unfolded:
-        yield list(_clusters(explanation, style))
-    yield list(_terms(explanation, style))
+        yield list(clusters(explanation, style))
+    yield list(terms(explanation, style))
     if explanation.selection is not None:
-        yield list(_combinations(explanation.selection, style))
+        yield list(combinations(explanation.selection, style))
     if explanation.division is not None:
-        yield list(_division(explanation.division, style))
+        yield list(division(explanation.division, style))
     yield list(_causes(explanation, style))
-
-
-def _clusters(explanation: Explanation, style: Style) -> Iterator[str]:
-    passing = [row for row in explanation.clusters if not row.refusals]
-    refused = [row for row in explanation.clusters if row.refusals]
-    if not passing and not refused:
-        return
-    shown_passing, shown_refused = _folded(passing, _ROWS, style), _folded(refused, _REFUSED_ROWS, style)
-    heading = ("CLUSTER", "FILTER", "SCORE", "ROOM", "LIMITED BY", "SELECTED", "REPLICAS")
-    rows = [_cluster(row) for row in [*shown_passing, *shown_refused]]
-    yield from table(heading, rows, style, align="  >>  >", optional=(4,), spilling=5)
-    hidden = len(passing) - len(shown_passing), len(refused) - len(shown_refused)
-    if any(hidden):
-        more = [f"{hidden[0]:,} more that pass"] if hidden[0] else []
-        more += [f"{hidden[1]:,} more that are refused"] if hidden[1] else []
-        yield f"and {', '.join(more)} (--all)"
-    if explanation.capacity_note:
-        yield from style.wrap(f"Room: {explanation.capacity_note}", indent="  ")
-
-
-def _folded(rows: list[ClusterRow], limit: int, style: Style) -> list[ClusterRow]:
-    """Return the rows to show: all, or the targets and the first others."""
-    if style.unfolded or len(rows) <= limit + 1:
-        return rows
-    targets = [row for row in rows if row.is_target][:limit]
-    others = [row for row in rows if not row.is_target][: max(0, limit - len(targets))]
-    kept = {row.name for row in [*targets, *others]}
-    return [row for row in rows if row.name in kept]
-
-
-def _cluster(row: ClusterRow) -> tuple[str, ...]:
-    if row.refusals:
-        cell = row.refusals[0]
-        short = cell.short.removesuffix(f":{cell.evidence.get('effect')}")
-        more = f" and {len(row.refusals) - 1} more" if len(row.refusals) > 1 else ""
-        text = f"{cell.plugin}: {short}{more}" if cell.plugin else short
-        return row.name, text, "-", "-", "", "", f"{row.replicas}" if row.replicas else ""
-    limit, capacity = "", row.capacity
-    if capacity is not None and capacity.limited_by:
-        limit = f"{capacity.limited_by} {capacity.free} free" if capacity.free else capacity.limited_by
-    available = "" if capacity is None else f"{capacity.available:,}" if capacity.source else "-"
-    selected = {None: "", True: "yes", False: f"no: {row.not_selected_because}"}[row.selected]
-    replicas = f"{row.replicas:,}" if row.replicas else ""
-    return row.name, "ok", str(row.score), available, limit, selected, replicas
-
-
-def _terms(explanation: Explanation, style: Style) -> Iterator[str]:
-    if explanation.terms:
-        yield "Affinity terms, in order"
-        rows = [(each.name, each.outcome, each.text) for each in explanation.terms]
-        yield from table(("TERM", "OUTCOME", ""), rows, style, indent="  ")
-
-
-def _combinations(trace: SelectTrace, style: Style) -> Iterator[str]:
-    if not trace.combinations:
-        return
-    least, most = trace.limits["region"]
-    wanted = f"exactly {least}" if least == most else f"{least} to {most}"
-    clusters = trace.limits.get("cluster")
-    end = f", {clusters[0]} to {clusters[1]} clusters" if clusters is not None else ""
-    yield f"Regions: {wanted} wanted{end}"
-    shown = trace.combinations if style.unfolded else trace.combinations[:4]
-    hidden = len(trace.combinations) - len(shown) + max(0, trace.more_combinations)
-    rows = [
-        (
-            " + ".join(each.names),
-            str(each.clusters),
-            str(each.weight),
-            "taken" if each.taken else LOST_BY[each.lost_by],
-        )
-        for each in shown
-    ]
-    if hidden:
-        rows[-1] = (*rows[-1][:3], f"{rows[-1][3]}   and {hidden:,} more")
-    yield from table(("REGIONS", "CLUSTERS", "WEIGHT", ""), rows, style, align=" >>", indent="  ")
-    if trace.more_combinations < 0:
-        yield "  there are too many other sets to list"
-
-
-def _division(trace: DivideTrace, style: Style) -> Iterator[str]:
-    if (
-        not trace.divided
-        or trace.strategy in {"Duplicated", "none"}
-        or trace.mode == "plugin"
-        or not trace.rows
-    ):
-        return
-    names = {
-        "StaticWeight": "static weights",
-        "DynamicWeight": "dynamic weight",
-        "Aggregated": "aggregated over the fewest clusters",
-    }
-    modes = {
-        "up": ", the additional replicas",
-        "down": ", in proportion to what is there",
-        "fresh": ", again from the start",
-    }
-    yield f"Division: {names[trace.strategy]}{modes.get(trace.mode, '')}, Webster's method"
-    kept = any(row.kept for row in trace.rows)
-    rows = trace.rows if style.unfolded or len(trace.rows) <= _ROWS + 1 else trace.rows[:_ROWS]
-    cells = [
-        (
-            row.name,
-            f"{row.weight:,}",
-            f"{100 * row.share:.0f}%",
-            f"{row.exact:.1f}",
-            str(row.kept) if kept else "",
-            str(row.seats),
-            f"{row.last_seat}." if row.last_seat else "-",
-            f"{row.next_at:.3f}",
-        )
-        for row in rows
-    ]
-    heading = ("CLUSTER", "WEIGHT", "SHARE", "EXACT", "KEPT", "SEATS", "LAST SEAT", "NEXT AT")
-    columns = [index for index in range(len(heading)) if kept or heading[index] != "KEPT"]
-    picked = [[each[index] for index in columns] for each in cells]
-    yield from table([heading[index] for index in columns], picked, style, align=" >>>>>>>", indent="  ")
-    if len(rows) < len(trace.rows):
-        yield f"  and {len(trace.rows) - len(rows):,} more"
-    if trace.tied:
-        yield from style.wrap(
-            f"  {', '.join(trace.tied)} tied for the last seat; the parity of the uid prefers {trace.ties} names.",
-            indent="  ",
-        )
 
 
 def _causes(explanation: Explanation, style: Style) -> Iterator[str]:

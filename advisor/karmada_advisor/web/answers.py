@@ -11,7 +11,7 @@ from karmada_advisor.plan.model import Plan
 from karmada_advisor.views.state import headline
 from karmada_advisor.web.decisions import Decisions
 from karmada_advisor.web.history import History
-from karmada_advisor.web.index import IndexedBinding
+from karmada_advisor.web.indexed_binding import IndexedBinding
 from karmada_advisor.web.state import PageState
 from karmada_advisor.web.survival import Survival
 from karmada_advisor.whynot.model import WhyNot

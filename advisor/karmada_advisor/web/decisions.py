@@ -8,7 +8,7 @@ from typing import Any, Final
 from karmada_advisor.explain.model import Target
 from karmada_advisor.state.model import StateName
 from karmada_advisor.state.stored import condition_of
-from karmada_advisor.web.index import IndexedBinding
+from karmada_advisor.web.indexed_binding import IndexedBinding
 from karmada_scheduler.structs import Struct
 
 SHOWN: Final = 200

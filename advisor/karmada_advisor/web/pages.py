@@ -36,7 +36,7 @@ from karmada_advisor.views.why_not import (
     title_text,
 )
 from karmada_advisor.web.fleet import ClusterState, regions_of
-from karmada_advisor.web.index import IndexedBinding
+from karmada_advisor.web.indexed_binding import IndexedBinding
 from karmada_advisor.web.state import PageContents
 from karmada_scheduler import __version__
 from karmada_scheduler.api.binding import BindingKey

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Generic, TypeVar
 
 from karmada_advisor.web.fleet import ClusterShown
-from karmada_advisor.web.index import IndexedBinding, RowCursor
+from karmada_advisor.web.indexed_binding import IndexedBinding, RowCursor
 from karmada_scheduler.structs import Struct
 
 ROWS: Final = 100

@@ -14,7 +14,7 @@ from karmada_advisor.plan.objects import group_of, policy_key
 from karmada_advisor.sources.change_files import change_objects
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.web.answers import AskedChange
-from karmada_advisor.web.index import IndexedBinding
+from karmada_advisor.web.indexed_binding import IndexedBinding
 from karmada_advisor.web.request_query import RequestRefusedError
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, PROPAGATION_POLICY, PolicyKey

@@ -10,7 +10,8 @@ from typing import Any
 
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.web.bindings import BindingRow, row_of
-from karmada_advisor.web.index import BindingIndex, IndexedBinding, indexed
+from karmada_advisor.web.index import BindingIndex
+from karmada_advisor.web.indexed_binding import IndexedBinding, indexed
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.structs import Struct, field

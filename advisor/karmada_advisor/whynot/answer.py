@@ -11,6 +11,7 @@ from karmada_advisor.explain.remedy_model import ObjectShown
 from karmada_advisor.state.model import BindingState, SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.whynot.edits import Edit, Side
+from karmada_advisor.whynot.found_edits import Answer, FoundEdits, SearchBounds
 from karmada_advisor.whynot.goals import (
     Goal,
     IsDecided,
@@ -37,7 +38,7 @@ from karmada_advisor.whynot.model import (
     patches_of,
 )
 from karmada_advisor.whynot.objects import NO_EDITS, NOBODY_DECIDES, ObjectSet, Scheduled, ScheduledObjects
-from karmada_advisor.whynot.search import Answer, FoundEdits, Search, SearchBounds
+from karmada_advisor.whynot.search import Search
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.core.classify import ScheduleType

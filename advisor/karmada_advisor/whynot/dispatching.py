@@ -9,7 +9,8 @@ from typing import Final
 from karmada_advisor.explain.model import Target
 from karmada_advisor.state.propagation import Suspended
 from karmada_advisor.state.stored import mapping
-from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Side, edit, patched
+from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Side, edit
+from karmada_advisor.whynot.json_patch import patched
 from karmada_advisor.whynot.model import Touched, VerifiedRemedy, edit_shown, patches_of
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import Manifest, format_time

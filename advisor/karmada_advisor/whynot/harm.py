@@ -87,7 +87,7 @@ def _unchecked(before: ScheduledObjects, after: ScheduledObjects, gates: Feature
     fits = {name: _fits(before, name, gates) for name in added}
     short = {name: wanted - fits[name] for name, wanted in added.items() if fits[name] < wanted}
     pending = "stay Pending" + (", or lack what they ask for" if lacks else "")
-    what = "sets of Pods" if _counts_sets(before, gates) else "Pods"
+    what = "sets of Pods" if counts_component_sets(before.binding.spec, gates) else "Pods"
     if not short:
         return "It ends the check of capacity: later replicas may not fit anywhere."
     if not any(fits.values()):
@@ -125,12 +125,8 @@ def _asked(outcome: ScheduledObjects) -> str:
     return f" ({shown_})"
 
 
-def _counts_sets(outcome: ScheduledObjects, gates: FeatureGates) -> bool:
-    return counts_component_sets(outcome.binding.spec, gates)
-
-
 def _fits(outcome: ScheduledObjects, name: str, gates: FeatureGates) -> int:
-    cluster = outcome.cluster(name)
+    cluster = outcome.snapshot.get(name)
     return 0 if cluster is None else max(0, available(outcome.binding, cluster, gates))
 
 

@@ -7,7 +7,8 @@ from enum import Enum
 from karmada_advisor.explain.model import Cause, Provenance, Target
 from karmada_advisor.explain.remedy_model import ObjectPatch, ObjectShown
 from karmada_advisor.state.model import BindingEntry, BindingState
-from karmada_advisor.whynot.edits import Edit, Harm, Patched, Side
+from karmada_advisor.whynot.edits import Edit, Harm, Side
+from karmada_advisor.whynot.json_patch import Patched
 from karmada_scheduler.structs import Struct
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from karmada_advisor.claims.quota import Excess, Usage, usage
 from karmada_advisor.explain.names import FleetValues, nearest
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import condition_of
-from karmada_advisor.whynot.edits import Edit, ObjectRef, Patched, patched
+from karmada_advisor.whynot.edits import Edit, ObjectRef
+from karmada_advisor.whynot.json_patch import Patched, patched
 from karmada_advisor.whynot.quotas import exceeded, sentence
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.cluster import KIND as CLUSTER
@@ -93,10 +94,6 @@ class ScheduledObjects(Struct, frozen=True):
         """Replicas by the name of the cluster; 0 for a workload without replicas."""
         return {target.name: target.replicas for target in self.scheduled.targets}
 
-    def cluster(self, name: str) -> Cluster | None:
-        """Return a cluster with the edits, None if there is none."""
-        return self.snapshot.get(name)
-
 
 class ObjectSet(Struct, dict=True):
     """All objects of a question.
@@ -133,9 +130,11 @@ class ObjectSet(Struct, dict=True):
 
     def __post_init__(self) -> None:
         """Make the snapshot without edits."""
-        self.manifests: Mapping[ObjectRef, Manifest] = _Manifests(
-            self.clusters, self.bindings, {**self.quotas, **self.policies}
-        )
+        self.manifests: Mapping[ObjectRef, Manifest] = {
+            **{ref: manifest for ref, (manifest, _) in (*self.clusters.items(), *self.bindings.items())},
+            **self.quotas,
+            **self.policies,
+        }
         self._log = ChangeLog()
         self._unedited = Snapshot.of((cluster for _, cluster in self.clusters.values()), log=self._log)
         self._latest, self._replaced = self._unedited, dict[str, Cluster]()
@@ -163,12 +162,9 @@ class ObjectSet(Struct, dict=True):
         """Return the binding after edits; None if they cannot be applied, or an object cannot be read afterwards."""
         chosen = frozenset(edits)
         if chosen not in self._outcomes:
-            self._outcomes[chosen] = self._outcome(chosen)
+            found = patched(chosen, self.manifests)
+            self._outcomes[chosen] = None if found is None else self._scheduled(chosen, found)
         return self._outcomes[chosen]
-
-    def knows(self, edits: Iterable[Edit]) -> bool:
-        """Return whether the outcome was computed before."""
-        return frozenset(edits) in self._outcomes
 
     def nearest_cluster(self, name: str) -> str:
         """Return the existing cluster whose name is most like a name; "" if none is."""
@@ -203,10 +199,6 @@ class ObjectSet(Struct, dict=True):
         changed = self._scheduled(NO_EDITS, found, key)
         return changed is not None and not are_same_targets(changed.scheduled.targets, before.targets)
 
-    def _outcome(self, edits: Edits) -> ScheduledObjects | None:
-        found = patched(edits, self.manifests)
-        return None if found is None else self._scheduled(edits, found)
-
     def _scheduled(
         self, edits: Edits, found: Patched, key: BindingKey | None = None
     ) -> ScheduledObjects | None:
@@ -215,25 +207,23 @@ class ObjectSet(Struct, dict=True):
         if manifests is None:
             return None
         try:
+            clusters = [self._parsed(ref, each) for ref, each in manifests.items() if ref.kind == CLUSTER]
             changed = {
-                ref: self._parsed(ref, manifest)
+                ref: self.scheduler.parse_binding(manifest)
                 for ref, manifest in manifests.items()
-                if ref.kind == CLUSTER or ref in self.bindings
+                if ref in self.bindings
             }
         except ManifestError:
             return None
-        clusters = [each for each in changed.values() if isinstance(each, Cluster)]
         snapshot = self._snapshot_with(clusters)
         bindings = [changed.get(ref, parsed) for ref, (_, parsed) in self.bindings.items()]
-        mine = [each for each in bindings if isinstance(each, Binding)]
         binding = changed.get(self.ref, self.bindings[self.ref][1])
-        assert isinstance(binding, Binding)
         responsible = self.schedulers.of(binding.spec.responsible_scheduler)
         if key is None and not responsible.decides:
             text = str(responsible)
             scheduled = Scheduled(ScheduleType.AVOID, binding.spec.clusters, None, text, NOBODY_DECIDES)
         else:
-            scheduled = self.scheduler.schedule(snapshot, mine, key or self.key)
+            scheduled = self.scheduler.schedule(snapshot, bindings, key or self.key)
         if key is None:
             scheduled = self._admitted(binding, scheduled, found.manifests)
         return ScheduledObjects(edits, found, binding, snapshot, scheduled)
@@ -263,8 +253,7 @@ class ObjectSet(Struct, dict=True):
     @cached_property
     def usage(self) -> Usage:
         """What the binding uses of quotas as it is stored."""
-        binding = self.bindings[self.ref][1]
-        return usage(binding.spec)
+        return usage(self.bindings[self.ref][1].spec)
 
     def _admitted(
         self, binding: Binding, scheduled: Scheduled, manifests: Mapping[ObjectRef, Manifest]
@@ -287,10 +276,8 @@ class ObjectSet(Struct, dict=True):
             refused=refused,
         )
 
-    def _parsed(self, ref: ObjectRef, manifest: Manifest) -> Cluster | Binding:
-        """Return a changed object; the same Cluster as last time if it was changed in the same way."""
-        if ref.kind != CLUSTER:
-            return self.scheduler.parse_binding(manifest)
+    def _parsed(self, ref: ObjectRef, manifest: Manifest) -> Cluster:
+        """Return a changed Cluster; the same one as last time if it was changed in the same way."""
         last = self._last_parsed.get(ref)
         if last is None or last[0] != manifest:
             last = self._last_parsed[ref] = manifest, self.scheduler.parse_cluster(manifest)
@@ -311,29 +298,3 @@ class ObjectSet(Struct, dict=True):
         self._replaced = replaced
         self._latest = self._unedited.with_reported(clusters, generation=0)
         return self._latest
-
-
-class _Manifests(Mapping[ObjectRef, Manifest]):
-    """The manifests of clusters, bindings and other objects in one mapping."""
-
-    def __init__(
-        self,
-        clusters: Mapping[ObjectRef, tuple[Manifest, Cluster]],
-        bindings: Mapping[ObjectRef, tuple[Manifest, Binding]],
-        others: Mapping[ObjectRef, Manifest],
-    ) -> None:
-        self._clusters, self._bindings, self._others = clusters, bindings, others
-
-    def __getitem__(self, ref: ObjectRef) -> Manifest:
-        if ref in self._others:
-            return self._others[ref]
-        found = self._clusters[ref] if ref.kind == CLUSTER else self._bindings[ref]
-        return found[0]
-
-    def __iter__(self) -> Any:
-        yield from self._clusters
-        yield from self._bindings
-        yield from self._others
-
-    def __len__(self) -> int:
-        return len(self._clusters) + len(self._bindings) + len(self._others)

@@ -6,10 +6,20 @@ import heapq
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Final
 
 from karmada_advisor.whynot.edits import Edit, Harm, Side, compatible
+from karmada_advisor.whynot.found_edits import (
+    DEFAULT_BOUNDS,
+    FoundEdits,
+    SearchBounds,
+    best,
+    irreducible,
+    keys_of,
+    kinds_of,
+    sides_of,
+    simplest,
+)
 from karmada_advisor.whynot.goals import (
     BlockedStep,
     Goal,
@@ -23,12 +33,10 @@ from karmada_advisor.whynot.goals import (
     last_attempt,
     signature,
 )
-from karmada_advisor.whynot.harm import harm_of
 from karmada_advisor.whynot.objects import NO_EDITS, Edits, ObjectSet, ScheduledObjects
-from karmada_advisor.whynot.quantities import least
 from karmada_advisor.whynot.vocabulary import leaving, proposals
 from karmada_advisor.whynot.vocabulary.context import Context
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import Struct
 
 _PATIENCE: Final = (4, 60)
 """Decisions without a further answer after which the search ends, once there is one: few in large fleets."""
@@ -39,8 +47,6 @@ _SAME_SIDES: Final = 2.0
 _SAME_KINDS: Final = 6.0
 """What makes edits of the kinds of an earlier answer less urgent: another cluster to exclude is hardly another answer."""
 _MAX_FOCUS: Final = 5
-_ROUNDS: Final = 6
-"""How often amounts and leaving out are repeated until an answer is stable."""
 
 _ASKING: Final = {Side.POLICY, Side.TRIGGER}
 _LEAST_COST: Final = 1.0
@@ -54,72 +60,6 @@ _REMAINING: Final = {
     BlockedStep.DONE: 1.0,
 }
 """The estimated effort from a step to the goal, on the high side: progress counts more than a cheap beginning."""
-
-
-class SearchBounds(Struct, frozen=True):
-    """Where a search ends.
-
-    Attributes:
-        seconds: Time for the search; what it has found is still verified afterwards.
-        max_runs: Decisions of the search, without those that verify an answer.
-        max_depth: Edits in one answer.
-        answers: Answers to return.
-    """
-
-    seconds: float = 2.0
-    max_runs: int = 96
-    max_depth: int = 4
-    answers: int = 3
-
-
-DEFAULT_BOUNDS: Final = SearchBounds()
-
-
-class Answer(Struct, frozen=True):
-    """An irreducible set of edits that reaches the goal.
-
-    Attributes:
-        edits: The edits in the order in which they are applied.
-        outcome: The binding after them.
-    """
-
-    edits: tuple[Edit, ...]
-    outcome: ScheduledObjects
-
-    @property
-    def cost(self) -> float:
-        """The effort of all edits."""
-        return sum(each.cost for each in self.edits)
-
-    @property
-    def sides(self) -> frozenset[Side]:
-        """The parts of the system that it changes."""
-        return _sides(self.edits)
-
-    @property
-    def harm(self) -> Harm:
-        """What speaks against it."""
-        return harm_of(self.edits)
-
-
-class FoundEdits(Struct):
-    """The result of a search.
-
-    Attributes:
-        answers: At most as many as the bounds allow, those of different sides first.
-        ineffective: Single edits that do not reach the goal, with the binding after them.
-        runs: Decisions of the search.
-        all_singles: Whether all single edits of the vocabulary for the step that refuses were tried.
-        complete: Whether nothing was left to try.
-        ended_by: The bound that ended it: ``timeout``, ``maxRuns``, or "".
-    """
-
-    answers: list[Answer] = field(default_factory=list)
-    ineffective: list[tuple[Edit, ScheduledObjects]] = field(default_factory=list)
-    runs: int = 0
-    all_singles: bool = True
-    complete: bool = True
-    ended_by: str = ""
 
 
 _Source = tuple[ScheduledObjects, str, GoalBlocker]
@@ -206,14 +146,14 @@ class Search:
         self._found.all_singles = all(len(edits) > 1 for edits in left)
         answers = self._found.answers
         if isinstance(self._goal, IsPlaced | IsDecided | RunsAll):
-            answers = _simplest(answers)
-        self._found.answers = _chosen(answers, self._bounds.answers)
+            answers = simplest(answers)
+        self._found.answers = best(answers, self._bounds.answers)
         return self._found
 
     def _delay(self, edits: Edits) -> float:
-        if _kinds(edits) in self._kinds:
+        if kinds_of(edits) in self._kinds:
             return _SAME_KINDS
-        return _SAME_SIDES if _sides(edits) in self._sides else 0.0
+        return _SAME_SIDES if sides_of(edits) in self._sides else 0.0
 
     def _is_enough(self) -> bool:
         """Return whether to end: harmful answers do not count, a better one may still come."""
@@ -223,7 +163,7 @@ class Search:
         return harmless > 0 and self._found.runs - self._last_answer >= self._patience
 
     def _is_blocked(self, edits: Edits) -> bool:
-        keys = _keys(edits)
+        keys = keys_of(edits)
         return any(each <= keys for each in self._blocked)
 
     def _try(self, edits: Edits, before: tuple[object, ...]) -> None:
@@ -233,12 +173,12 @@ class Search:
         if outcome is None:
             return
         if self._goal.holds(outcome):
-            answer = self._verified(edits)
-            keys = _keys(edits if answer is None else answer.edits)
+            answer = irreducible(edits, self._objects, self._goal, self._has_time)
+            keys = keys_of(edits if answer is None else answer.edits)
             if answer is not None and keys not in self._blocked:
                 self._found.answers.append(answer)
                 self._sides.add(answer.sides)
-                self._kinds.add(_kinds(answer.edits))
+                self._kinds.add(kinds_of(answer.edits))
                 self._last_answer = self._found.runs
             self._blocked.append(keys)
             return
@@ -313,51 +253,10 @@ class Search:
     def _clusters(self, outcome: ScheduledObjects) -> Sequence[str]:
         match self._goal:
             case IsPlaced(without):
-                return list(_representatives(outcome, without))
+                return _representatives(outcome, without)
             case IsDecided() | RunsAll():
-                return list(_representatives(outcome, ""))
+                return _representatives(outcome, "")
         return [self._cluster]
-
-    def _verified(self, edits: Iterable[Edit]) -> Answer | None:
-        """Return the irreducible part of a set, with the least amounts.
-
-        The least amount of one edit depends on the others, so both steps are repeated until nothing changes; None if
-        that does not happen.
-        """
-        current = self._shrunk(list(edits))
-        for _ in range(_ROUNDS):
-            before = list(current)
-            for index, each in enumerate(current):
-                if each.quantity is not None:
-                    others = [*current[:index], *current[index + 1 :]]
-                    current[index] = least(each, partial(self._reaches_with, others), self._has_time)
-            current = self._shrunk(current)
-            if current == before:
-                outcome = self._objects.outcome(current)
-                assert outcome is not None  # it was computed by ``_shrunk`` or ``least``
-                mine = {each: each for each in current}
-                return Answer(tuple(mine[each] for each, _ in outcome.patched.operations), outcome)
-        return None
-
-    def _shrunk(self, edits: list[Edit]) -> list[Edit]:
-        """Leave out edits, the most expensive first, until none can be left out."""
-        current = list(edits)
-        while len(current) > 1:
-            for each in sorted(current, key=lambda one: -one.cost):
-                rest = [one for one in current if one is not each]
-                if self._reaches(rest):
-                    current = rest
-                    break
-            else:
-                break
-        return current
-
-    def _reaches(self, edits: Iterable[Edit]) -> bool:
-        outcome = self._objects.outcome(edits)
-        return outcome is not None and self._goal.holds(outcome)
-
-    def _reaches_with(self, others: Sequence[Edit], change: Edit) -> bool:
-        return self._reaches([*others, change])
 
     def _has_time(self) -> bool:
         return self._clock() < self._end
@@ -367,57 +266,8 @@ def _priority(edits: Iterable[Edit], remaining: float) -> float:
     return sum(each.cost for each in edits) + remaining
 
 
-def _sides(edits: Iterable[Edit]) -> frozenset[Side]:
-    return frozenset(each.side for each in edits)
-
-
-def _kinds(edits: Iterable[Edit]) -> tuple[str, ...]:
-    return tuple(sorted(each.op for each in edits))
-
-
-def _keys(edits: Iterable[Edit]) -> frozenset[object]:
-    """Return what identifies a set of edits whatever the amounts."""
-    keys: set[object] = set()
-    for each in edits:
-        if each.quantity is None:
-            keys.add((each.slot, each.identity))
-        else:
-            keys.add((each.slot, each.op, each.quantity.at > each.quantity.base))
-    return frozenset(keys)
-
-
-def _simplest(answers: Sequence[Answer]) -> list[Answer]:
-    """Return the answers with the fewest edits that do no harm, and the harmful ones with no more.
-
-    To place a binding anywhere, somebody who can change one thing does not change two.
-    """
-    harmless = [len(each.edits) for each in answers if each.harm is Harm.NONE]
-    fewest = min(harmless, default=min((len(each.edits) for each in answers), default=0))
-    return [each for each in answers if len(each.edits) <= fewest]
-
-
-def _chosen(answers: Sequence[Answer], count: int) -> list[Answer]:
-    """Return the best answers: those of the least harm, and of these, those that change other sides."""
-
-    def rank(each: Answer) -> tuple[int, float, int]:
-        return each.harm.degree, each.cost, len(each.edits)
-
-    ranked = sorted(answers, key=rank)
-    chosen: list[Answer] = []
-    for harm in Harm:
-        same = [each for each in ranked if each.harm is harm]
-        for each in same:
-            if all(each.sides != other.sides for other in chosen):
-                chosen.append(each)
-        for each in same:
-            if all(_kinds(each.edits) != _kinds(other.edits) for other in chosen):
-                chosen.append(each)
-        chosen += [each for each in same if each not in chosen]
-    return sorted(chosen[:count], key=rank)
-
-
-def _representatives(outcome: ScheduledObjects, without: str) -> Iterator[str]:
-    """Yield a cluster for each way in which clusters drop out, and the best candidates."""
+def _representatives(outcome: ScheduledObjects, without: str) -> list[str]:
+    """Return a cluster for each way in which clusters drop out, and the best candidates."""
     decision = outcome.scheduled.decision
     attempts = decision.attempts if decision is not None else ()
     last = last_attempt(outcome)
@@ -430,6 +280,4 @@ def _representatives(outcome: ScheduledObjects, without: str) -> Iterator[str]:
             if name != without:
                 seen.setdefault((attempt.affinity_name, result.plugin, result.reasons), name)
     names = list(dict.fromkeys(seen.values()))[:_MAX_FOCUS]
-    if not names:
-        names = [each.name for each in outcome.snapshot if each.name != without][:1]
-    yield from names
+    return names or [each.name for each in outcome.snapshot if each.name != without][:1]

@@ -8,7 +8,8 @@ from typing import Final
 from karmada_advisor.claims.selectors import Match
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.policies import Miss, TemplateHead, differing_label, match_of, misses
-from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side, edit, patched
+from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side, edit
+from karmada_advisor.whynot.json_patch import patched
 from karmada_advisor.whynot.model import (
     BindingShown,
     GoalShown,

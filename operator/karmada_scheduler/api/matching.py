@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 from karmada_scheduler.api.object_fields import ALWAYS
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, replace
 
 Labels = Mapping[str, str]
 Test = Callable[[Labels], bool]
@@ -173,6 +173,18 @@ class AllZonesSelector(FieldSelector, frozen=True):
         if expression.operator == IN:
             return bool(zones) and all(zone in expression.values for zone in zones)
         return super().matches_zones(expression, zones)
+
+
+def matching_all_zones(found: Any) -> Any:
+    """Return a placement, or a part of one, with an ``AllZonesSelector`` for every field selector."""
+    if isinstance(found, FieldSelector):
+        found = AllZonesSelector(found.match_expressions)
+    elif type(found) is tuple:
+        found = tuple(map(matching_all_zones, found))
+    elif isinstance(found, Struct):
+        parts = {name: matching_all_zones(getattr(found, name)) for name in found.__struct_fields__}
+        found = replace(found, **parts)
+    return found
 
 
 class Taint(NamedTuple):

@@ -110,14 +110,22 @@ def _is_object(type_: Any) -> bool:
     return isinstance(type_, type) and (issubclass(type_, Struct) or hasattr(type_, "_fields"))
 
 
+def camel(name: str) -> str:
+    """Return a Python name in camelCase: ``preFilter`` of ``pre_filter``."""
+    first, *rest = name.split("_")
+    return first + "".join(each.capitalize() for each in rest)
+
+
 @cache
 def _fields_of(type_: Any) -> tuple[_TypedField, ...]:
     found = []
     for name, annotated in get_type_hints(type_, include_extras=True).items():
         hint, about = get_args(annotated) if get_origin(annotated) is Annotated else (annotated, ApiField())
-        first, *rest = name.split("_")
-        key = about.key or first + "".join(each.capitalize() for each in rest)
-        found.append(_TypedField(name, key, _reader(hint, about), NoneType in get_args(hint), about))
+        found.append(
+            _TypedField(
+                name, about.key or camel(name), _reader(hint, about), NoneType in get_args(hint), about
+            )
+        )
     return tuple(found)
 
 
@@ -153,3 +161,13 @@ def _reader(hint: Any, about: ApiField) -> FieldReader:
 def _read_within(parent: Manifest, key: str, path: str, inner: str) -> str | None:
     found = read_optional_mapping(parent, key, path)
     return None if found is None else read_text(found, inner, path)
+
+
+def go_escaped(document: str) -> str:
+    """Escape the characters that Go's encoder escapes in addition to those of the JSON standard."""
+    if document.isascii() and not any(each in document for each in "<>&"):
+        return document
+    return (
+        document.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+        .replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    )  # fmt: skip

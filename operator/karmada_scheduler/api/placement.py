@@ -15,9 +15,16 @@ import orjson
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.content_cache import MEBI, cached_by_content
 from karmada_scheduler.api.manifest import Manifest, ManifestError, wrong_type
-from karmada_scheduler.api.matching import AllZonesSelector, FieldSelector, LabelSelector, Toleration
-from karmada_scheduler.api.object_fields import ALWAYS, INLINE, ApiField, object_fields, read_object
-from karmada_scheduler.structs import Struct, field, replace
+from karmada_scheduler.api.matching import FieldSelector, LabelSelector, Toleration, matching_all_zones
+from karmada_scheduler.api.object_fields import (
+    ALWAYS,
+    INLINE,
+    ApiField,
+    go_escaped,
+    object_fields,
+    read_object,
+)
+from karmada_scheduler.structs import Struct, field
 
 DUPLICATED: Final = "Duplicated"
 DIVIDED: Final = "Divided"
@@ -250,7 +257,7 @@ class Placement(Struct, frozen=True, dict=True, weakref=True):
     @cached_property
     def matching_all_zones(self) -> Placement:
         """The same placement, whose field selectors are ``AllZonesSelector``s; made for matching, not for writing."""
-        found: Placement = _matching_all_zones(self)
+        found: Placement = matching_all_zones(self)
         return found
 
     @cached_property
@@ -269,18 +276,6 @@ class Placement(Struct, frozen=True, dict=True, weakref=True):
         return self._hash
 
 
-def _matching_all_zones(found: Any) -> Any:
-    """Return a part of a placement with every field selector replaced."""
-    if isinstance(found, FieldSelector):
-        found = AllZonesSelector(found.match_expressions)
-    elif type(found) is tuple:
-        found = tuple(map(_matching_all_zones, found))
-    elif isinstance(found, Struct):
-        parts = {name: _matching_all_zones(getattr(found, name)) for name in found.__struct_fields__}
-        found = replace(found, **parts)
-    return found
-
-
 @cached_by_content(entries=_CACHED, short=_SHORT, long_bytes=4 * MEBI)
 def _cached(content: bytes) -> Placement:
     return read_object(Placement, orjson.loads(content), "")
@@ -297,13 +292,3 @@ def _cached_text(document: str) -> Placement:
     if not isinstance(decoded, dict):
         raise wrong_type(decoded, "", "an object")
     return Placement.from_manifest(decoded)
-
-
-def go_escaped(document: str) -> str:
-    """Escape the characters that Go's encoder escapes in addition to those of the JSON standard."""
-    if document.isascii() and not any(each in document for each in "<>&"):
-        return document
-    return (
-        document.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-        .replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    )  # fmt: skip

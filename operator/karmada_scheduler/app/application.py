@@ -42,6 +42,7 @@ class Application:
     """The scheduler of one process.
 
     Attributes:
+        state: The caches and queues.
         workloads: The metadata of the workloads that bindings name.
         explain: Records decisions; None if that is off.
     """
@@ -88,12 +89,12 @@ class Application:
         if options.feature_gates.enabled("SchedulingOvercommitProtection"):
             assumed = AssumedPlacements(clock=self._clock, ttl=options.assumption_ttl)
             self._metrics.scheduling.assumed.set_function(assumed.__len__)
-        self._state = SchedulerState(
+        self.state = SchedulerState(
             queue, bindings=bindings, clusters=clusters, waiting=waiting, assumed=assumed
         )
         self._api_server = ApiServer(options, environment, self._metrics)
         self._wiring = Wiring(
-            options, self._state, self._plugins.profiles, metrics=self._metrics, clock=self._clock
+            options, self.state, self._plugins.profiles, metrics=self._metrics, clock=self._clock
         )
         self._estimation = (
             Estimation.make(
@@ -112,7 +113,7 @@ class Application:
             self.explain = Explain(
                 options,
                 host,
-                self._state,
+                self.state,
                 self._plugins.profiles,
                 identity=self._identity,
                 estimation=self._estimation,
@@ -132,7 +133,7 @@ class Application:
         self._unplaced = UnplacedBindings(
             self._plugins.profiles.names,
             waiting=waiting,
-            gated=self._state.gate.gated,
+            gated=self.state.gate.gated,
             now=self._seconds_of_day,
         )
         bindings.add_listener(self._unplaced.changed)
@@ -276,7 +277,7 @@ class Application:
         )
         async with leadership.hold():
             self._leader = leader
-            self._handle_backend.lead(self._state.gate.activate, leader.record)
+            self._handle_backend.lead(self.state.gate.activate, leader.record)
             self._metrics.scheduling.expose_unplaced(
                 self._unplaced.report, unclaimed=self._unplaced.unclaimed
             )
@@ -285,18 +286,13 @@ class Application:
             await leader.run()
 
     @property
-    def state(self) -> SchedulerState:
-        """The caches and queues."""
-        return self._state
-
-    @property
     def is_filled(self) -> bool:
         """Whether the caches have everything that the initial lists had."""
         return self._host.readiness.is_filled
 
     def pending(self) -> dict[str, int]:
         """Return how much of each kind of work is not done yet; all are 0 at rest."""
-        state, leader = self._state, self._leader
+        state, leader = self.state, self._leader
         return {
             "due keys": len(state.queue),
             "attempts": leader.scheduler.pending_attempts if leader is not None else 0,

@@ -24,13 +24,8 @@ _YEAR_10000: Final = 253_402_300_800
 _PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
 
-def expiry_of_certificate(pem: bytes) -> float | None:
-    """Return the ``notAfter`` of the first certificate of a PEM file, in seconds since 1970, None if it has none."""
-    return validity_of_certificate(pem)[1]
-
-
 def validity_of_certificate(pem: bytes) -> tuple[float | None, float | None]:
-    """Return ``notBefore`` and ``notAfter`` of the first certificate of a PEM file, as ``expiry_of_certificate`` does.
+    """Return ``notBefore`` and ``notAfter`` of the first certificate of a PEM file, in seconds since 1970; None without one.
 
     Source: RFC 5280, 4.1: Certificate, TBSCertificate, Validity.
     """

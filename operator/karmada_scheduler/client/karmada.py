@@ -68,6 +68,10 @@ class Resource(Struct, frozen=True, order=True):
         """The path that lists all objects, of all namespaces."""
         return f"{self.group_path}/{self.plural}"
 
+    def typed(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an object with its apiVersion and kind, which the API server leaves out of the items of a list."""
+        return {**item, "apiVersion": f"{self.group}/{self.version}", "kind": self.kind}
+
 
 RESOURCE_BINDINGS: Final = Resource("work.karmada.io", "v1alpha2", "resourcebindings", RESOURCE_BINDING)
 CLUSTER_RESOURCE_BINDINGS: Final = Resource(

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from karmada_scheduler.api.object_fields import camel
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem
-from karmada_scheduler.config.structure import camel
 
 if TYPE_CHECKING:
     from karmada_scheduler.config.extenders import ExtenderConfig

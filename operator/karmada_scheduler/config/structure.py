@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import durationpy
 
+from karmada_scheduler.api.object_fields import camel
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem, known
 
 if TYPE_CHECKING:
@@ -73,12 +74,6 @@ def _duration(text: object) -> timedelta:
         except (durationpy.DurationError, ValueError):
             pass
     raise ValueError(f"expected a duration such as 5s or 1m30s, got {shown(text)}")
-
-
-def camel(name: str) -> str:
-    """Turn ``pre_filter`` into ``preFilter``."""
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
 
 
 def shown(value: object) -> str:
@@ -139,7 +134,10 @@ def _converter(python_names: bool) -> cattrs.Converter:  # noqa: FBT001 (the key
     for type_, read in _SCALARS.items():
         converter.register_structure_hook(type_, read)
     for accepts, factory in (
-        (_is_dataclass, lambda type_: _dataclass_reader(type_, converter, python_names=python_names)),
+        (
+            dataclasses.is_dataclass,
+            lambda type_: _dataclass_reader(type_, converter, python_names=python_names),
+        ),
         (_is_list, lambda type_: _list_reader(type_, converter)),
         (_is_mapping, lambda type_: _mapping_reader(type_, converter)),
         (_is_choice, _choice_reader),
@@ -186,10 +184,6 @@ _SCALARS: Final[dict[type, Callable[[Any, Any], Any]]] = {
 }
 
 
-def _is_dataclass(type_: object) -> bool:
-    return isinstance(type_, type) and dataclasses.is_dataclass(type_)
-
-
 def _keys_of(each: dataclasses.Field[Any], *, python_names: bool) -> list[str]:
     """Return the keys of a field, the one to show first."""
     keys = [each.metadata.get(KEY, camel(each.name)), *each.metadata.get(ALIASES, ())]
@@ -217,9 +211,8 @@ def _dataclass_reader(
                 problems.append(ConfigProblem(str(key), f"unknown field; {names}"))
             elif name in met:
                 problems.append(ConfigProblem(key, f"is the same field as {met[name]}"))
-            elif value is not None or _takes_none(
-                hints[name]
-            ):  # as in Kubernetes, an empty key is as good as none
+            elif value is not None or _takes_none(hints[name]):
+                # Otherwise an empty key is as good as none, as in Kubernetes.
                 met[name] = key
                 with problems.below(key):
                     own = fields[name].metadata.get(READ)

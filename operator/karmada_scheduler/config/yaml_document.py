@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final
 
 import yaml
 
+from karmada_scheduler.config.yaml_places import RepeatedKey, YamlDocument, YamlPath, YamlPlace, YamlPlaces
 from karmada_scheduler.config.yaml_values import PREFIX, SCALAR_TAGS, plain, tag_problem, tagged
 
 MAX_DEPTH: Final = 200
@@ -46,68 +47,6 @@ class YamlError(ValueError):
         self.line = line
         self.column = column
         self.what = what
-
-
-@dataclass(frozen=True, slots=True)
-class RepeatedKey:
-    """A key that an object has twice; the later one counts.
-
-    Attributes:
-        line: Of the later one, from 1.
-        before: The line of the earlier one.
-    """
-
-    key: str
-    line: int
-    before: int
-
-
-@dataclass(frozen=True, slots=True)
-class YamlDocument:
-    """The content of a document.
-
-    Attributes:
-        value: Null, booleans, numbers, text, lists, and objects with text as keys.
-        repeated: Keys that an object has more than once.
-    """
-
-    value: object
-    repeated: tuple[RepeatedKey, ...] = ()
-
-
-class YamlPlace(NamedTuple):
-    """Where a value is in the text.
-
-    Attributes:
-        line: Of its first character, from 1.
-        column: In that line, from 1.
-        end_line: Of what follows its last character, from 1. A list or object without brackets ends before the next value.
-        end_column: In that line, from 1.
-        style: ``"``, ``'``, ``|`` or ``>``; "" for plain text, lists and objects.
-    """
-
-    line: int
-    column: int
-    end_line: int
-    end_column: int
-    style: str = ""
-
-
-YamlPath = tuple[str | int, ...]
-"""The keys and indexes that lead to a value."""
-
-
-@dataclass(slots=True)
-class YamlPlaces:
-    """Where the values of a document are, by their paths. A repeated key has its last place.
-
-    Attributes:
-        values: Of values.
-        keys: Of the keys of objects.
-    """
-
-    values: dict[YamlPath, YamlPlace] = field(default_factory=dict)
-    keys: dict[YamlPath, YamlPlace] = field(default_factory=dict)
 
 
 def read_document(text: str, *, lines_before: int = 0, places: YamlPlaces | None = None) -> YamlDocument:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from itertools import groupby
 
 from karmada_scheduler.api.binding import BindingKey, TargetCluster
 from karmada_scheduler.framework.cycle import Candidate, Cycle
@@ -175,3 +176,17 @@ class Decision(Struct, frozen=True):
             if result.retry_after > 0
         ]
         return min(waits, default=0.0)
+
+
+def deciding_attempts(decision: Decision) -> tuple[Sequence[TermAttempt], int]:
+    """Return the attempts of the pass that led to the result, and the number of passes until it was stable.
+
+    Later passes start from the result itself, so their scores prefer it. They are returned only if they changed it.
+    """
+    # The attempts of one pass share the binding.
+    groups = groupby(decision.attempts, key=lambda each: id(each.cycle.binding) if each.cycle else None)
+    by_pass = [list(attempts) for _, attempts in groups]
+    if not by_pass:
+        return (), 0
+    first = by_pass[0]
+    return (first if are_same_targets(first[-1].targets, decision.targets) else by_pass[-1]), len(by_pass)

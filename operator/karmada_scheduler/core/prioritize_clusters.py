@@ -24,6 +24,7 @@ from karmada_scheduler.core.ordering.cache import OrderKey, ScoreKey
 from karmada_scheduler.core.ordering.candidates import CandidateList
 from karmada_scheduler.core.ordering.columnar import SharedOrder
 from karmada_scheduler.core.ordering.feasible import TierScore
+from karmada_scheduler.core.ordering.overrides import with_overrides
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.runtime.extenders import scores_of_extenders
 from karmada_scheduler.framework.runtime.framework import Framework
@@ -89,7 +90,7 @@ async def candidates_of(
         return scored.order
     known = scored.order.available_of(scored.filtered)
     overrides = await _candidates(cycle, scored.clusters, scored.scores, inputs, known)
-    return scored.order.with_overrides(scored.filtered, overrides)
+    return with_overrides(scored.order, scored.filtered, overrides)
 
 
 def scores_of(

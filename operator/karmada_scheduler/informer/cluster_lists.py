@@ -14,8 +14,9 @@ import logging
 from collections.abc import Callable, Iterable, Sized
 from typing import Final
 
-from karmada_scheduler.api.binding import TargetCluster
+from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.informer.relist_diff import RelistDiff
 
 log = logging.getLogger(__name__)
 
@@ -30,22 +31,22 @@ class ClusterLists:
     def __init__(
         self,
         clusters: ClusterCache,
+        bindings: Iterable[Binding],
         *,
         clock: Callable[[], float],
-        are_in_use: Callable[[], bool],
         request_list: Callable[[float], None],
     ) -> None:
         """Compare lists with a cache.
 
         Args:
             clusters: The cache.
+            bindings: If any has clusters, some must exist.
             clock: In seconds.
-            are_in_use: Returns whether any binding has clusters, so that some must exist.
             request_list: Called when a list of clusters is needed, with the seconds after which it is.
         """
         self._request_list = request_list
         self._clusters = clusters
-        self._are_in_use = are_in_use
+        self._bindings = bindings
         self._clock = clock
         self._empty_since: float | None = None
         self._last_added = 0.0
@@ -81,7 +82,8 @@ class ClusterLists:
 
     def check_empty(self) -> None:
         """Mark an empty cache as incomplete, unless no binding has clusters, as on a new control plane."""
-        if len(self._clusters) or self._clusters.unreadable or not self._are_in_use():
+        is_known = len(self._clusters) or self._clusters.unreadable
+        if is_known or not any(each.spec.clusters for each in self._bindings):
             return
         if not self._clusters.is_incomplete:
             log.warning("No Cluster is known, bindings keep their clusters until some are")
@@ -93,6 +95,17 @@ class ClusterLists:
             if self._clusters.refuse(target.name, 0, "no list and no event has had it"):
                 log.warning("A binding has an unknown Cluster, listing again", extra={"object": target.name})
                 self._request_list(0.0)
+
+    def unlisted(self, diff: RelistDiff, version: int) -> list[str]:
+        """Return the names of the clusters that a list of this version lacks, although the cache or a binding has them."""
+        names = {*self._clusters.missing_from((), version), *self.unknown_targets()}
+        return sorted(name for name in names if not diff.lists(name))
+
+    def unknown_targets(self) -> set[str]:
+        """Return the names of the clusters that bindings have, and the cache does not."""
+        clusters = self._clusters
+        targets = {target.name for binding in self._bindings for target in binding.spec.clusters}
+        return {name for name in targets if clusters.get(name) is None and name not in clusters.unreadable}
 
     def absent(self, name: str, version: int) -> None:
         """Record that the API server has no cluster of this name at a version."""

@@ -66,7 +66,7 @@ class ClusterReconciler:
         self._enqueue = enqueue
         self._clock = clock
         self._metrics = metrics.workqueues.of("ClusterReconcileWorker")
-        self._metrics.expose(depth=self._depth, unfinished=self._unfinished)
+        self._metrics.expose(depth=lambda: len(self._added), unfinished=self._unfinished)
         self._pending = ClusterChanges()
         self._added: list[float] = []
         self._scan: _BindingScan | None = None
@@ -158,9 +158,6 @@ class ClusterReconciler:
     def _notify(self) -> None:
         if self._pending:
             self._has_work.set()
-
-    def _depth(self) -> int:
-        return len(self._added)
 
     def _unfinished(self) -> list[float]:
         scan = self._scan

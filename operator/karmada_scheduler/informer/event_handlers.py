@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -49,7 +48,8 @@ class EventHandlers:
     """The handlers of all watched kinds.
 
     Attributes:
-        requeuer: Adds bindings to the scheduling queue.
+        requeuer: Adds bindings to the scheduling queue. The first list of all kinds is ``deferring_placed``.
+        cluster_lists: Confirms complete lists of clusters.
     """
 
     def __init__(
@@ -102,16 +102,16 @@ class EventHandlers:
             metrics=metrics,
             clock=clock,
         )
-        self._cluster_lists = ClusterLists(
+        self.cluster_lists = ClusterLists(
             clusters,
+            bindings,
             clock=clock,
-            are_in_use=lambda: any(each.spec.clusters for each in bindings),
             request_list=on_unlisted_cluster,
         )
         handlers = ChangeHandlers(
             requeuer=self.requeuer,
             reconciler=self._reconciler,
-            cluster_lists=self._cluster_lists,
+            cluster_lists=self.cluster_lists,
             scheduler_names=scheduler_names,
             listeners=listeners,
         )
@@ -161,10 +161,6 @@ class EventHandlers:
         entry = self._kinds[kind]
         return entry.store.is_known(entry.key_of(kind, manifest), version_of(manifest))
 
-    def initial_list(self) -> AbstractContextManager[None]:
-        """Return a context for the first list of all kinds: bindings without clusters are added to the queue first."""
-        return self.requeuer.deferring_placed()
-
     def relist_diff(self, kind: str, *, by_content: bool = False) -> RelistDiff:
         """Return the object that compares a complete list of one kind with the cache, page by page.
 
@@ -178,25 +174,6 @@ class EventHandlers:
             self._metrics.api_server.repairs.labels(kind, "missed").inc,
             partial(self._remove_all_but, kind),
         )
-
-    def check_empty_clusters(self) -> None:
-        """Note whether clusters must exist although none is known; called when all kinds are listed."""
-        self._cluster_lists.check_empty()
-
-    def unlisted_clusters(self, diff: RelistDiff, version: int) -> list[str]:
-        """Return the names of the clusters that a list of this version lacks, although the cache or a binding has them."""
-        names = {*self._clusters.missing_from((), version), *self.unknown_targets()}
-        return sorted(name for name in names if not diff.lists(name))
-
-    def cluster_absent(self, name: str, version: int) -> None:
-        """Record that the API server has no cluster of this name at a version."""
-        self._cluster_lists.absent(name, version)
-
-    def unknown_targets(self) -> set[str]:
-        """Return the names of the clusters that bindings have, and the cache does not."""
-        clusters = self._clusters
-        targets = {target.name for binding in self._bindings for target in binding.spec.clusters}
-        return {name for name in targets if clusters.get(name) is None and name not in clusters.unreadable}
 
     def newest_version(self, kind: str) -> int:
         """Return the highest resourceVersion of the objects of a kind, deleted ones included; 0 if there was none."""
@@ -222,7 +199,7 @@ class EventHandlers:
 
     def _remove_all_but(self, kind: str, keys: Collection[object], version: int) -> int:
         entry, removed = self._kinds[kind], 0
-        if kind == CLUSTER and not self._cluster_lists.removes_others(keys):
+        if kind == CLUSTER and not self.cluster_lists.removes_others(keys):
             return removed
         self._malformed.retain(kind, keys)
         for key in entry.store.missing_from(keys, version):
@@ -233,7 +210,7 @@ class EventHandlers:
                 self._metrics.api_server.repairs.labels(kind, "gone").inc()
                 removed += 1
                 self._handle(entry, change)
-        if kind == CLUSTER and self._cluster_lists.finished(keys):
+        if kind == CLUSTER and self.cluster_lists.finished(keys):
             self._reconciler.recheck_unplaced()
         return removed
 

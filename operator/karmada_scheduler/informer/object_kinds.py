@@ -14,6 +14,7 @@ from karmada_scheduler.api.policy import PROPAGATION_POLICY, Policy, PolicyKey
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.cache.store import Change, Store
+from karmada_scheduler.structs import Struct
 
 
 class PolicyCache(Store[PolicyKey, Policy]):
@@ -33,7 +34,7 @@ Object = TypeVar("Object")
 CLUSTER: Final = "Cluster"
 
 
-class ObjectKind(Generic[Key, Object]):
+class ObjectKind(Struct, Generic[Key, Object]):
     """One watched kind.
 
     Attributes:
@@ -43,17 +44,10 @@ class ObjectKind(Generic[Key, Object]):
         on_change: Called after each change of the store by a watch or a list.
     """
 
-    def __init__(
-        self,
-        store: Store[Any, Any],
-        parse: Callable[[Manifest], Object],
-        key_of: Callable[[str, Manifest], Key],
-        on_change: Callable[[Change[Any]], None],
-    ) -> None:
-        self.store = store
-        self.parse = parse
-        self.key_of = key_of
-        self.on_change = on_change
+    store: Store[Any, Any]
+    parse: Callable[[Manifest], Object]
+    key_of: Callable[[str, Manifest], Key]
+    on_change: Callable[[Change[Any]], None]
 
 
 def object_kinds(

@@ -107,17 +107,17 @@ class Relister:
 
     async def initial_list(self) -> None:
         """List every kind, with retries; afterwards the caches are complete."""
-        with self._handlers.initial_list():
+        with self._handlers.requeuer.deferring_placed():
             for resource in self._resources.values():
                 self._list_versions[resource.kind] = (await self._list(resource)).version
             # The bindings were not known when the clusters were listed.
-            self._handlers.check_empty_clusters()
-            for name in sorted(self._handlers.unknown_targets()):
+            self._handlers.cluster_lists.check_empty()
+            for name in sorted(self._handlers.cluster_lists.unknown_targets()):
                 read = partial(self._read_unlisted, name)
                 if (found := await self._retry(f"Reading cluster {name}", read)) is not None:
                     self._handlers.on_event(CLUSTER, "ADDED", found)
                 else:
-                    self._handlers.cluster_absent(name, self._newest_list[CLUSTER])
+                    self._handlers.cluster_lists.absent(name, self._newest_list[CLUSTER])
 
     async def list_and_start_version(self, kind: str) -> str:
         """Return the version at which a watch of a kind is to start; the cache is complete up to it.
@@ -145,16 +145,13 @@ class Relister:
         async def request() -> int:
             nonlocal requests
             requests += 1
-            return await self._newest_version(resource)
+            return _number(await self._client.newest_version(resource))
 
         newest = await self._retry(f"Reading the version of {resource.plural}", request)
         may_be_restored = newest < _number(version) or self._clock() - asked >= _OUTAGE_SECONDS
         if may_be_restored or requests > 1:
             self._compared_by_content.add(kind)
         return may_be_restored
-
-    async def _newest_version(self, resource: Resource) -> int:
-        return _number(await self._client.newest_version(resource))
 
     def relist_soon(self) -> None:
         """Compare all kinds soon, and by content, because an object was older than in the cache."""
@@ -262,7 +259,8 @@ class Relister:
         while others are read.
         """
         read: set[str] = set()
-        while names := [name for name in self._handlers.unlisted_clusters(diff, version) if name not in read]:
+        unlisted = self._handlers.cluster_lists.unlisted
+        while names := [name for name in unlisted(diff, version) if name not in read]:
             read.update(names)
             for name in names:
                 await self._read_or_keep(diff, name, version)
@@ -280,7 +278,7 @@ class Relister:
             if found is not None:
                 diff.add_page([found], as_of=version)
             else:
-                self._handlers.cluster_absent(name, version)
+                self._handlers.cluster_lists.absent(name, version)
 
     async def _read_unlisted(self, name: str) -> dict[str, Any] | None:
         """Read a cluster that a list lacks; None if the API server reports that there is none.

@@ -14,6 +14,9 @@ class RelistDiff:
     """Puts a complete list of one kind into the cache page by page, and counts the differences.
 
     Watch events may arrive between two pages, for objects on any page: resourceVersions decide.
+
+    Attributes:
+        older: How many objects have an older version in this list than in the cache, or another content of the same one.
     """
 
     def __init__(
@@ -39,12 +42,7 @@ class RelistDiff:
         self._keys: set[object] = set()
         self._is_complete = True
         self._missed = 0
-        self._older = 0
-
-    @property
-    def older(self) -> int:
-        """How many objects have an older version in this list than in the cache, or another content of the same one."""
-        return self._older
+        self.older = 0
 
     def add_page(self, manifests: Iterable[Manifest], *, as_of: int | None = None) -> None:
         """Put a page into the cache; ``as_of`` is the resourceVersion of the list."""
@@ -57,7 +55,7 @@ class RelistDiff:
             if change is None or (change.is_same_version and change.old == change.new):
                 continue
             if change.is_rollback or change.is_same_version:
-                self._older += 1
+                self.older += 1
             else:
                 self._missed += 1
         self._count_missed(self._missed - before)
@@ -76,5 +74,5 @@ class RelistDiff:
         Only objects that are not newer than the list are removed, and none if the list has an object without a name.
         """
         if not self._is_complete:
-            return self._missed + self._older
-        return self._missed + self._older + self._remove_all_but(self._keys, int(resource_version))
+            return self._missed + self.older
+        return self._missed + self.older + self._remove_all_but(self._keys, int(resource_version))

@@ -17,7 +17,7 @@ import orjson
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.core import condition
-from karmada_scheduler.core.decision import Decision, TermAttempt, are_same_targets
+from karmada_scheduler.core.decision import Decision, TermAttempt, deciding_attempts
 from karmada_scheduler.records.refusals import RefusalGroups
 from karmada_scheduler.structs import Struct, field
 
@@ -171,31 +171,6 @@ def _to_the_second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
 
 
-def _by_pass(decision: Decision) -> list[list[TermAttempt]]:
-    """Return the attempts of each pass; those of one pass share the binding."""
-    found: list[list[TermAttempt]] = []
-    binding = None
-    for attempt in decision.attempts:
-        now = attempt.cycle.binding if attempt.cycle is not None else None
-        if not found or now is not binding:
-            found.append([])
-            binding = now
-        found[-1].append(attempt)
-    return found
-
-
-def deciding_attempts(decision: Decision) -> tuple[Sequence[TermAttempt], int]:
-    """Return the attempts of the pass that led to the result, and the number of passes until it was stable.
-
-    Later passes start from the result itself, so their scores prefer it. They are returned only if they changed it.
-    """
-    by_pass = _by_pass(decision)
-    if not by_pass:
-        return (), 0
-    first = by_pass[0]
-    return (first if are_same_targets(first[-1].targets, decision.targets) else by_pass[-1]), len(by_pass)
-
-
 def _fields(decided: Decided, process: Process, limits: RecordLimits) -> dict[str, Any]:
     binding, decision = decided.binding, decided.decision
     attempts, passes = deciding_attempts(decision)
@@ -251,12 +226,7 @@ def _attempt(
             "placed": len(placed),
         },
         "refused": [
-            {
-                "by": group.plugin,
-                "why": group.reason[: limits.text],
-                "count": len(group.clusters),
-                "names": group.clusters[: limits.names],
-            }
+            {"by": group.plugin, **_counted(group.reason, group.clusters, limits)}
             for group in groups[: limits.reasons]
         ],
     }
@@ -304,10 +274,11 @@ def _fallbacks(fallbacks: Mapping[str, str], limits: RecordLimits) -> list[dict[
     for name, reason in fallbacks.items():
         by_reason.setdefault(reason, []).append(name)
     ordered = sorted(by_reason.items(), key=lambda item: -len(item[1]))
-    return [
-        {"why": reason[: limits.text], "count": len(names), "names": names[: limits.names]}
-        for reason, names in ordered[: limits.reasons]
-    ]
+    return [_counted(reason, names, limits) for reason, names in ordered[: limits.reasons]]
+
+
+def _counted(reason: str, names: Sequence[str], limits: RecordLimits) -> dict[str, Any]:
+    return {"why": reason[: limits.text], "count": len(names), "names": names[: limits.names]}
 
 
 def _error(decision: Decision, limits: RecordLimits) -> dict[str, str] | None:

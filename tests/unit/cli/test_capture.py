@@ -14,7 +14,7 @@ import yaml
 
 from karmada_advisor.sources import live, process_http
 from karmada_advisor.sources.control_plane import ControlPlane
-from karmada_advisor.sources.live_reading import LiveContents
+from karmada_advisor.sources.live_contents import LiveContents
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.unit.explain.fleet import billing, checkout, fleet

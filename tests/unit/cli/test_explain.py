@@ -14,7 +14,7 @@ import yaml
 from karmada_advisor.sources import live
 from karmada_advisor.sources.bindings import NamedBinding, NoSuchBindingError
 from karmada_advisor.sources.control_plane import ControlPlane
-from karmada_advisor.sources.live_reading import LiveContents, LiveError
+from karmada_advisor.sources.live_contents import LiveContents, LiveError
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.commands import Ran

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from karmada_advisor.sources import live
-from karmada_advisor.sources.live_reading import LiveContents
+from karmada_advisor.sources.live_contents import LiveContents
 from karmada_scheduler.command import main
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.unit.explain.fleet import billing, checkout, fleet

@@ -21,8 +21,8 @@ from karmada_scheduler.client.exec_plugin import ExecPluginError
 from karmada_scheduler.client.identity import (
     ConnectionConfigError,
     Identity,
-    expiry_of_certificate,
     expiry_of_token,
+    validity_of_certificate,
 )
 from karmada_scheduler.client.kubeconfig import load
 from tools.controlplane.pki import Authority, Credentials
@@ -132,7 +132,7 @@ def test_an_expired_certificate_is_named_with_its_file_and_date(config: Path, tm
     user = Authority(tmp_path).issue("u", valid_for=dt.timedelta(minutes=-1))
     _config(config, _files(user))
     found = _load(config)
-    expires_at = expiry_of_certificate(user.certificate.read_bytes())
+    _, expires_at = validity_of_certificate(user.certificate.read_bytes())
     assert expires_at == found.expires_at
     text = found.expired(time.time())
     assert text.startswith(
@@ -185,7 +185,7 @@ def test_a_token_without_an_expiry_has_none(token: str) -> None:
     "pem", [b"", b"x", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]
 )
 def test_an_invalid_certificate_has_no_expiry(pem: bytes) -> None:
-    assert expiry_of_certificate(pem) is None
+    assert validity_of_certificate(pem) == (None, None)
 
 
 def test_a_server_that_is_not_verified_is_a_warning(config: Path) -> None:
@@ -359,7 +359,7 @@ def test_an_exec_plugin_may_return_a_certificate(config: Path, tmp_path: Path) -
     _config(config, {"exec": _plugin(f"import json; print(json.dumps({ {**_ANSWER, 'status': status}!r}))")})
     found = _load(config)
     assert found.authorization is None
-    assert found.expires_at == expiry_of_certificate(user.certificate.read_bytes())
+    assert (found.valid_from, found.expires_at) == validity_of_certificate(user.certificate.read_bytes())
 
 
 def test_an_exec_plugin_with_a_slash_is_relative_to_the_kubeconfig(config: Path) -> None:

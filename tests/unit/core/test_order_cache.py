@@ -19,6 +19,7 @@ from karmada_scheduler.core.ordering.cache import OrderCache, OrderingCaches, Sc
 from karmada_scheduler.core.ordering.candidates import CandidateList, EagerCandidateList, sort_key
 from karmada_scheduler.core.ordering.columnar import SharedOrder
 from karmada_scheduler.core.ordering.feasible import TierScore
+from karmada_scheduler.core.ordering.overrides import with_overrides
 from karmada_scheduler.framework import Candidate, Result, Snapshot
 from karmada_scheduler.framework.diagnosis import UnschedulableError
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults
@@ -158,7 +159,7 @@ def test_a_refreshed_order_equals_an_order_built_from_scratch(
         others = [each for each in clusters.from_scratch() if each.name not in names]
         assert shown(clusters.cached()) == shown(EagerCandidateList(clusters.from_scratch()))
         moved = EagerCandidateList(sorted((*others, *overrides), key=sort_key))
-        assert shown(clusters.cached().with_overrides(names, overrides)) == shown(moved)
+        assert shown(with_overrides(clusters.cached(), names, overrides)) == shown(moved)
 
 
 def test_only_changed_clusters_are_scored_and_estimated() -> None:
@@ -184,7 +185,7 @@ def test_a_region_whose_only_cluster_does_not_fit_one_binding_is_left_out_for_th
     clusters = ChangingClusters(2, tier_scores=[(0, 0)], size=0)
     clusters.put("m1", region="a")
     clusters.put("m2", region="b")
-    assert list(clusters.cached().with_overrides(["m1"], []).by_region()) == ["b"]
+    assert list(with_overrides(clusters.cached(), ["m1"], []).by_region()) == ["b"]
 
 
 def test_scores_are_used_again_for_other_filters_but_not_for_other_scores() -> None:
@@ -222,7 +223,7 @@ def test_candidates_do_not_change_when_the_cache_is_refreshed() -> None:
     before = clusters.from_scratch()
     for name in clusters.names[:20]:
         clusters.change(name)
-    clusters.cached().with_overrides(names, overrides)
+    with_overrides(clusters.cached(), names, overrides)
     assert shown(candidates) == shown(EagerCandidateList(before))
 
 
@@ -298,7 +299,7 @@ def test_a_rebalance_divides_over_a_shared_order_as_over_candidates_that_are_sor
         names, overrides = clusters.overrides()
         held = clusters.rng.sample(names, 3) + clusters.rng.sample(clusters.names, 2)
         shared = clusters.cached()
-        for candidates in (shared, shared.with_overrides(names, overrides)):
+        for candidates in (shared, with_overrides(shared, names, overrides)):
             for replicas in (-1, 0, 1, 7, 40, 10**6):
                 spec = replace(
                     made.replicas(replicas, cpu="1").uid("ab"[step % 2]).build().spec,

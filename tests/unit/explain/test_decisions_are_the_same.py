@@ -8,7 +8,7 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.decision import Decision, deciding_attempts
 from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
@@ -62,7 +62,7 @@ def test_decisions_are_the_same_with_and_without_records(size: int) -> None:
 
 def _check(compact: dict[str, object], full: dict[str, object], decision: Decision) -> None:
     """Compare a record and a full decision with the decision."""
-    attempts, _ = record.deciding_attempts(decision)
+    attempts, _ = deciding_attempts(decision)
     for attempt, short, whole in zip(attempts, compact["attempts"], full["attempts"], strict=True):  # type: ignore[call-overload]
         candidates = [
             [each.name, each.score, each.tier, each.available, each.allocatable]

@@ -6,7 +6,7 @@ from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.informer.cluster_lists import CONFIRM_SECONDS, ClusterLists
 from karmada_scheduler.structs import replace
-from karmada_scheduler.testing import cluster
+from karmada_scheduler.testing import binding, cluster
 
 
 class Lists:
@@ -14,13 +14,12 @@ class Lists:
 
     def __init__(self, *names: str, are_in_use: bool = True) -> None:
         self.now = 1000.0
-        self.are_in_use = are_in_use
         self.requested: list[float] = []
         self.clusters = ClusterCache()
         self.lists = ClusterLists(
             self.clusters,
+            [binding("web").on("m").build()] if are_in_use else [],
             clock=lambda: self.now,
-            are_in_use=lambda: self.are_in_use,
             request_list=self.requested.append,
         )
         for name in names:

@@ -316,7 +316,7 @@ def test_at_the_start_unplaced_bindings_are_enqueued_before_placed_ones(harness:
     placed = [manifests.binding(f"placed{number}", version=number + 1) for number in range(3)]
     for manifest in placed:
         manifest["spec"]["clusters"] = [{"name": "m1", "replicas": 1}]
-    with harness.handlers.initial_list():
+    with harness.handlers.requeuer.deferring_placed():
         harness.listed(RB, [*placed, manifests.binding("new", version=9)], "10")
     assert harness.enqueued() == ["new", "placed0", "placed1", "placed2"]
     assert harness.sample("queue_incoming_bindings_total", event="BindingAdd") == 4
@@ -439,18 +439,18 @@ def _placed_binding() -> dict[str, Any]:
 
 
 def test_a_start_without_clusters_and_without_placements_is_complete(harness: HandlersHarness) -> None:
-    with harness.handlers.initial_list():
+    with harness.handlers.requeuer.deferring_placed():
         lists_clusters(harness, 1)
         harness.listed(RB, [manifests.binding()], "1")
-        harness.handlers.check_empty_clusters()
+        harness.handlers.cluster_lists.check_empty()
     assert not harness.clusters.snapshot().unknown
 
 
 def test_after_a_start_without_clusters_the_cache_is_incomplete_for_a_while(harness: HandlersHarness) -> None:
-    with harness.handlers.initial_list():
+    with harness.handlers.requeuer.deferring_placed():
         lists_clusters(harness, 1)
         harness.listed(RB, [_placed_binding()], "1")
-        harness.handlers.check_empty_clusters()
+        harness.handlers.cluster_lists.check_empty()
     harness.now = 100.0
     harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", version=2))
     assert lists_clusters(harness, 3, manifests.cluster("m1", version=2)) == ["m1"]
@@ -484,9 +484,9 @@ def test_a_cluster_of_a_binding_is_not_unknown_if_it_is(harness: HandlersHarness
         harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
         harness.handlers.on_event("Cluster", "DELETED", manifests.cluster("m1", version=2))
     elif how == "absent at the start":
-        with harness.handlers.initial_list():
+        with harness.handlers.requeuer.deferring_placed():
             harness.listed(RB, [placed_on("web", "m1", version=1)], "1")
-        harness.handlers.cluster_absent("m1", 1)
+        harness.handlers.cluster_lists.absent("m1", 1)
     else:
         found["spec"]["schedulerName"] = "theirs"
     harness.handlers.on_event(RB, "MODIFIED", found)
@@ -661,7 +661,7 @@ def test_a_newly_served_api_enqueues_the_unplaced_bindings_that_need_it(harness:
 
 
 def test_clusters_of_the_initial_list_enqueue_nothing(harness: HandlersHarness) -> None:
-    with harness.handlers.initial_list():
+    with harness.handlers.requeuer.deferring_placed():
         harness.listed("Cluster", [manifests.cluster("m1")], "9")
         harness.listed(RB, [selecting("new", "m1", status="False", version=3)], "9")
     assert harness.enqueued() == ["new"]
@@ -833,18 +833,18 @@ def test_clusters_of_bindings_that_a_list_lacks_are_asked_for(harness: HandlersH
     harness.handlers.on_event("Cluster", "ADDED", unreadable("m3"))
     for version, name in enumerate(("m2", "m3", "m4"), start=1):
         harness.bindings.put(Binding.from_manifest(placed_on(name, name, version=version)))
-    assert harness.handlers.unknown_targets() == {"m4"}
+    assert harness.handlers.cluster_lists.unknown_targets() == {"m4"}
     diff = harness.handlers.relist_diff("Cluster")
     diff.add_page([manifests.cluster("m2")])
-    assert harness.handlers.unlisted_clusters(diff, 9) == ["m1", "m3", "m4"]
+    assert harness.handlers.cluster_lists.unlisted(diff, 9) == ["m1", "m3", "m4"]
 
 
 def test_a_cluster_that_is_absent_is_not_stored_in_an_older_version(harness: HandlersHarness) -> None:
-    harness.handlers.cluster_absent("m1", 9)
+    harness.handlers.cluster_lists.absent("m1", 9)
     harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", version=8))
     assert len(harness.clusters) == 0
     harness.handlers.on_event("Cluster", "ADDED", unreadable("m2", version=10))
-    harness.handlers.cluster_absent("m2", 11)
+    harness.handlers.cluster_lists.absent("m2", 11)
     assert list(harness.clusters.unreadable) == ["m2"]
 
 

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -55,10 +56,29 @@ class FakeClient:
         return self.versions.pop(0) if self.versions else self.version
 
 
+class FakeClusterLists:
+    def __init__(self, handlers: "FakeHandlers") -> None:
+        self._handlers = handlers
+
+    def unlisted(self, diff: "FakeDiff", version: int) -> list[str]:
+        return [*self._handlers.unlisted]
+
+    def absent(self, name: str, version: int) -> None:
+        self._handlers.absent.append((name, version))
+
+    def check_empty(self) -> None:
+        self._handlers.checked_after.append(len(self._handlers.taken))
+
+    def unknown_targets(self) -> set[str]:
+        return self._handlers.unknown
+
+
 class FakeHandlers:
     """Records the events that it gets."""
 
     def __init__(self) -> None:
+        self.requeuer = SimpleNamespace(deferring_placed=nullcontext)
+        self.cluster_lists = FakeClusterLists(self)
         self.absent: list[tuple[str, int]] = []
         self.taken: list[tuple[str, list[Any], str]] = []
         self.newest = {"Cluster": 0, "ResourceBinding": 0}
@@ -86,23 +106,8 @@ class FakeHandlers:
     def on_version_rollback(self, kind: str, count: int) -> None:
         self.rollbacks.append((kind, count))
 
-    def unlisted_clusters(self, diff: "FakeDiff", version: int) -> list[str]:
-        return [*self.unlisted]
-
-    def cluster_absent(self, name: str, version: int) -> None:
-        self.absent.append((name, version))
-
-    def check_empty_clusters(self) -> None:
-        self.checked_after.append(len(self.taken))
-
-    def unknown_targets(self) -> set[str]:
-        return self.unknown
-
     def on_event(self, kind: str, event: str, manifest: Any) -> None:
         self.events.append((kind, event, manifest))
-
-    def initial_list(self) -> AbstractContextManager[None]:
-        return nullcontext()
 
     def relist_diff(self, kind: str, *, by_content: bool = False) -> "FakeDiff":
         if by_content:

@@ -99,7 +99,7 @@ def executed(
         triggered = [rebalanced(stored[move.name]) for move in batch.moves]
         ordered = [(each, ScheduleType.RECONCILE) for each in triggered]
         outcomes = (
-            list(side.in_order(ordered))
+            [(each, outcome) for each, outcome, _ in side.decisions_in_order(ordered)]
             if side.rules.accounts
             else [(each, side.decide(each, type_)[0]) for each, type_ in ordered]
         )

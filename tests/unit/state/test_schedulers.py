@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from karmada_advisor.sources.objects import Objects
+from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.state.model import SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers, schedulers_of, seen_in_bindings, seen_in_event
 from karmada_scheduler.api.well_known import SCHEDULER_NAMES_ANNOTATION

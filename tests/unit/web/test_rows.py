@@ -12,7 +12,8 @@ from karmada_advisor.web import pages
 from karmada_advisor.web.bindings import Share, row_of
 from karmada_advisor.web.decisions import of_objects, of_records, process_state
 from karmada_advisor.web.fleet import ClusterState, cluster_shown, clusters_of, sorted_clusters
-from karmada_advisor.web.index import BindingIndex, Filter, IndexedBinding, indexed
+from karmada_advisor.web.index import BindingIndex
+from karmada_advisor.web.indexed_binding import Filter, IndexedBinding, indexed
 from karmada_advisor.web.pages import Pages, sentence
 from karmada_advisor.web.state import PageContents
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster

@@ -8,17 +8,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from karmada_advisor.whynot.edits import (
-    Edit,
-    ObjectRef,
-    PatchAction,
-    Side,
-    compatible,
-    edit,
-    operation,
-    patched,
-    pointer,
-)
+from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side, compatible, edit
+from karmada_advisor.whynot.json_patch import operation, patched, pointer
 from tools.why_not_check.json_patch import applied
 
 CLUSTER = ObjectRef("Cluster", "", "m1")

@@ -100,4 +100,4 @@ def test_a_cluster_that_is_changed_in_the_same_way_is_parsed_once() -> None:
 
     assert first is not None
     assert second is not None
-    assert first.cluster("m1") is second.cluster("m1")
+    assert first.snapshot.get("m1") is second.snapshot.get("m1")

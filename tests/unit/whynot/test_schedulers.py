@@ -11,10 +11,10 @@ from karmada_advisor.state.model import BindingState, SchedulerShown, SchedulerS
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer
 from karmada_advisor.whynot.edits import Harm, ObjectRef
+from karmada_advisor.whynot.found_edits import SearchBounds
 from karmada_advisor.whynot.goals import Goal, IsDecided, IsPlaced
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.objects import ObjectSet, Scheduled
-from karmada_advisor.whynot.search import SearchBounds
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import Manifest

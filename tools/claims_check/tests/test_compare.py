@@ -7,8 +7,9 @@ import copy
 import pytest
 
 from karmada_advisor.claims.model import Claims, Event
-from tools.claims_check.cases import Case, CaseGenerator, Manifest
+from tools.claims_check.cases import Case, CaseGenerator
 from tools.claims_check.compare import Ids, differences, events_of, is_alternative, options, predicted
+from tools.claims_check.templates import Manifest
 
 GATES = {"PropagationPolicyPreemption": True}
 

@@ -11,7 +11,8 @@ from unittest import mock
 import pytest
 
 from karmada_advisor.whynot.edits import Harm
-from karmada_advisor.whynot.search import FoundEdits, Search
+from karmada_advisor.whynot.found_edits import FoundEdits
+from karmada_advisor.whynot.search import Search
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tools.why_not_check import exhaustive
 from tools.why_not_check.exhaustive import Comparison, Smallest, compare

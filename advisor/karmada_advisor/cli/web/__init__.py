@@ -19,7 +19,7 @@ from karmada_advisor.cli.web.access import PageAccess, audited
 from karmada_advisor.cli.web.answers import CommandAnswers
 from karmada_advisor.cli.web.reading import Reader
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.sources.objects import NoAnswerError
+from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.web.computing import Computer
 from karmada_advisor.web.handlers import PROBES, Handlers
 from karmada_advisor.web.metrics import CONTENT_TYPE

@@ -12,7 +12,9 @@ from typing import Final
 
 from karmada_advisor.cli.survive_inputs import taint_policies_of
 from karmada_advisor.cli.web.visits import Visits
-from karmada_advisor.sources.objects import NoAnswerError, Objects, gather
+from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.sources.gathered import Objects
+from karmada_advisor.sources.objects import gather
 from karmada_advisor.sources.process_rules import running
 from karmada_advisor.web.fleet import clusters_of
 from karmada_advisor.web.state import PageContents, PageState

@@ -8,13 +8,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from karmada_advisor.sources.objects import Objects
+from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.packed import PackedManifests
 from karmada_advisor.state.model import SchedulerShown
 from karmada_advisor.state.propagation import cluster_problem
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.state.stored import mapping
-from karmada_advisor.web.index import BindingIndex, IndexedBinding, indexed
+from karmada_advisor.web.index import BindingIndex
+from karmada_advisor.web.indexed_binding import IndexedBinding, indexed
 from karmada_advisor.web.state import PageContents
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster

@@ -23,7 +23,7 @@ from karmada_advisor.explain.amounts import counted
 from karmada_advisor.sources import live
 from karmada_advisor.sources.control_plane import control_plane
 from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.sources.objects import Objects
+from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.process_rules import running
 from karmada_advisor.sources.watchable import KindsFound, count_objects
 from karmada_advisor.web.fleet import clusters_of

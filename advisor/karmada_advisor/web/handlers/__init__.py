@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from karmada_advisor.web.answers import Answers
 from karmada_advisor.web.computing import Computer
+from karmada_advisor.web.handlers.binding_lists import BindingListHandlers
 from karmada_advisor.web.handlers.bindings import BindingHandlers
 from karmada_advisor.web.handlers.clusters import ClusterHandlers
 from karmada_advisor.web.handlers.decisions import DecisionHandlers
@@ -64,6 +65,7 @@ class Handlers:
         self._parts = (
             FleetHandlers(responder),
             ClusterHandlers(responder),
+            BindingListHandlers(responder),
             BindingHandlers(responder),
             DecisionHandlers(responder),
             LossHandlers(responder),

@@ -1,4 +1,4 @@
-"""The bindings: their list, why one is where it is, and what would bring it elsewhere."""
+"""Questions about one binding: why it is where it is, and what would bring it elsewhere."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import API_VERSION, Explanation, PolicyRef
 from karmada_advisor.explain.names import unknown
 from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.state.model import StateName
 from karmada_advisor.views.fields import fields_of
+from karmada_advisor.views.text_tables import first_rows
 from karmada_advisor.web import charts
 from karmada_advisor.web.answers import Question
 from karmada_advisor.web.bindings import BindingRow
@@ -20,14 +20,11 @@ from karmada_advisor.web.handlers.responder import (
     HandlerGroup,
     Routes,
     fields_by,
-    list_fields,
 )
 from karmada_advisor.web.history import History
-from karmada_advisor.web.index import Filter, IndexedBinding
 from karmada_advisor.web.job import BusyError, TooLongError
-from karmada_advisor.web.pages import path_of, query
-from karmada_advisor.web.paging import ROWS, CursorPage, bindings_page
-from karmada_advisor.web.request_query import RequestRefusedError, number_of, page_of
+from karmada_advisor.web.paging import ROWS
+from karmada_advisor.web.request_query import RequestRefusedError, number_of
 from karmada_advisor.web.seen import (
     SeenExplanation,
     SeenWhyNot,
@@ -48,17 +45,12 @@ _NEAREST_OF: Final = 2_000
 
 
 class BindingHandlers(HandlerGroup):
-    """The bindings, and questions about one."""
+    """Questions about one binding."""
 
     def routes(self) -> Routes:
         """Return the handlers by path."""
         page, data = self._responder.page, self._responder.data
-        routes: Routes = {
-            "/bindings": page(self._bindings_page, is_scoped=True),
-            "/n/{namespace}": page(self._bindings_page, is_scoped=True),
-            "/w/{namespace}/{kind}/{name}": page(self._of_workload, is_scoped=True),
-            "/v1/bindings": data(self._bindings_data, is_scoped=True),
-        }
+        routes: Routes = {}
         for name in ("{name}", "{namespace}/{name}"):
             routes |= {
                 f"/b/{name}": page(self._binding_page, is_scoped=True),
@@ -68,57 +60,6 @@ class BindingHandlers(HandlerGroup):
                 f"/v1/history/{name}": data(self._history_data, is_scoped=True),
             }
         return routes
-
-    async def _filtered(
-        self, request: HttpRequest, state: PageState
-    ) -> tuple[Filter, CursorPage[IndexedBinding]]:
-        namespace = request.path.get("namespace") or request.query.get("namespace", "")
-        await self._responder.viewer(request).check_namespace(namespace)
-        wanted = Filter(
-            text=request.query.get("q", "").strip(),
-            namespace=namespace,
-            policy=request.query.get("policy", "").strip(),
-            state=request.query.get("state", ""),
-            reason=request.query.get("reason", ""),
-            cluster=request.query.get("cluster", "").strip(),
-        )
-        return wanted, bindings_page(state.contents.index.select(wanted), page_of(request))
-
-    async def _bindings_page(self, request: HttpRequest) -> Document:
-        state = self._answers.state
-        wanted, paging = await self._filtered(request, state)
-        counts = state.contents.index.counts(wanted.namespace)
-        viewer, namespaces = self._responder.viewer(request), state.contents.index.namespaces
-        if not viewer.sees_all:
-            namespaces = sorted({*await viewer.namespaces(namespaces), wanted.namespace})
-        values = {
-            "wanted": wanted,
-            "rows": self._responder.binding_rows(paging.rows, of_namespace="namespace" in request.path),
-            "paging": paging,
-            "all": counts.total(),
-            "namespaces": namespaces,
-            "states": [each.value for each in StateName],
-            "counts": counts,
-            "home": "namespace" in request.path,
-        }
-        data = f"/v1/bindings{query({**request.query, 'namespace': wanted.namespace})}".rstrip("?")
-        return self._responder.rendered("bindings.html", request, values, data=data)
-
-    async def _of_workload(self, request: HttpRequest) -> Document:
-        """Return where the page of a workload's binding is; alerts and people know the workload."""
-        await self._check(request)
-        namespace, kind, name = (request.path[each] for each in ("namespace", "kind", "name"))
-        for row in self._answers.state.contents.index.of_namespace(namespace):
-            resource = row.binding.spec.resource
-            if resource.kind.lower() == kind.lower() and resource.name == name:
-                return Document(b"", 302, "text/plain", {"Location": path_of(namespace, row.name)})
-        text = f"{kind} {name} in the namespace {namespace} has no binding: no policy has selected it, or it does not exist"
-        raise RequestRefusedError(404, text)
-
-    async def _bindings_data(self, request: HttpRequest) -> Mapping[str, Any]:
-        state = self._answers.state
-        _, paging = await self._filtered(request, state)
-        return list_fields("BindingList", paging, lambda row: fields_of(state.contents.row(row)))
 
     async def _explanation(self, request: HttpRequest) -> Explanation:
         state, key = await self._state_and_key(request)
@@ -175,7 +116,8 @@ class BindingHandlers(HandlerGroup):
             return await self._stored_page(request)
         explanation = await self._explanation(request)
         rows = explanation.clusters
-        shown = rows if request.query.get("rows") == "all" else _first_rows(rows)
+        is_all = request.query.get("rows") == "all" or len(rows) <= ROWS
+        shown = rows if is_all else first_rows(rows, ROWS)
         plugins = sorted({cell.plugin for row in rows for cell in row.refusals if cell.plugin})
         scores = list({cell.plugin: cell.weight for row in rows for cell in row.scores}.items())
         values = {
@@ -189,7 +131,7 @@ class BindingHandlers(HandlerGroup):
             "hidden": len(rows) - len(shown),
             "filters": plugins,
             "scores": scores,
-            "suggested": self._suggested(explanation),
+            "suggested": [row.name for row in rows if not row.is_target][:COMPLETED_NAMES],
             "lost_with": self._answers.survival.of_binding(self._key_of(self._answers.state, request)),
         }
         return self._responder.rendered(
@@ -208,11 +150,6 @@ class BindingHandlers(HandlerGroup):
     async def _history_data(self, request: HttpRequest) -> Mapping[str, Any]:
         await self._check(request)
         return {"apiVersion": API_VERSION, "kind": "History", **fields_of(await self._history(request))}
-
-    def _suggested(self, explanation: Explanation) -> list[str]:
-        """Return the names that the box for why-not completes: clusters without replicas, the nearest to get some first."""
-        names = [row.name for row in explanation.clusters if not row.is_target]
-        return names[:COMPLETED_NAMES]
 
     async def _why_not(self, request: HttpRequest) -> WhyNot:
         state, key = await self._state_and_key(request)
@@ -313,13 +250,3 @@ def _data_path(request: HttpRequest, before: str, after: str) -> str:
 def _fingerprint(view: Any) -> str:
     """Return what makes two answers of the running scheduler different, apart from the time until the next decision."""
     return "" if view is None else repr((view.record, view.queue_state, view.problem))
-
-
-def _first_rows(rows: Any) -> Any:
-    """Return the rows that are shown at first: targets and candidates, then others."""
-    if len(rows) <= ROWS:
-        return rows
-    targets = [row for row in rows if row.is_target][:ROWS]
-    others = [row for row in rows if not row.is_target][: ROWS - len(targets)]
-    kept = {row.name for row in (*targets, *others)}
-    return [row for row in rows if row.name in kept]

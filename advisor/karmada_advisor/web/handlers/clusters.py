@@ -22,7 +22,8 @@ from karmada_advisor.web.fleet import (
     sorted_clusters,
 )
 from karmada_advisor.web.handlers.responder import HandlerGroup, Routes, fields_by, list_fields
-from karmada_advisor.web.index import BindingIndex, IndexedBinding
+from karmada_advisor.web.index import BindingIndex
+from karmada_advisor.web.indexed_binding import IndexedBinding
 from karmada_advisor.web.paging import CursorPage, bindings_page, clusters_page
 from karmada_advisor.web.request_query import RequestRefusedError, page_of
 from karmada_advisor.web.state import PageState

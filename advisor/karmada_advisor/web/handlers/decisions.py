@@ -10,7 +10,7 @@ from karmada_advisor.explain.model import API_VERSION
 from karmada_advisor.views.fields import fields_of
 from karmada_advisor.web.decisions import SHOWN, DecisionRow
 from karmada_advisor.web.handlers.responder import HandlerGroup, Routes
-from karmada_advisor.web.index import Filter
+from karmada_advisor.web.indexed_binding import Filter
 from karmada_advisor.web.request_query import is_wanted
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.http_server.messages import Document, HttpRequest, HttpResponse

@@ -12,7 +12,7 @@ from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.views.fields import document_fields, fields_of
 from karmada_advisor.web.answers import Answers
 from karmada_advisor.web.computing import Computer
-from karmada_advisor.web.index import IndexedBinding
+from karmada_advisor.web.indexed_binding import IndexedBinding
 from karmada_advisor.web.job import BusyError, TooLongError
 from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.paging import CursorError, CursorPage

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final
 
-from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Path, Side, edit, patched
+from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Path, Side, edit
 from karmada_advisor.whynot.goals import GoalBlocker
+from karmada_advisor.whynot.json_patch import patched
 from karmada_advisor.whynot.objects import ObjectSet, ScheduledObjects
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import KIND as CLUSTER
@@ -63,7 +64,7 @@ class Context(Struct, frozen=True, dict=True):
     @cached_property
     def cluster(self) -> Cluster:
         """The cluster after the edits."""
-        found = self.outcome.cluster(self.name)
+        found = self.outcome.snapshot.get(self.name)
         assert found is not None  # the search asks for known clusters only
         return found
 

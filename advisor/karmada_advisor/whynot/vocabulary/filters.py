@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from karmada_advisor.explain.names import nearest, nearest_value
 from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Side
-from karmada_advisor.whynot.vocabulary import affinity
+from karmada_advisor.whynot.vocabulary import affinity, selectors
 from karmada_advisor.whynot.vocabulary.context import PLACEMENT, Context
 from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.api.placement import (
@@ -164,7 +164,7 @@ def _spread(context: Context) -> Iterator[Edit]:
         if not lacking.get(name):
             continue
         if name == SPREAD_BY_ZONE:
-            yield affinity.set_zones(context, "zone-1")
+            yield selectors.set_zones(context, "zone-1")
         else:
             yield from new_field(context, name)
         yield drop_constraint(context, index, name)
@@ -182,7 +182,7 @@ def new_field(context: Context, name: str) -> Iterator[Edit]:
     first = [each for each in existing if each in used]
     others = [each for each in existing if each not in used]
     for number, value in enumerate([*first[:2], *others[:1], f"{context.name}-{name}"]):
-        yield affinity.set_field(context, name, value, extra=0.05 * number)
+        yield selectors.set_field(context, name, value, extra=0.05 * number)
 
 
 def drop_constraint(context: Context, index: int, name: Any, *, extra: float = 0.0) -> Edit:

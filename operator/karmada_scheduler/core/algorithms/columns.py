@@ -165,11 +165,6 @@ def taken(values: Column, rows: Column) -> list[int]:
     return numbers
 
 
-def extended(values: Column, more: Sequence[int]) -> Column:
-    """Return a column with more rows at its end."""
-    return np.append(values, column(more))
-
-
 def reindexed(values: Column, source: Sequence[int]) -> Column:
     """Return a column with the numbers of some source rows; 0 for the source row -1."""
     rows = column(source)

@@ -12,7 +12,7 @@ import pytest
 from karmada_advisor.sources.bindings import NamedBinding, NoSuchBindingError, workload_of
 from karmada_advisor.sources.control_plane import ControlPlane
 from karmada_advisor.sources.live import read_bindings, read_live
-from karmada_advisor.sources.live_reading import LiveContents, LiveError
+from karmada_advisor.sources.live_contents import LiveContents, LiveError
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING
 from tests.fake_apiserver import Answer, FakeApiServer, Gate, binding, cluster, html, policy, status
 from tests.fake_apiserver.process import write_kubeconfig

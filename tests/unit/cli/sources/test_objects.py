@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from karmada_advisor.sources.objects import Objects
+from karmada_advisor.sources.gathered import Objects
 
 AT, LATER = "2026-11-24T17:26:38Z", "2026-11-24T17:26:54Z"
 

@@ -1,0 +1,123 @@
+"""What all cases of a file share: the objects of the file, the rules, and the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Final
+
+from karmada_advisor.claims.model import DetectorOptions
+from karmada_advisor.claims.template import CLAIM_ANNOTATIONS, CLAIM_LABELS, template_of
+from karmada_advisor.placement_tests.model import PlacementTestFile, ScenarioChange
+from karmada_advisor.placement_tests.uids import OddTemplates, with_uids
+from karmada_advisor.plan.inputs import Known
+from karmada_advisor.plan.objects import (
+    Manifest,
+    PlanObjects,
+    part,
+    policy_key,
+    resource_key,
+    template_key,
+)
+from karmada_advisor.plan.stored import with_defaults, with_id
+from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
+from karmada_advisor.state.schedulers import Schedulers
+from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.structs import Struct, field
+
+START: Final = datetime(2026, 1, 1, tzinfo=UTC)
+"""When a case begins, unless ``at`` sets the clock; each step is a minute later."""
+
+_BETWEEN: Final = timedelta(minutes=1)
+
+
+class CaseClock:
+    """The clock that plugins see; it stands still during a step."""
+
+    def __init__(self) -> None:
+        """Start at ``START``."""
+        self.at = START
+
+    def now(self) -> float:
+        """Return the time in seconds since 1970."""
+        return self.at.timestamp()
+
+    def step(self, changes: Iterable[ScenarioChange]) -> None:
+        """Go on to the next step, or to the time that its changes set."""
+        self.at = next((each.value for each in changes if each.word == "at"), self.at + _BETWEEN)
+
+
+class Scenario(Struct, frozen=True, dict=True):
+    """What all cases of a file share: objects that were read once, and the rules.
+
+    Attributes:
+        objects: The fleet, the policies, the templates, and the bindings with a history.
+        known: The same as values.
+        rules: The scheduler; its plugins see ``clock``.
+        clock: The clock.
+        schedulers: Which schedulers exist.
+        detector: Flags and gates of karmada-controller-manager.
+        evicts: Whether it evicts from clusters with NoExecute taints.
+    """
+
+    objects: PlanObjects
+    known: Known
+    rules: DryRun
+    clock: CaseClock
+    schedulers: Schedulers
+    detector: DetectorOptions
+    evicts: bool = False
+    show_workloads: Callable[[Iterable[Manifest]], None] = field(default=lambda _: None)
+
+    @cached_property
+    def _with_uids(self) -> dict[OddTemplates, PlanObjects]:
+        return {}
+
+    def with_uids(self, odd: OddTemplates) -> PlanObjects:
+        """Return the objects with a uid in each template; the same ones each time, so that they are compared fast."""
+        if odd not in self._with_uids:
+            self._with_uids[odd] = with_uids(self.objects, odd)
+        return self._with_uids[odd]
+
+
+def objects_of(file: PlacementTestFile) -> PlanObjects:
+    """Return the objects of a file: policies as they are stored, templates as users write them.
+
+    Raises:
+        ChangeError: A policy has a field of the wrong type.
+    """
+    found = PlanObjects(policies={})
+    for each in (*file.clusters, *file.bindings):
+        found.add(each)
+    claims = {claim.policy: claim for claim in (template_of(each).claim for each in file.bindings)}
+    for each in file.policies:
+        policy = policy_key(each)
+        known = claims[policy].id_of(policy.kind) if policy in claims else ""
+        found.add(with_id(with_defaults(each), known))
+    has_history = {resource_key(each) for each in found.bindings.values()}
+    for each in file.workloads:
+        key = template_key(each)
+        found.templates[key] = each if key in has_history else _unclaimed(each)
+    return found
+
+
+def _unclaimed(template: Manifest) -> Manifest:
+    """Return a template without the metadata of a claim, which a file from a control plane has."""
+    metadata = dict(part(template, "metadata"))
+    for name, keys in (("labels", CLAIM_LABELS), ("annotations", CLAIM_ANNOTATIONS)):
+        if any(key in part(metadata, name) for key in keys):
+            metadata[name] = {key: text for key, text in part(metadata, name).items() if key not in keys}
+    return {**template, "metadata": metadata}
+
+
+def schedulers_named(names: Iterable[str]) -> Schedulers:
+    """Return the schedulers that a file names."""
+    return Schedulers(
+        {name: SchedulerShown(name, SchedulerStatus.RUNNING, "scheduler.names") for name in names}, problem=""
+    )
+
+
+def names_of_policies(objects: PlanObjects) -> list[str]:
+    """Return how expectations name policies: ``KIND/[NS/]NAME``."""
+    return ["/".join(filter(None, policy_key(each))) for each in (objects.policies or {}).values()]

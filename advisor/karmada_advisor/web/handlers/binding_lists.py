@@ -1,0 +1,85 @@
+"""The lists of bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from karmada_advisor.state.model import StateName
+from karmada_advisor.views.fields import fields_of
+from karmada_advisor.web.handlers.responder import (
+    HandlerGroup,
+    Routes,
+    list_fields,
+)
+from karmada_advisor.web.indexed_binding import Filter, IndexedBinding
+from karmada_advisor.web.pages import path_of, query
+from karmada_advisor.web.paging import CursorPage, bindings_page
+from karmada_advisor.web.request_query import RequestRefusedError, page_of
+from karmada_advisor.web.state import PageState
+from karmada_scheduler.http_server.messages import Document, HttpRequest
+
+
+class BindingListHandlers(HandlerGroup):
+    """The lists of bindings, and the way from a workload to its binding."""
+
+    def routes(self) -> Routes:
+        """Return the handlers by path."""
+        page, data = self._responder.page, self._responder.data
+        return {
+            "/bindings": page(self._bindings_page, is_scoped=True),
+            "/n/{namespace}": page(self._bindings_page, is_scoped=True),
+            "/w/{namespace}/{kind}/{name}": page(self._of_workload, is_scoped=True),
+            "/v1/bindings": data(self._bindings_data, is_scoped=True),
+        }
+
+    async def _filtered(
+        self, request: HttpRequest, state: PageState
+    ) -> tuple[Filter, CursorPage[IndexedBinding]]:
+        namespace = request.path.get("namespace") or request.query.get("namespace", "")
+        await self._responder.viewer(request).check_namespace(namespace)
+        wanted = Filter(
+            text=request.query.get("q", "").strip(),
+            namespace=namespace,
+            policy=request.query.get("policy", "").strip(),
+            state=request.query.get("state", ""),
+            reason=request.query.get("reason", ""),
+            cluster=request.query.get("cluster", "").strip(),
+        )
+        return wanted, bindings_page(state.contents.index.select(wanted), page_of(request))
+
+    async def _bindings_page(self, request: HttpRequest) -> Document:
+        state = self._answers.state
+        wanted, paging = await self._filtered(request, state)
+        counts = state.contents.index.counts(wanted.namespace)
+        viewer, namespaces = self._responder.viewer(request), state.contents.index.namespaces
+        if not viewer.sees_all:
+            namespaces = sorted({*await viewer.namespaces(namespaces), wanted.namespace})
+        values = {
+            "wanted": wanted,
+            "rows": self._responder.binding_rows(paging.rows, of_namespace="namespace" in request.path),
+            "paging": paging,
+            "all": counts.total(),
+            "namespaces": namespaces,
+            "states": [each.value for each in StateName],
+            "counts": counts,
+            "home": "namespace" in request.path,
+        }
+        data = f"/v1/bindings{query({**request.query, 'namespace': wanted.namespace})}".rstrip("?")
+        return self._responder.rendered("bindings.html", request, values, data=data)
+
+    async def _of_workload(self, request: HttpRequest) -> Document:
+        """Return where the page of a workload's binding is; alerts and people know the workload."""
+        await self._responder.viewer(request).check_namespace(request.path["namespace"])
+        namespace, kind, name = (request.path[each] for each in ("namespace", "kind", "name"))
+        for row in self._answers.state.contents.index.of_namespace(namespace):
+            resource = row.binding.spec.resource
+            if resource.kind.lower() == kind.lower() and resource.name == name:
+                return Document(b"", 302, "text/plain", {"Location": path_of(namespace, row.name)})
+        text = f"{kind} {name} in the namespace {namespace} has no binding: no policy has selected it, or it does not exist"
+        raise RequestRefusedError(404, text)
+
+    async def _bindings_data(self, request: HttpRequest) -> Mapping[str, Any]:
+        state = self._answers.state
+        _, paging = await self._filtered(request, state)
+        return list_fields("BindingList", paging, lambda row: fields_of(state.contents.row(row)))

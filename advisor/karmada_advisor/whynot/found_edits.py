@@ -1,0 +1,176 @@
+"""What a search returns: irreducible answers, and which of them are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Final
+
+from karmada_advisor.whynot.edits import Edit, Harm, Side
+from karmada_advisor.whynot.goals import Goal
+from karmada_advisor.whynot.harm import harm_of
+from karmada_advisor.whynot.objects import ObjectSet, ScheduledObjects
+from karmada_advisor.whynot.quantities import least
+from karmada_scheduler.structs import Struct, field
+
+_ROUNDS: Final = 6
+"""How often amounts and leaving out are repeated until an answer is stable."""
+
+
+class SearchBounds(Struct, frozen=True):
+    """Where a search ends.
+
+    Attributes:
+        seconds: Time for the search; what it has found is still verified afterwards.
+        max_runs: Decisions of the search, without those that verify an answer.
+        max_depth: Edits in one answer.
+        answers: Answers to return.
+    """
+
+    seconds: float = 2.0
+    max_runs: int = 96
+    max_depth: int = 4
+    answers: int = 3
+
+
+DEFAULT_BOUNDS: Final = SearchBounds()
+
+
+class Answer(Struct, frozen=True):
+    """An irreducible set of edits that reaches the goal.
+
+    Attributes:
+        edits: The edits in the order in which they are applied.
+        outcome: The binding after them.
+    """
+
+    edits: tuple[Edit, ...]
+    outcome: ScheduledObjects
+
+    @property
+    def cost(self) -> float:
+        """The effort of all edits."""
+        return sum(each.cost for each in self.edits)
+
+    @property
+    def sides(self) -> frozenset[Side]:
+        """The parts of the system that it changes."""
+        return sides_of(self.edits)
+
+    @property
+    def harm(self) -> Harm:
+        """What speaks against it."""
+        return harm_of(self.edits)
+
+
+class FoundEdits(Struct):
+    """The result of a search.
+
+    Attributes:
+        answers: At most as many as the bounds allow, those of different sides first.
+        ineffective: Single edits that do not reach the goal, with the binding after them.
+        runs: Decisions of the search.
+        all_singles: Whether all single edits of the vocabulary for the step that refuses were tried.
+        complete: Whether nothing was left to try.
+        ended_by: The bound that ended it: ``timeout``, ``maxRuns``, or "".
+    """
+
+    answers: list[Answer] = field(default_factory=list)
+    ineffective: list[tuple[Edit, ScheduledObjects]] = field(default_factory=list)
+    runs: int = 0
+    all_singles: bool = True
+    complete: bool = True
+    ended_by: str = ""
+
+
+def irreducible(
+    edits: Iterable[Edit], objects: ObjectSet, goal: Goal, has_time: Callable[[], bool]
+) -> Answer | None:
+    """Return the irreducible part of edits that reach the goal, with the least amounts.
+
+    The least amount of one edit depends on the others, so both steps are repeated until nothing changes; None if
+    that does not happen.
+    """
+
+    def reaches(*tried: Edit) -> bool:
+        outcome = objects.outcome(tried)
+        return outcome is not None and goal.holds(outcome)
+
+    current = _shrunk(list(edits), reaches)
+    for _ in range(_ROUNDS):
+        before = list(current)
+        for index, each in enumerate(current):
+            others = [*current[:index], *current[index + 1 :]]
+            current[index] = least(each, partial(reaches, *others), has_time)
+        current = _shrunk(current, reaches)
+        if current == before:
+            outcome = objects.outcome(current)
+            assert outcome is not None  # it was computed by ``_shrunk`` or ``least``
+            mine = {each: each for each in current}
+            return Answer(tuple(mine[each] for each, _ in outcome.patched.operations), outcome)
+    return None
+
+
+def _shrunk(edits: list[Edit], reaches: Callable[..., bool]) -> list[Edit]:
+    """Leave out edits, the most expensive first, until none can be left out."""
+    current = list(edits)
+    while len(current) > 1:
+        for each in sorted(current, key=lambda one: -one.cost):
+            rest = [one for one in current if one is not each]
+            if reaches(*rest):
+                current = rest
+                break
+        else:
+            break
+    return current
+
+
+def sides_of(edits: Iterable[Edit]) -> frozenset[Side]:
+    """Return the parts of the system that edits change."""
+    return frozenset(each.side for each in edits)
+
+
+def kinds_of(edits: Iterable[Edit]) -> tuple[str, ...]:
+    """Return what edits do, sorted."""
+    return tuple(sorted(each.op for each in edits))
+
+
+def keys_of(edits: Iterable[Edit]) -> frozenset[object]:
+    """Return what identifies a set of edits whatever the amounts."""
+    keys: set[object] = set()
+    for each in edits:
+        if each.quantity is None:
+            keys.add((each.slot, each.identity))
+        else:
+            keys.add((each.slot, each.op, each.quantity.at > each.quantity.base))
+    return frozenset(keys)
+
+
+def simplest(answers: Sequence[Answer]) -> list[Answer]:
+    """Return the answers with the fewest edits that do no harm, and the harmful ones with no more.
+
+    To place a binding anywhere, somebody who can change one thing does not change two.
+    """
+    harmless = [len(each.edits) for each in answers if each.harm is Harm.NONE]
+    fewest = min(harmless, default=min((len(each.edits) for each in answers), default=0))
+    return [each for each in answers if len(each.edits) <= fewest]
+
+
+def best(answers: Sequence[Answer], count: int) -> list[Answer]:
+    """Return the best answers: those of the least harm, and of these, those that change other sides."""
+
+    def rank(each: Answer) -> tuple[int, float, int]:
+        return each.harm.degree, each.cost, len(each.edits)
+
+    ranked = sorted(answers, key=rank)
+    chosen: list[Answer] = []
+    for harm in Harm:
+        same = [each for each in ranked if each.harm is harm]
+        for each in same:
+            if all(each.sides != other.sides for other in chosen):
+                chosen.append(each)
+        for each in same:
+            if all(kinds_of(each.edits) != kinds_of(other.edits) for other in chosen):
+                chosen.append(each)
+        chosen += [each for each in same if each not in chosen]
+    return sorted(chosen[:count], key=rank)

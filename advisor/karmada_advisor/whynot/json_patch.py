@@ -1,0 +1,132 @@
+"""Edits as operations on objects (RFC 6902), and the objects after them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Path, ordered
+from karmada_scheduler.api.manifest import Manifest
+from karmada_scheduler.structs import Struct
+
+Operation = dict[str, Any]
+"""One operation of RFC 6902: ``op``, ``path``, and ``value`` except for remove."""
+
+
+def operation(change: Edit, manifest: Manifest) -> Operation | None:
+    """Return the operation of an edit on an object; None if the object does not have what it removes."""
+    if change.action is PatchAction.REMOVE:
+        is_there = _value_at(manifest, change.path) is not _MISSING
+        return {"op": "remove", "path": pointer(change.path)} if is_there else None
+    if change.action is PatchAction.APPEND:
+        found = _value_at(manifest, change.path)
+        if isinstance(found, list):
+            return {"op": "add", "path": f"{pointer(change.path)}/-", "value": change.value}
+        return _set(manifest, change.path, [change.value])
+    return _set(manifest, change.path, change.value)
+
+
+def _set(manifest: Manifest, path: Path, value: Any) -> Operation | None:
+    """Return the operation that sets a value; missing objects on the way to it are part of the value."""
+    current: Any = manifest
+    for depth, part in enumerate(path):
+        if isinstance(part, int):
+            if not isinstance(current, list) or part >= len(current):
+                return None
+            current = current[part]
+        elif isinstance(current, dict) and current.get(part) is not None:
+            current = current[part]
+        elif isinstance(current, dict):
+            for inner in reversed(path[depth + 1 :]):
+                if isinstance(inner, int):
+                    return None
+                value = {inner: value}
+            return {"op": "add", "path": pointer(path[: depth + 1]), "value": value}
+        else:
+            return None
+    return {"op": "replace", "path": pointer(path), "value": value}
+
+
+def pointer(path: Path) -> str:
+    """Return a path as a JSON pointer (RFC 6901)."""
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
+
+
+_MISSING: Final = object()
+
+
+def _value_at(manifest: Any, path: Path) -> Any:
+    current = manifest
+    for part in path:
+        if isinstance(part, int):
+            if not isinstance(current, list) or part >= len(current):
+                return _MISSING
+            current = current[part]
+        else:
+            if not isinstance(current, dict) or part not in current:
+                return _MISSING
+            current = current[part]
+    return current
+
+
+class Patched(Struct, frozen=True):
+    """Objects after a set of edits.
+
+    Attributes:
+        manifests: The changed objects.
+        operations: The operation of each edit, in the order in which they were applied.
+    """
+
+    manifests: Mapping[ObjectRef, Manifest]
+    operations: Sequence[tuple[Edit, Operation]]
+
+    def apply(self) -> list[dict[str, Any]]:
+        """Return the patches as they are printed, one per edit."""
+        return [
+            {"object": each.target.as_fields(), "patch": [operation]} for each, operation in self.operations
+        ]
+
+
+def patched(edits: Iterable[Edit], manifests: Mapping[ObjectRef, Manifest]) -> Patched | None:
+    """Apply edits to objects; None if one of them cannot be applied.
+
+    Args:
+        edits: A set of compatible edits.
+        manifests: The objects as they were read; they are not changed.
+    """
+    changed: dict[ObjectRef, Any] = {}
+    operations = []
+    for each in ordered(edits):
+        manifest = changed.get(each.target)
+        if manifest is None:
+            if each.target not in manifests:
+                return None
+            manifest = manifests[each.target]
+        found = operation(each, manifest)
+        if found is None:
+            return None
+        changed[each.target] = _applied(found, manifest, list(_parts(found["path"])))
+        operations.append((each, found))
+    return Patched(changed, operations)
+
+
+def _applied(found: Operation, value: Any, parts: Sequence[str]) -> Any:
+    """Return an object after an operation whose path exists; only what is on the path is copied."""
+    changed: Any = list(value) if isinstance(value, list) else dict(value)
+    part: Any = parts[0]
+    if isinstance(changed, list) and part != "-":
+        part = int(part)
+    if len(parts) > 1:
+        changed[part] = _applied(found, changed[part], parts[1:])
+    elif found["op"] == "remove":
+        del changed[part]
+    elif part == "-":
+        changed.append(found["value"])
+    else:
+        changed[part] = found["value"]
+    return changed
+
+
+def _parts(path: str) -> Iterator[str]:
+    for part in path.split("/")[1:]:
+        yield part.replace("~1", "/").replace("~0", "~")
