@@ -107,7 +107,9 @@ def test_csrf_a_post_with_a_session_needs_the_origin_of_the_page_and_foreign_pag
     assert _asked(page, "v1/bindings", cookies)[0] == 200
 
 
-def test_a_developer_plans_a_policy_that_they_may_update_and_nothing_else(page: Page) -> None:
+def test_a_developer_plans_a_policy_that_they_may_update_and_nothing_else(
+    page: Page, chromium: Browser
+) -> None:
     workload = Workload(page.plane, SHOP, "planned")
     workload.create(named("sim-a1"), replicas=2, scheduler="default-scheduler")
     workload.wait_placed({"sim-a1": 2})
@@ -167,7 +169,13 @@ def test_a_developer_plans_a_policy_that_they_may_update_and_nothing_else(page: 
     status, text = plan(name="nowhere")  # it does not exist
     assert (status, "may not create propagationpolicies" in text) == (403, True)
     assert plan(namespace=BAKERY)[0] == 403
-    assert _asked(page, "v1/plan?scale=token-shop/planned=3", bearer)[0] == 200
+    visitor = Visitor(chromium, page.url, width=320, scheme="dark", trusts_all=True)
+    visitor.page.context.set_extra_http_headers(bearer)
+    shown = visitor.visit(f"/plan?scale={SHOP}/planned=3")
+    assert "1 binding of yours would not stay as it is" in shown.inner_text("main")
+    assert visitor.serious() == []
+    assert shown.evaluate("document.documentElement.scrollWidth") <= 320
+    visitor.close()
     refused = [_asked(page, f"v1/plan?cordon={name}", bearer) for name in ("sim-a1", "sim-x1")]
     assert [status for status, _ in refused] == [403, 403]
     assert "sim-b" not in refused[0][1]

@@ -340,6 +340,7 @@ def test_every_view_of_somebody_who_may_list_clusters_is_without_serious_finding
         f"/why-not/{SHOP}/{name}?cluster=sim-b1",
         "/clusters",
         "/clusters/sim-a1",
+        "/plan",
     ):
         shown = visitor.visit(path)
         assert visitor.serious() == [], path

@@ -277,9 +277,9 @@ def _without_effects(answer: Answer, shown: str, change: dict[str, str]) -> str:
 
 
 def _without_others(text: str) -> str:
-    """Return a plan without the numbers of others, and what all of the change asks of clusters."""
-    left = re.sub(r'<section id="(others|loads)">.*?</section>\n', "", text, flags=re.DOTALL)
-    left = re.sub(r'"(others|loads)": \[(\]|.*?\n  \])', "", left, flags=re.DOTALL)
+    """Return a plan without the numbers of others, what all of the change asks of clusters, and whether others keep one."""
+    left = re.sub(r'<section id="(others|loads|blocked)">.*?</section>\n', "", text, flags=re.DOTALL)
+    left = re.sub(r'"(others|loads|blocked)": \[(\]|.*?\n  \])', "", left, flags=re.DOTALL)
     return left if left == text else left.replace("'Content-Encoding': 'deflate', ", "")
 
 
