@@ -50,6 +50,8 @@ class Authorization:
             missing = await self._missing(user)
         except TokenRefusedError as error:
             return self._unauthenticated(str(error))
+            if self._sessions is not None and not is_bearer:
+                self._sessions.on_refused("token_refused")
         except ReviewUnavailableError as error:
             return _unknown(error)
         return Viewer(

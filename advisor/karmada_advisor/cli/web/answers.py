@@ -80,6 +80,7 @@ class CommandAnswers:
         own: Sequence[Registration],
         *,
         records: LeaderRecords | None = None,
+        metrics: WebMetrics | None = None,
         events: ApiConnection | None = None,
     ) -> None:
         """Take the flags, and ask the running scheduler for its gates if it is named; ``records`` finds one that is not.
@@ -106,7 +107,7 @@ class CommandAnswers:
             lambda state, key: self._explain_inputs(state, key, None), lambda state: self._using(state).rules
         )
         self._decisions: tuple[float, int, Decisions] | None = None
-        self._metrics = WebMetrics()
+        self._metrics = metrics or WebMetrics()
         self._is_first = True
         self._asking = asyncio.Lock()
         self._survival = SurvivalScan(arguments, own)
@@ -144,7 +145,7 @@ class CommandAnswers:
     @property
     def metrics(self) -> bytes:
         """What was computed, and what losses would do, in the text format of Prometheus."""
-        found, text = self.survival, self._metrics.text()
+        found, text = self.survival, self._metrics.text(self._reader.watch_ages)
         if found.report is None or found.made_at is None:
             return text
         at_ = found.made_at.timestamp()
