@@ -30,7 +30,9 @@ UPSTREAM = "docker.io/karmada/karmada-scheduler:v1.18.2"
 def _commands() -> list[tuple[str, str]]:
     """Return the blocks marked sh, each with the heading that it is under."""
     heading, blocks = "", []
-    for match in re.finditer(r"^(#+ [^\n]*)$|^```sh\n(.*?)^```$", PAGES[0].read_text(), re.MULTILINE | re.DOTALL):
+    for match in re.finditer(
+        r"^(#+ [^\n]*)$|^```sh\n(.*?)^```$", PAGES[0].read_text(), re.MULTILINE | re.DOTALL
+    ):
         if match[1]:
             heading = match[1].lstrip("# ")
         else:

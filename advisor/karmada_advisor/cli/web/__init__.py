@@ -82,7 +82,7 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
         own,
         metrics=metrics,
         records=_records(arguments, access),
-        events=access.connection if is_live else None,
+        connection=access.connection if is_live else None,
     )
     if isinstance(reader, Reader):
         reader.read()

@@ -15,6 +15,7 @@ from karmada_advisor.views.fields import fields_of
 from karmada_advisor.web import charts
 from karmada_advisor.web.answers import Question
 from karmada_advisor.web.bindings import BindingRow
+from karmada_advisor.web.handlers.quotas import seen_quotas
 from karmada_advisor.web.handlers.responder import (
     COMPLETED_NAMES,
     HandlerGroup,
@@ -102,6 +103,7 @@ class BindingHandlers(HandlerGroup):
             "states": [each.value for each in StateName],
             "counts": counts,
             "home": "namespace" in request.path,
+            "quotas": await seen_quotas(self._answers, viewer, wanted.namespace),
         }
         data = f"/v1/bindings{query({**request.query, 'namespace': wanted.namespace})}".rstrip("?")
         return self._responder.rendered("bindings.html", request, values, data=data)
