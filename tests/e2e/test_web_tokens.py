@@ -351,11 +351,17 @@ def test_the_quota_of_a_namespace_is_for_those_who_may_list_quotas_there(
     listing = {"apiGroups": [group], "resources": ["federatedresourcequotas"], "verbs": ["list"]}
     named_role = {"name": "quotas", "namespace": SHOP}
     role = {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": named_role, "rules": [listing]}
-    role_ref = {**IS_DEVELOPER["roleRef"], "name": "quotas"}
-    bound = {**role, "kind": "RoleBinding", **IS_DEVELOPER, "roleRef": role_ref}
-    del bound["rules"]
-    for manifest in (role, bound):
-        client.apply(manifest)
+    role_ref = {"apiGroup": RBAC, "kind": "Role", "name": "quotas"}
+    client.apply(role)
+    client.apply(
+        {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "RoleBinding",
+            "metadata": named_role,
+            "roleRef": role_ref,
+            "subjects": IS_DEVELOPER["subjects"],
+        }
+    )
     page.plane.wait_for(status, "the quota", until=lambda it: it == 200, timeout=CACHE_SECONDS + 2)
     text = page.get(developer, f"n/{SHOP}", Accept="text/html")[1]
     assert f"of-{SHOP}" in text
