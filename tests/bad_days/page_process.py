@@ -70,8 +70,9 @@ class PageProcess:
 
     def write(self) -> None:
         """Write the files that it reads."""
-        for path, builders in zip((self.clusters, self.bindings), self._fleet, strict=True):
-            path.write_text(_documents(builders))
+        clusters, bindings = self._fleet
+        self.clusters.write_text(_documents(clusters))
+        self.bindings.write_text(_documents(bindings))
 
     @property
     def log(self) -> str:
