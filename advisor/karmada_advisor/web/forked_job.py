@@ -82,15 +82,16 @@ class ForkedJob:
             Exception: What the work has raised.
         """
         with os.fdopen(self._reading, "rb") as pipe:
-            while not select.select([pipe], [], [], _LOOK_SECONDS)[0] and not self._is_large:
+            readable = select.poll()  # select.select() takes no number above 1023
+            readable.register(pipe)
+            while not readable.poll(1000 * _LOOK_SECONDS) and not self._is_large:
                 self._is_large = self._resident() > self._memory
             if self._is_large:
                 self.kill()
             found = pipe.read()
-        os.waitid(os.P_PID, self._process, os.WEXITED | os.WNOWAIT)
-        with self._lock:  # from here on the number may be that of another process
+        with self._lock:  # after it has been waited for, its number may be that of another process
             self._has_ended = True
-            _, status = os.waitpid(self._process, 0)
+        _, status = os.waitpid(self._process, 0)
         code = os.waitstatus_to_exitcode(status)
         if self._is_large:
             raise LimitError(f"{MAX_MIB} MiB of memory", "memory")
