@@ -65,7 +65,7 @@ class NamespaceQuotas(Struct, frozen=True):
 
 
 class QuotaReader:
-    """Reads quotas on demand, and keeps them for a moment. Whatever fails is told, and raises nothing."""
+    """Reads quotas on demand, and keeps them for a moment. Whatever fails is reported in them, and raises nothing."""
 
     def __init__(self, connection: ApiConnection, *, clock: Callable[[], float] = time.monotonic) -> None:
         """Read over a connection; ``clock`` returns seconds."""
