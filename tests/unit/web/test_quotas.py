@@ -78,7 +78,7 @@ async def test_the_home_of_a_namespace_has_its_quotas_and_those_of_nobody_else(t
 
     for page in pages:
         assert (
-            "team cpu 84 / 96 88 % team memory 120Gi / 100Gi exceeded team pods \N{EN DASH} / 5"
+            "quota team cpu 84 / 96 88 % quota team memory 120Gi / 100Gi exceeded quota team pods \N{EN DASH} / 5"
             in page.page.text
         )
         assert CANARY not in page.text
