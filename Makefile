@@ -292,7 +292,7 @@ wheel: install ## build dist/*.whl
 	$(BIN)/python -m hatchling build -t wheel -d dist
 
 .PHONY: manifests
-manifests: install ## render the chart into manifests/, and tables of flags and metrics into docs/operations.md
+manifests: install ## render the chart into manifests/, and tables of flags and metrics into docs/operations.md and docs/web.md
 	@$(BIN)/python -m tests.deploy manifests
 
 SITE := $(VENV)/docs/bin

@@ -13,10 +13,11 @@ from . import buildah, chart, manifests, programs, reference, release
 def _manifests(_: argparse.Namespace) -> None:
     for path in manifests.write():
         print(f"{path.relative_to(chart.ROOT)} is new")
-    page = reference.PAGE.read_text()
-    if (new := reference.updated(page)) != page:
-        reference.PAGE.write_text(new)
-        print(f"{reference.PAGE.relative_to(chart.ROOT)} is new")
+    for page in reference.PAGES:
+        text = page.read_text()
+        if (new := reference.updated(text)) != text:
+            page.write_text(new)
+            print(f"{page.relative_to(chart.ROOT)} is new")
 
 
 def _programs(arguments: argparse.Namespace) -> None:
@@ -44,7 +45,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.deploy")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     commands.add_parser(
-        "manifests", help="render the chart into manifests/, tables into docs/operations.md"
+        "manifests", help="render the chart into manifests/, tables into docs/operations.md and docs/web.md"
     ).set_defaults(do=_manifests)
     command = commands.add_parser("programs", help="build what the tests of the chart need, once per machine")
     command.add_argument("--all", action="store_true", help="also what only the end-to-end tests need")

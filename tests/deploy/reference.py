@@ -1,21 +1,28 @@
-"""The tables of docs/operations.md that are made from the code: every flag, every metric."""
+"""The tables of docs/operations.md and docs/web.md that are made from the code: every flag, every metric."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
+from prometheus_client import CollectorRegistry
+
+from karmada_advisor.web.metrics import WebMetrics
 from karmada_scheduler.config import flags
 from karmada_scheduler.metrics.metrics import Metrics
 
 from .chart import ROOT
 
-PAGE: Final = ROOT / "docs" / "operations.md"
+PAGES: Final = (ROOT / "docs" / "operations.md", ROOT / "docs" / "web.md")
 
 
 def updated(text: str) -> str:
     """Return the page with its tables as they should be."""
-    for name, lines in (("flags", _flags()), ("metrics", _metrics())):
+    for name, lines in (
+        ("flags", _flags()),
+        ("metrics", _metrics()),
+        ("metrics of the page", _web_metrics()),
+    ):
         table = "\n".join(lines)
         text = re.sub(
             rf"(<!-- {name}: .*? -->\n).*?(<!-- end of {name} -->)",
@@ -51,17 +58,28 @@ def _flags() -> list[str]:
 
 
 def _metrics() -> list[str]:
-    lines = ["| metric | what it is |", "|---|---|"]
     metrics = Metrics()
     metrics.workqueues.of("scheduler-queue")
-    common = []
-    for family in sorted(metrics.registry.collect(), key=lambda family: family.name):
+    lines, common = _table(metrics.registry)
+    return [*lines, "", f"As in every program with client-go: {', '.join(common)}."]
+
+
+def _web_metrics() -> list[str]:
+    metrics = WebMetrics()
+    metrics.expose_certificate(lambda: 0.0)
+    return _table(metrics.registry)[0]
+
+
+def _table(registry: CollectorRegistry) -> tuple[list[str], list[str]]:
+    """Return the lines of a table of metrics, and the names of those that every program has."""
+    lines, common = ["| metric | what it is |", "|---|---|"], []
+    for family in sorted(registry.collect(), key=lambda family: family.name):
         name = f"{family.name}_total" if family.type == "counter" else family.name
         if name.startswith(("process_", "workqueue_")):
             common.append(f"`{name}`")
             continue
-        collector = metrics.registry._names_to_collectors.get(family.name)
+        collector = registry._names_to_collectors.get(family.name)
         labels = ",".join(getattr(collector, "_labelnames", ()))
         shown = f"{name}{{{labels}}}" if labels else name
         lines.append(f"| `{shown}` ({family.type}) | {family.documentation} |")
-    return [*lines, "", f"As in every program with client-go: {', '.join(common)}."]
+    return lines, common

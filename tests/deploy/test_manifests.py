@@ -14,7 +14,9 @@ def test_the_manifests_are_up_to_date() -> None:
 
 
 def test_the_operators_page_has_every_flag_and_every_metric() -> None:
-    page = reference.PAGE.read_text()
-    assert page == reference.updated(page), "run `make manifests`"
+    page, of_web = (each.read_text() for each in reference.PAGES)
+    for text in (page, of_web):
+        assert text == reference.updated(text), "run `make manifests`"
+    assert "`karmada_scheduler_web_reviews_total{kind,result,source}` (counter)" in of_web
     assert page.count("| `--") > 25
     assert "`karmada_scheduler_schedule_attempts_total{result,schedule_type}` (counter)" in page

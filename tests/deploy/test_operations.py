@@ -16,7 +16,7 @@ from karmada_scheduler import __version__
 from tests.deploy import programs
 from tests.deploy.chart import ROOT
 from tests.deploy.pods import Kubelet
-from tests.deploy.reference import PAGE
+from tests.deploy.reference import PAGES
 from tools.controlplane import ControlPlane, Object, karmada
 from tools.controlplane.members import Member
 from tools.controlplane.processes import free_port
@@ -30,7 +30,9 @@ UPSTREAM = "docker.io/karmada/karmada-scheduler:v1.18.2"
 def _commands() -> list[tuple[str, str]]:
     """Return the blocks marked sh, each with the heading that it is under."""
     heading, blocks = "", []
-    for match in re.finditer(r"^(#+ [^\n]*)$|^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL):
+    for match in re.finditer(
+        r"^(#+ [^\n]*)$|^```sh\n(.*?)^```$", PAGES[0].read_text(), re.MULTILINE | re.DOTALL
+    ):
         if match[1]:
             heading = match[1].lstrip("# ")
         else:

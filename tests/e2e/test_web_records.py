@@ -203,6 +203,11 @@ def test_the_leader_s_records_are_on_the_page_and_after_a_switch_those_of_the_ne
 
 def test_neither_process_was_refused_anything_that_it_asked_for(site: Site) -> None:
     """The roles of the chart suffice."""
+    site.plane.wait_for(
+        site.shown, "records on the page", until=lambda it: it["source"] == RECORDS, timeout=30
+    )
+    with urllib.request.urlopen(f"{site.page}v1/quotas/{NAMESPACE}", timeout=30) as answer:
+        assert json.load(answer)["problem"] == ""
     for user in (USER, f"{USER}:web"):
         found = site.plane.requests(user)
         refused = [
@@ -215,6 +220,7 @@ def test_neither_process_was_refused_anything_that_it_asked_for(site: Site) -> N
     done = {
         f"{event['verb']} {event['objectRef']['resource']}" for event in site.plane.requests(f"{USER}:web")
     }
+    assert "list federatedresourcequotas" in done
     assert {each for each in done if each.split()[0] not in {"get", "list", "watch"}} == {
         "create serviceaccounts"
     }

@@ -8,6 +8,7 @@ import os
 import re
 import ssl
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -61,6 +62,7 @@ def test_who_may_read_all_is_answered_and_others_learn_why_not(page: Page) -> No
 
 def test_probes_and_metrics_are_answered_on_addresses_of_their_own_and_not_on_the_page(page: Page) -> None:
     operator = page.token("operator")
+    assert [page.get(operator)[0] for _ in range(2)] == [200, 200]
     for path in ("healthz", "readyz", "metrics"):
         assert page.get(operator, path)[0] == 404
 
@@ -69,6 +71,14 @@ def test_probes_and_metrics_are_answered_on_addresses_of_their_own_and_not_on_th
     status, text = of_platform(page.metrics, "metrics")
     assert status == 200
     assert re.search(r'web_requests_total\{route="/v1/bindings",status="200"\} [1-9]', text)
+    assert re.search(r'web_reviews_total\{kind="TokenReview",result="success",source="asked"\} [1-9]', text)
+    kept = r'web_reviews_total\{kind="SubjectAccessReview",result="allowed",source="kept"\} [1-9]'
+    assert re.search(kept, text)
+    ages = dict(re.findall(r'web_watch_age_seconds\{kind="(\w+)"\} (\S+)', text))
+    assert {"Cluster", "ResourceBinding", "PropagationPolicy"} <= set(ages)
+    assert all(0 <= float(age) < 100 for age in ages.values())
+    [ends_at] = re.findall(r"(?m)^karmada_scheduler_web_certificate_expiry_seconds (\S+)", text)
+    assert float(ends_at) > time.time()
     for unknown in ("v1/bindings", "", "b/a/b"):
         assert {of_platform(address, unknown)[0] for address in (page.probes, page.metrics)} == {404}
 
@@ -312,6 +322,63 @@ def test_a_developer_signs_in_sees_their_namespaces_and_signs_out(page: Page, vi
     assert not shown.context.cookies()
     shown.go_back()
     assert SHOP not in shown.inner_text("main")
+
+
+def test_the_quota_of_a_namespace_is_for_those_who_may_list_quotas_there(
+    page: Page, chromium: Browser
+) -> None:
+    client, group = page.plane.client, "policy.karmada.io"
+    for namespace in (SHOP, BAKERY):
+        client.apply(
+            {
+                "apiVersion": f"{group}/v1alpha1",
+                "kind": "FederatedResourceQuota",
+                "metadata": {"name": f"of-{namespace}", "namespace": namespace},
+                "spec": {"overall": {"cpu": "96"}},
+            }
+        )
+    developer, operator = page.token("developer"), page.token("operator")
+
+    def status(namespace: str = SHOP) -> int:
+        return page.get(developer, f"v1/quotas/{namespace}")[0]
+
+    assert (status(), status(BAKERY), status("default")) == (403, 403, 403)
+    assert f"of-{SHOP}" not in page.get(developer, f"n/{SHOP}", Accept="text/html")[1]
+    for namespace in (SHOP, BAKERY):
+        [found] = json.loads(page.get(operator, f"v1/quotas/{namespace}")[1])["items"]
+        assert (found["quota"], found["resource"], found["limit"]) == (f"of-{namespace}", "cpu", "96")
+
+    listing = {"apiGroups": [group], "resources": ["federatedresourcequotas"], "verbs": ["list"]}
+    named_role = {"name": "quotas", "namespace": SHOP}
+    role = {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": named_role, "rules": [listing]}
+    role_ref = {"apiGroup": RBAC, "kind": "Role", "name": "quotas"}
+    client.apply(role)
+    client.apply(
+        {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "RoleBinding",
+            "metadata": named_role,
+            "roleRef": role_ref,
+            "subjects": IS_DEVELOPER["subjects"],
+        }
+    )
+    page.plane.wait_for(status, "the quota", until=lambda it: it == 200, timeout=CACHE_SECONDS + 2)
+    text = page.get(developer, f"n/{SHOP}", Accept="text/html")[1]
+    assert f"of-{SHOP}" in text
+    assert BAKERY not in page.get(developer, f"v1/quotas/{SHOP}")[1]
+    assert status(BAKERY) == 403
+    visitor = Visitor(chromium, page.url, width=320, trusts_all=True)
+    visitor.page.context.set_extra_http_headers({"Authorization": f"Bearer {developer}"})
+    shown = visitor.visit(f"/n/{SHOP}")
+    assert f"of-{SHOP} cpu" in shown.inner_text("#quotas")
+    assert visitor.serious() == []
+    assert shown.evaluate("document.documentElement.scrollWidth") <= 320
+    visitor.close()
+
+    client.delete(f"/apis/{RBAC}/v1/namespaces/{SHOP}/rolebindings/quotas")
+    page.plane.wait_for(status, "the end", until=lambda it: it == 403, timeout=CACHE_SECONDS + 2)
+    for namespace in (SHOP, BAKERY):
+        client.delete(f"/apis/{group}/v1alpha1/namespaces/{namespace}/federatedresourcequotas/of-{namespace}")
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (320, "dark")])

@@ -12,6 +12,7 @@ from karmada_advisor.views.state import headline
 from karmada_advisor.web.decisions import Decisions
 from karmada_advisor.web.history import History
 from karmada_advisor.web.indexed_binding import IndexedBinding
+from karmada_advisor.web.quotas import NamespaceQuotas
 from karmada_advisor.web.state import PageState
 from karmada_advisor.web.survival import Survival
 from karmada_advisor.whynot.model import WhyNot
@@ -124,6 +125,9 @@ class Answers(Protocol):
 
     async def history(self, state: PageState, key: BindingKey, *, with_events: bool) -> History:
         """Return what has happened to a binding; its problem may name anything."""
+
+    async def quotas(self, namespace: str) -> NamespaceQuotas:
+        """Return the quotas of a namespace; their problem may name anything."""
 
     async def decisions(self, state: PageState) -> Decisions:
         """Return the last decisions."""

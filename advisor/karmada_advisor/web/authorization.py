@@ -10,14 +10,15 @@ from typing import Final
 from karmada_advisor.web.namespaces import NamespaceHints
 from karmada_advisor.web.request_query import NO_TOKEN, RETRY_SECONDS
 from karmada_advisor.web.sessions import LONGEST_TOKEN, Sessions
-from karmada_advisor.web.viewer import LIST_BINDINGS, LIST_EVENTS, Viewer
-from karmada_scheduler.client.karmada import FEDERATED_RESOURCE_QUOTAS, WATCHED
+from karmada_advisor.web.viewer import LIST_BINDINGS, LIST_EVENTS, LIST_QUOTAS, Viewer
+from karmada_scheduler.client.karmada import WATCHED
 from karmada_scheduler.client.permissions import Permission
 from karmada_scheduler.client.reviews import Reviews, ReviewUnavailableError, TokenRefusedError, User
 from karmada_scheduler.http_server.request_guard import RequestRefusal, bearer_token
 
 SHOWN: Final = (
-    *(Permission("list", each.group, each.plural) for each in (*WATCHED, FEDERATED_RESOURCE_QUOTAS)),
+    *(Permission("list", each.group, each.plural) for each in WATCHED),
+    LIST_QUOTAS,
     Permission("list", "policy.karmada.io", "clustertaintpolicies"),
     LIST_EVENTS,
 )
@@ -49,6 +50,8 @@ class Authorization:
             user = await self._reviews.user_of(token)
             missing = await self._missing(user)
         except TokenRefusedError as error:
+            if self._sessions is not None and not is_bearer:
+                self._sessions.on_refused("token_refused")
             return self._unauthenticated(str(error))
         except ReviewUnavailableError as error:
             return _unknown(error)
@@ -58,6 +61,7 @@ class Authorization:
             partial(self._may, user, LIST_BINDINGS),
             partial(self._hints.of, user),
             partial(self._may, user, LIST_EVENTS),
+            partial(self._may, user, LIST_QUOTAS),
             has_session=not is_bearer,
             may=partial(self._may, user),
         )

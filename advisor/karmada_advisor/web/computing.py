@@ -73,6 +73,8 @@ class Computer:
         cpu_seconds: float = CPU_SECONDS,
         share: float = _SHARE_SECONDS,
         computed: Callable[[Any], None] = lambda _: None,
+        on_ended: Callable[[str], None] = lambda _: None,
+        on_process: Callable[[], None] = lambda: None,
     ) -> None:
         """Start empty.
 
@@ -81,13 +83,17 @@ class Computer:
             cpu_seconds: The CPU time of a job.
             share: The part of it in the main thread.
             computed: Called with each result, in the thread of the requests.
+            on_ended: Called with the reason for which an answer was ended: ``cpu``, ``memory``, or ``abandoned`` where nobody
+                waits any more, because the reader has gone or has waited too long. In any thread.
+            on_process: Called for each process that has begun.
         """
         self._seconds = seconds
         self._cpu_seconds = cpu_seconds
         self._share = share
         self._computed = computed
+        self._on_ended = on_ended
         self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
-        self._long = LongJobs()
+        self._long = LongJobs(on_ended, on_process)
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._running: Job | None = None
@@ -95,6 +101,11 @@ class Computer:
         self._stopped = threading.Event()
         self._logged = ""
         self._idle_at = 0.0
+
+    @property
+    def waiting(self) -> int:
+        """How many answers wait to be computed, or for a process of their own."""
+        return len(self._long) + self._jobs.qsize()
 
     async def answer(
         self, key: Hashable, work: Callable[[], T], *, requester: str = "", is_plan: bool = False
@@ -142,7 +153,7 @@ class Computer:
         loop = asyncio.get_running_loop()
         cpu_seconds = PLAN_CPU_SECONDS if is_plan else self._cpu_seconds
         job = Job(work, cpu_seconds, 0.0 if is_plan else min(self._share, cpu_seconds), loop)
-        if len(self._long) + self._jobs.qsize() >= MAX_WAITING:
+        if self.waiting >= MAX_WAITING:
             raise BusyError(f"{MAX_WAITING} answers are being computed; try again in a moment")
         self._jobs.put_nowait(job)
         try:
@@ -248,6 +259,8 @@ class Computer:
             error = problem
         signal.setitimer(signal.ITIMER_PROF, 0)
         if isinstance(error, TooLongError):
+            if job.loop is not None and (job.is_abandoned or job.share >= job.cpu_seconds):
+                self._on_ended("abandoned" if job.is_abandoned else "cpu")
             try:
                 ended()
             except Exception:

@@ -30,7 +30,12 @@ _FILE_DESCRIPTORS: Final = 65_536
 
 
 class LimitError(Exception):
-    """The job has used its CPU time or its memory."""
+    """The job has used its CPU time or its memory; ``reason`` is ``cpu`` or ``memory``."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        """Take the limit for people, and which one it is."""
+        super().__init__(text)
+        self.reason = reason
 
 
 class ForkedJob:
@@ -89,9 +94,9 @@ class ForkedJob:
         _, status = os.waitpid(self._process, 0)
         code = os.waitstatus_to_exitcode(status)
         if self._is_large:
-            raise LimitError(f"{MAX_MIB} MiB of memory")
+            raise LimitError(f"{MAX_MIB} MiB of memory", "memory")
         if code == -signal.SIGPROF:
-            raise LimitError(f"{self._cpu_seconds:g} s of CPU time")
+            raise LimitError(f"{self._cpu_seconds:g} s of CPU time", "cpu")
         if code:
             raise RuntimeError(f"the process that computes the answer has ended with status {code}")
         is_good, value = pickle.loads(found)  # noqa: S301 (from our own fork)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -21,8 +21,10 @@ _REST_SECONDS: Final = 5.0
 class LongJobs:
     """Jobs that wait for a process, and those that have one."""
 
-    def __init__(self) -> None:
-        """Start empty."""
+    def __init__(self, on_ended: Callable[[str], None], on_process: Callable[[], None]) -> None:
+        """Start empty; the functions are those of ``Computer``."""
+        self._on_ended = on_ended
+        self._on_process = on_process
         self._waiting: deque[Job] = deque()
         self._forked: set[Job] = set()
 
@@ -47,6 +49,7 @@ class LongJobs:
             except (OSError, RuntimeError) as problem:
                 job.finish(None, BusyError(f"no process can be started for the answer: {problem}"))
                 continue
+            self._on_process()
             self._forked.add(job)
             threading.Thread(target=self._finish, args=(job, job.forked), daemon=True).start()
             if job.is_abandoned:  # since it was looked at
@@ -65,8 +68,11 @@ class LongJobs:
         try:
             result = forked.result()
         except LimitError as limit:
+            self._on_ended(limit.reason)
             error = TooLongError(f"the answer takes more than {limit}")
         except Exception as problem:  # noqa: BLE001 (the request gets it)
+            if job.is_abandoned:
+                self._on_ended("abandoned")
             error = problem
         self._forked.discard(job)
         job.finish(result, error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, ProcessCollector, generate_latest
@@ -14,35 +14,102 @@ from karmada_scheduler.metrics.families import SUBSYSTEM, Families
 CONTENT_TYPE: Final = "text/plain; version=0.0.4"
 """Of ``WebMetrics.text``."""
 TRACES: Final = ("trigger", "filter", "score", "capacity", "select", "divide")
+_SIGN_IN: Final = "/sign-in"
+_SIGN_INS: Final = {303: "success", 401: "failure", 429: "limited", 503: "error"}
+"""Results of an attempt to sign in by the status of its answer. Others, such as those of foreign sites, are no attempts."""
+_ENDS: Final = ("cpu", "memory", "abandoned")
+_SESSIONS: Final = ("expired", "unreadable", "token_refused")
 
 
 class WebMetrics:
-    """What the page has computed."""
+    """What the page has computed, and whom it has let in. No label has the name of a user, a namespace or an object."""
 
     def __init__(self) -> None:
-        """Register the families; all traces have a sample from the beginning."""
-        self._registry: Final = CollectorRegistry()
-        ProcessCollector(registry=self._registry)
-        self._explanations: Final = Counter(
-            "explanations", "Explanations computed", subsystem=SUBSYSTEM, registry=self._registry
-        )
-        self._mismatches: Final = Families(self._registry).counter(
+        """Register the families; labels whose values are known have their samples from the beginning."""
+        self.registry: Final = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self._families = families = Families(self.registry)
+        self._explanations: Final = self._counter("explanations", "Explanations computed")
+        self._mismatches: Final = families.counter(
             "explanation_mismatches",
             "Differences between a trace of an explanation and the decision: each is a defect of the explanation",
             "trace",
         )
-        for each in TRACES:
-            self._mismatches.labels(each)
-        self._requests: Final = Families(self._registry).counter(
+        self._requests: Final = families.counter(
             "web_requests",
             "Requests to the page by the pattern of their path and the status of the answer",
             "route",
             "status",
         )
+        self._reviews: Final = families.counter(
+            "web_reviews",
+            "Reviews by the Karmada API server: asked for and answered, kept from before, or failed without an answer",
+            "kind",
+            "result",
+            "source",
+        )
+        self._sign_ins: Final = families.counter("web_sign_ins", "Attempts to sign in on the page", "result")
+        self._refused_sessions: Final = families.counter(
+            "web_refused_sessions",
+            "Requests with a session that is over, that no key opens, or whose token is refused",
+            "reason",
+        )
+        self._pending: Final = families.gauge("web_pending_answers", "Answers that wait to be computed")
+        self._ended_answers: Final = families.counter(
+            "web_ended_answers",
+            "Answers that were ended while they were computed: by a limit, or because nobody waited any more",
+            "reason",
+        )
+        self._processes: Final = self._counter(
+            "web_answer_processes", "Processes begun for answers that take long"
+        )
+        self._watch_age: Final = families.gauge(
+            "web_watch_age_seconds",
+            "Time since the last event or bookmark of a watch, or since the API server accepted it",
+            "kind",
+        )
+        for counter, values in (
+            (self._mismatches, TRACES),
+            (self._sign_ins, _SIGN_INS.values()),
+            (self._refused_sessions, _SESSIONS),
+            (self._ended_answers, _ENDS),
+        ):
+            for value in values:
+                counter.labels(value)
+
+    def _counter(self, name: str, text: str) -> Counter:
+        return Counter(name, text, subsystem=SUBSYSTEM, registry=self.registry)
+
+    def expose_pending(self, pending: Callable[[], int]) -> None:
+        """Expose how many answers wait."""
+        self._pending.set_function(pending)
+
+    def expose_certificate(self, ends_at: Callable[[], float]) -> None:
+        """Expose when the certificate that is served ends, in seconds since 1970; without TLS there is no such metric."""
+        text = "When the certificate that the page serves ends, in seconds since 1970"
+        self._families.gauge("web_certificate_expiry_seconds", text).set_function(ends_at)
+
+    def reviewed(self, kind: str, result: str, source: str) -> None:
+        """Count a review, as ``Reviews`` tells of it."""
+        self._reviews.labels(kind, result, source).inc()
+
+    def session_refused(self, reason: str) -> None:
+        """Count a request with a session that is not let in, as ``Sessions`` tells of it."""
+        self._refused_sessions.labels(reason).inc()
+
+    def answer_ended(self, reason: str) -> None:
+        """Count an answer that was ended, as ``Computer`` tells of it."""
+        self._ended_answers.labels(reason).inc()
+
+    def process_begun(self) -> None:
+        """Count a process for an answer."""
+        self._processes.inc()
 
     def answered(self, request: AnsweredRequest) -> None:
         """Count a request that was answered. Its path is not known where nothing has it, nor where it was refused before."""
         self._requests.labels(request.route, str(request.status)).inc()
+        if request.route == _SIGN_IN and request.method == "POST" and request.status in _SIGN_INS:
+            self._sign_ins.labels(_SIGN_INS[request.status]).inc()
 
     def explained(self, mismatches: Iterable[str]) -> None:
         """Count an explanation, and the traces that differ from the decision."""
@@ -50,9 +117,11 @@ class WebMetrics:
         for trace in mismatches:
             self._mismatches.labels(trace).inc()
 
-    def text(self) -> bytes:
-        """Return all metrics in the text format of Prometheus."""
-        return generate_latest(self._registry)
+    def text(self, watch_ages: Mapping[str, float]) -> bytes:
+        """Return all metrics in the text format of Prometheus, with the seconds since each watch has said something, by kind."""
+        for kind, age in watch_ages.items():
+            self._watch_age.labels(kind).set(age)
+        return generate_latest(self.registry)
 
 
 def survival_metrics(report: SurvivalReport, *, top: int, at: float, seconds: float) -> bytes:

@@ -40,6 +40,7 @@ class Sessions:
         *,
         seconds: int,
         clock: Callable[[], float] = time.time,
+        on_refused: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Read the keys.
 
@@ -47,10 +48,13 @@ class Sessions:
             keys: A file with a key a line; the first one seals, all open. It is read again when it changes.
             seconds: How long a session lasts at most.
             clock: Seconds since 1970.
+            on_refused: Called for each request with a session that has ended: ``expired``, or ``unreadable`` (of a key that
+                was removed, or changed). Who reviews the token adds ``token_refused``.
 
         Raises:
             SessionKeysError: It has no keys.
         """
+        self.on_refused: Final = on_refused
         self._path = keys
         self._seconds = seconds
         self._clock = clock
@@ -81,11 +85,20 @@ class Sessions:
         if not parts:
             return None
         self._refresh()
+        sealed = "".join(parts)
         try:
-            text = self._keys.decrypt_at_time("".join(parts), self._seconds, int(self._clock()))
-            return text.decode()
+            return self._keys.decrypt_at_time(sealed, self._seconds, int(self._clock())).decode()
         except (InvalidToken, ValueError):  # not ASCII is a ValueError
+            self.on_refused("expired" if self._is_ours(sealed) else "unreadable")
             return ""
+
+    def _is_ours(self, sealed: str) -> bool:
+        """Return whether a key opens what is sealed, whatever its age."""
+        try:
+            self._keys.decrypt(sealed)
+        except (InvalidToken, ValueError):
+            return False
+        return True
 
     def _refresh(self) -> None:
         """Take the keys of the file as it is now. One that cannot be used is logged, and the keys before stay."""

@@ -19,6 +19,7 @@ from karmada_scheduler.structs import Struct
 LIST_BINDINGS: Final = Permission("list", "work.karmada.io", "resourcebindings")
 LIST_CLUSTER_BINDINGS: Final = Permission("list", "work.karmada.io", "clusterresourcebindings")
 LIST_EVENTS: Final = Permission("list", "", "events")
+LIST_QUOTAS: Final = Permission("list", "policy.karmada.io", "federatedresourcequotas")
 LIST_CLUSTERS: Final = Permission("list", "cluster.karmada.io", "clusters")
 
 MOST_NAMESPACES: Final = 200
@@ -46,6 +47,7 @@ class Viewer(Struct, frozen=True):
         may_list: Returns whether they may list the bindings of a namespace.
         hints: Returns namespaces in which they may have rights.
         may_list_events: Returns whether they may list the Events of a namespace.
+        may_list_quotas: Returns whether they may list the FederatedResourceQuotas of a namespace.
         has_session: Whether they have signed in on the page, so that they can sign out.
         may: Returns whether they have a permission in a namespace, "" for all.
     """
@@ -55,6 +57,7 @@ class Viewer(Struct, frozen=True):
     may_list: Callable[[str], Awaitable[bool]]
     hints: Callable[[], Awaitable[Collection[str]]] = _no_hints
     may_list_events: Callable[[str], Awaitable[bool]] = _never
+    may_list_quotas: Callable[[str], Awaitable[bool]] = _never
     has_session: bool = False
     may: Callable[[Permission, str], Awaitable[bool]] = _never_may
 
@@ -99,6 +102,10 @@ class Viewer(Struct, frozen=True):
     async def sees_events(self, namespace: str) -> bool:
         """Return whether they may see the Events of a namespace."""
         return LIST_EVENTS not in self.missing or await self.may_list_events(namespace)
+
+    async def sees_quotas(self, namespace: str) -> bool:
+        """Return whether they may see the FederatedResourceQuotas of a namespace."""
+        return self.sees_all or await self.may_list_quotas(namespace)
 
     def check_known(self) -> None:
         """Check that somebody was let in.

@@ -13,6 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from karmada_scheduler.client import json_body
@@ -40,10 +41,18 @@ _KEPT_PERMISSIONS: Final = 10_000
 _LONGEST_USER: Final = 64 * 1024
 """Characters of a user with all groups and attributes."""
 
+_RESULTS: Final = {
+    "TokenReview": {True: "success", False: "failure"},
+    "SubjectAccessReview": {True: "allowed", False: "denied"},
+}
+"""As kube-apiserver counts them (``authentication_attempts``, ``authorization_attempts_total``)."""
+
 _TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 (a path)
 _ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 T = TypeVar("T")
+OnReview = Callable[[str, str, str], None]
+"""Gets the kind of a review, its result, and its source: ``asked``, ``kept`` or ``failed``. No user is in it."""
 
 
 class Reviewer(Struct, frozen=True):
@@ -97,6 +106,7 @@ class Reviews:
         reviewer: Reviewer = KARMADA,
         kept_seconds: float = KEPT_SECONDS,
         clock: Callable[[], float] = time.monotonic,
+        on_review: OnReview = lambda *_: None,
     ) -> None:
         """Prepare.
 
@@ -106,13 +116,18 @@ class Reviews:
             reviewer: Which API server it is.
             kept_seconds: How long a yes is kept.
             clock: In seconds, never running backwards.
+            on_review: Called with each review.
         """
         self._connection = connection
         self._audiences = tuple(audiences)
         self._reviewer = reviewer
         refused = min(_REFUSED_SECONDS, kept_seconds)
-        self._users = _Answers[User | TokenRefusedError](_KEPT_USERS, clock, kept_seconds, refused)
-        self._allowed = _Answers[bool](_KEPT_PERMISSIONS, clock, kept_seconds, refused)
+        self._users = _Answers[User | TokenRefusedError](
+            _KEPT_USERS, clock, kept_seconds, refused, kind="TokenReview", on_review=on_review
+        )
+        self._allowed = _Answers[bool](
+            _KEPT_PERMISSIONS, clock, kept_seconds, refused, kind="SubjectAccessReview", on_review=on_review
+        )
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
     async def user_of(self, token: str) -> User:
@@ -209,7 +224,18 @@ class Reviews:
 class _Answers(Generic[T]):
     """Answers by question, kept for a time; who asks while an answer is under way waits for the same one."""
 
-    def __init__(self, most: int, clock: Callable[[], float], yes_seconds: float, no_seconds: float) -> None:
+    def __init__(
+        self,
+        most: int,
+        clock: Callable[[], float],
+        yes_seconds: float,
+        no_seconds: float,
+        *,
+        kind: str,
+        on_review: OnReview,
+    ) -> None:
+        self._results = _RESULTS[kind]
+        self._note = partial(on_review, kind)
         self._most = most
         self._clock = clock
         self._seconds = {True: yes_seconds, False: no_seconds}
@@ -222,12 +248,15 @@ class _Answers(Generic[T]):
         """Return the kept answer, or ask. An error is kept by nobody."""
         kept = self._kept.get(key)
         if kept is not None and self._clock() < kept[0]:
-            return kept[1]
-        task = self._under_way.get(key)
-        if task is None:
+            answer = kept[1]
+        elif (under_way := self._under_way.get(key)) is not None:
+            answer = await asyncio.shield(under_way)
+        else:
             # The answer is as old as its question: a right may be removed while the answer is under way.
             task = self._under_way[key] = asyncio.create_task(self._ask(key, ask, is_yes, self._clock()))
-        return await asyncio.shield(task)
+            return await asyncio.shield(task)
+        self._note(self._results[is_yes(answer)], "kept")
+        return answer
 
     async def _ask(
         self,
@@ -238,8 +267,12 @@ class _Answers(Generic[T]):
     ) -> T:
         try:
             answer = await ask()
+        except Exception:
+            self._note("error", "failed")
+            raise
         finally:
             del self._under_way[key]
+        self._note(self._results[is_yes(answer)], "asked")
         self._kept[key] = (began + self._seconds[is_yes(answer)], answer)
         self._kept.move_to_end(key)
         while len(self._kept) > self._most:

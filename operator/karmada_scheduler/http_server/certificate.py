@@ -30,6 +30,11 @@ class ServerCertificate:
         self._load()
         self._problem = ""
 
+    @property
+    def chain(self) -> bytes:
+        """The chain that is served, in PEM, the certificate of the server first."""
+        return self._loaded[0]
+
     def refresh(self) -> None:
         """Load the files if they have changed. A pair that cannot be used is logged, and the one before stays."""
         try:

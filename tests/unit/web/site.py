@@ -109,7 +109,7 @@ class Site:
         viewer: Viewer | None = None,
         refusal: RequestRefusal | None = None,
         sessions: Authorization | None = None,
-        events: ApiConnection | None = None,
+        connection: ApiConnection | None = None,
         on_response: Callable[[AnsweredRequest], None] = lambda _: None,
     ) -> None:
         paths = files or (folder / "clusters.json", folder / "bindings.json")
@@ -122,7 +122,7 @@ class Site:
         self.port = free_port()
         self.reader = Reader(self.arguments)
         self.reader.read()
-        self.answers = CommandAnswers(self.arguments, self.reader, (), events=events)
+        self.answers = CommandAnswers(self.arguments, self.reader, (), connection=connection)
         found = refusal or viewer or (NOBODY if sessions is not None else None)
         computer = Inline(computed=self.answers.computed)
         handlers = Handlers(self.answers, computer, Pages(), is_open=found is None, sessions=sessions)

@@ -67,7 +67,7 @@ def site(folder: Path, viewer: Viewer, events: Events) -> Site:
     manifest = made[0].manifest()
     manifest["metadata"]["uid"], manifest["spec"]["resource"]["uid"] = UIDS
     manifest["status"]["conditions"][0]["lastTransitionTime"] = "2026-11-27T09:00:00Z"
-    return Site(folder, clusters=clusters(), bindings=made, viewer=viewer, events=events)
+    return Site(folder, clusters=clusters(), bindings=made, viewer=viewer, connection=events)
 
 
 async def test_events_of_the_binding_and_its_template_are_between_the_conditions_by_time(

@@ -20,6 +20,7 @@ from karmada_advisor.web.viewer import Viewer
 from karmada_scheduler.api.policy import ID_LABELS
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.unit.web.site import Answer, Site, without_times
+from tests.unit.web.test_quotas import WITH_QUOTAS, Quotas, quota
 from tests.unit.web.test_viewer import CANARY, DEVELOPER, OF_CLUSTER_LISTS, OF_CLUSTERS, OPEN, SCOPED
 
 _CASES: Final = int(os.environ.get("CASES", "10"))
@@ -58,6 +59,7 @@ class _Seeds:
         ):  # both equally like the words of the namespace, by which a search corrects them
             self.word = f"{CANARY}-{'ab'[twin]}"
         self.viewer = viewer
+        self.of_quotas = random.Random(f"quotas/{seed}")
         self.of_clusters = "plain" if viewer.sees_clusters else self.word
         """Of Clusters, which who may list them sees."""
 
@@ -195,6 +197,20 @@ def _bindings(dice: _Seeds, *, by_capacity: bool) -> list[BindingBuilder]:
     return rest
 
 
+def _quotas(dice: _Seeds) -> Quotas:
+    """Return the quotas of the namespace, which not everybody may see who may list its bindings, and those of others."""
+    word = "plain" if dice.viewer is WITH_QUOTAS else dice.word
+    limit, used = (dice.of_quotas.randrange(1, 99) for _ in range(2))
+    if dice.viewer is not WITH_QUOTAS:
+        limit, used = (dice.amounts.randrange(1, 99) for _ in range(2))
+    own = quota(f"{word}-quota", {"cpu": limit, f"{word}.io/gpu": "1"}, {"cpu": f"{used}500m"})
+    others = [
+        quota(f"{dice.word}-{number}", {f"{dice.word}.io/gpu": "977"}, {}, namespace=namespace)
+        for number, namespace in enumerate((f"{dice.word}-ns", "shopping", "sho"))
+    ]
+    return Quotas([*others, own])
+
+
 def _site(folder: Path, dice: _Seeds, *, by_capacity: bool = True) -> Site:
     folder.mkdir()
     bindings = _bindings(dice, by_capacity=by_capacity)
@@ -206,6 +222,7 @@ def _site(folder: Path, dice: _Seeds, *, by_capacity: bool = True) -> Site:
         clusters=_clusters(dice),
         bindings=bindings,
         viewer=dice.viewer,
+        connection=_quotas(dice),
         # The search for changes is not ended by the load of the machine.
         flags=("--timeout=60s", f"--policies={policies}"),
     )
@@ -335,7 +352,7 @@ async def test_no_word_of_others_is_in_an_answer(tmp_path: Path) -> None:
     planned = {200: 0, 403: 0, 422: 0}
     for case in range(_CASES):
         dice = random.Random(f"leaks/{_SEED}/{case}")
-        viewer = dice.choice((DEVELOPER, OF_CLUSTERS))
+        viewer = dice.choice((DEVELOPER, OF_CLUSTERS, WITH_QUOTAS))
         seen = SCOPED | OPEN | (OF_CLUSTER_LISTS if viewer.sees_clusters else set())
         async with _site(tmp_path / str(case), _Seeds(f"{_SEED}/{case}", 0, viewer=viewer)) as site:
             for route, path in _paths(site, dice):
@@ -368,8 +385,12 @@ async def test_no_word_of_others_is_in_an_answer(tmp_path: Path) -> None:
         ("names", DEVELOPER),
         ("words", OF_CLUSTERS),
         ("names", OF_CLUSTERS),
+        ("all", WITH_QUOTAS),
     ],
-    ids=["all", "words", "amounts", "names", "words, clusters are seen", "names, clusters are seen"],
+    ids=[
+        *("all", "words", "amounts", "names", "words, clusters are seen", "names, clusters are seen"),
+        "all, quotas are seen",
+    ],
 )
 async def test_fleets_that_differ_in_what_is_not_theirs_give_the_same_answers(
     tmp_path: Path, differs: str, viewer: Viewer
@@ -392,6 +413,7 @@ async def test_fleets_that_differ_in_what_is_not_theirs_give_the_same_answers(
                     "/bindings?namespace=shop",
                     "/v1/bindings?namespace=shop&limit=2",
                     "/bindings?namespace=shopping",
+                    *("/n/shop", "/v1/quotas/shop", "/v1/quotas/shopping"),
                 ]
                 if viewer.sees_clusters:
                     paths += ["/clusters?sort=bindings", *(f"/clusters/{name}" for name in _OWN_CLUSTERS)]
@@ -400,6 +422,7 @@ async def test_fleets_that_differ_in_what_is_not_theirs_give_the_same_answers(
                 else:
                     paths += [f"{each}shop/{name}-deployment" for each in _REASONED for name in _OWN_NAMES]
                 answers = [(path, _whole(await site.get(path))) for path in paths]
+                assert ("plain-quota" in dict(answers)["/n/shop"]) == (viewer is WITH_QUOTAS)
                 if differs != "names":
                     answers = [(path, _without_changes(answer)) for path, answer in answers]
                 if differs != "all":

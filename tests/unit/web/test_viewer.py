@@ -28,7 +28,7 @@ OPEN: Final = {"/healthz", "/readyz", "/favicon.ico"}
 _OF_BINDING: Final = ("/b", "/why-not", "/v1/explain", "/v1/why-not", "/v1/history")
 SCOPED: Final = {
     *("/", "/v1/namespaces", "/bindings", "/v1/bindings", "/v1/events"),
-    *("/n/{namespace}", "/w/{namespace}/{kind}/{name}"),
+    *("/n/{namespace}", "/v1/quotas/{namespace}", "/w/{namespace}/{kind}/{name}"),
     *("/plan", "/v1/plan"),
     *(f"{each}/{{namespace}}/{{name}}" for each in _OF_BINDING),
 }

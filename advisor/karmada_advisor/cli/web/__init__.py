@@ -22,7 +22,7 @@ from karmada_advisor.explain.amounts import counted
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.web.computing import Computer
 from karmada_advisor.web.handlers import PROBES, Handlers
-from karmada_advisor.web.metrics import CONTENT_TYPE
+from karmada_advisor.web.metrics import CONTENT_TYPE, WebMetrics
 from karmada_advisor.web.pages import Pages
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.http_server.messages import AnsweredRequest
@@ -72,21 +72,27 @@ class ServerEndedError(Exception):
 
 def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
-    access = PageAccess(arguments)
+    metrics = WebMetrics()
+    access = PageAccess(arguments, metrics)
     reader = _reader(arguments)
     is_live = not (arguments.clusters or arguments.bindings or arguments.replay)
     answers = CommandAnswers(
         arguments,
         reader,
         own,
+        metrics=metrics,
         records=_records(arguments, access),
-        events=access.connection if is_live else None,
+        connection=access.connection if is_live else None,
     )
     if isinstance(reader, Reader):
         reader.read()
     freeze_objects()
     sys.setswitchinterval(_SWITCH_SECONDS)
-    computer, pages = Computer(computed=answers.computed), Pages()
+    pages = Pages()
+    computer = Computer(
+        computed=answers.computed, on_ended=metrics.answer_ended, on_process=metrics.process_begun
+    )
+    metrics.expose_pending(lambda: computer.waiting)
     handlers = Handlers(
         answers,
         computer,

@@ -10,12 +10,14 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AsyncExitStack, aclosing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karmada_advisor.cli.flags.web import DEFAULT_AUDIENCE
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.web.audit import AuditLog
+from karmada_advisor.web.metrics import WebMetrics
 from karmada_scheduler.config import validation
 from karmada_scheduler.http_server.certificate import CertificateError, ServerCertificate
 from karmada_scheduler.http_server.messages import AnsweredRequest
@@ -55,20 +57,22 @@ def audited(
 class PageAccess:
     """Certificate and rules of one page; ``async with`` on the event loop of its server."""
 
-    def __init__(self, arguments: argparse.Namespace) -> None:
-        """Check the flags, and load the certificate.
+    def __init__(self, arguments: argparse.Namespace, metrics: WebMetrics) -> None:
+        """Check the flags, and load the certificate; ``metrics`` count reviews and sessions.
 
         Raises:
             NoAnswerError: Flags do not fit together, or the certificate cannot be used.
         """
         _check(arguments)
         self._arguments = arguments
+        self._metrics = metrics
         self._certificate: ServerCertificate | None = None
         if arguments.tls_cert_file:
             try:
                 self._certificate = ServerCertificate(arguments.tls_cert_file, arguments.tls_key_file)
             except CertificateError as error:
                 raise NoAnswerError(str(error)) from error
+            metrics.expose_certificate(partial(_end_of, self._certificate))
         self.tls = None if self._certificate is None else self._certificate.context
         self._stack = AsyncExitStack()
         self.connection = _OwnConnection(arguments, self._stack)
@@ -95,7 +99,12 @@ class PageAccess:
         from karmada_scheduler.client.reviews import Reviews
 
         audiences = self._arguments.audience or [DEFAULT_AUDIENCE]
-        reviews = Reviews(self.connection, audiences=audiences, kept_seconds=self._arguments.auth_cache)
+        reviews = Reviews(
+            self.connection,
+            audiences=audiences,
+            kept_seconds=self._arguments.auth_cache,
+            on_review=self._metrics.reviewed,
+        )
         return Authorization(
             reviews,
             NamespaceHints(self.connection.role_bindings),
@@ -111,9 +120,16 @@ class PageAccess:
         from karmada_advisor.web.sessions import SessionKeysError, Sessions
 
         try:
-            return Sessions(keys, seconds=int(self._arguments.session))
+            seconds = int(self._arguments.session)
+            return Sessions(keys, seconds=seconds, on_refused=self._metrics.session_refused)
         except SessionKeysError as error:
             raise NoAnswerError(f"--session-keys-file: {error}") from error
+
+
+def _end_of(certificate: ServerCertificate) -> float:
+    from karmada_advisor.web.certificate_end import end_of
+
+    return end_of(certificate.chain)
 
 
 class _OwnConnection:

@@ -44,6 +44,7 @@ from karmada_advisor.web.decisions import (
 from karmada_advisor.web.history import History, history_of, read_events
 from karmada_advisor.web.job import BusyError
 from karmada_advisor.web.metrics import WebMetrics, survival_metrics
+from karmada_advisor.web.quotas import NamespaceQuotas, QuotaReader
 from karmada_advisor.web.state import PageState
 from karmada_advisor.web.survival import Survival
 from karmada_advisor.whynot.model import WhyNot
@@ -79,12 +80,13 @@ class CommandAnswers:
         reader: Reader | Watcher,
         own: Sequence[Registration],
         *,
+        metrics: WebMetrics | None = None,
         records: LeaderRecords | None = None,
-        events: ApiConnection | None = None,
+        connection: ApiConnection | None = None,
     ) -> None:
         """Take the flags, and ask the running scheduler for its gates if it is named; ``records`` finds one that is not.
 
-        ``events`` reads Events; None if there are none.
+        ``connection`` reads Events and quotas; None if there are none.
 
         Raises:
             NoAnswerError: The flags cannot be used.
@@ -94,7 +96,8 @@ class CommandAnswers:
         self._own = own
         self._names: frozenset[str] = frozenset()
         self._records = records
-        self._events = events
+        self._connection = connection
+        self._quotas = None if connection is None else QuotaReader(connection)
         if arguments.process:
             is_named = bool(arguments.scheduler_name or arguments.config)
             configuration = use_rules(arguments)
@@ -106,7 +109,7 @@ class CommandAnswers:
             lambda state, key: self._explain_inputs(state, key, None), lambda state: self._using(state).rules
         )
         self._decisions: tuple[float, int, Decisions] | None = None
-        self._metrics = WebMetrics()
+        self._metrics = metrics or WebMetrics()
         self._is_first = True
         self._asking = asyncio.Lock()
         self._survival = SurvivalScan(arguments, own)
@@ -144,7 +147,7 @@ class CommandAnswers:
     @property
     def metrics(self) -> bytes:
         """What was computed, and what losses would do, in the text format of Prometheus."""
-        found, text = self.survival, self._metrics.text()
+        found, text = self.survival, self._metrics.text(self._reader.watch_ages)
         if found.report is None or found.made_at is None:
             return text
         at_ = found.made_at.timestamp()
@@ -268,12 +271,16 @@ class CommandAnswers:
     async def history(self, state: PageState, key: BindingKey, *, with_events: bool) -> History:
         """Return what has happened to a binding."""
         manifest = state.contents.manifests.get(key, {})
-        if not with_events or self._events is None:
+        if not with_events or self._connection is None:
             return history_of(manifest, None)
         try:
-            return history_of(manifest, await read_events(self._events, manifest))
+            return history_of(manifest, await read_events(self._connection, manifest))
         except ApiError as problem:
             return history_of(manifest, None, f"Events cannot be read: {problem}")
+
+    async def quotas(self, namespace: str) -> NamespaceQuotas:
+        """Return the quotas of a namespace; files have none."""
+        return NamespaceQuotas() if self._quotas is None else await self._quotas.of(namespace)
 
     async def decisions(self, state: PageState) -> Decisions:
         """Return the last decisions; the running scheduler is asked once a second at most, and less often if it is away."""

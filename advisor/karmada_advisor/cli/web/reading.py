@@ -6,8 +6,9 @@ import argparse
 import asyncio
 import logging
 import os
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Final
 
 from karmada_advisor.cli.survive_inputs import taint_policies_of
@@ -49,6 +50,8 @@ class Reader:
 
     progress: Final = ""
     """Everything is read before the page is served."""
+    watch_ages: Final[Mapping[str, float]] = MappingProxyType({})
+    """Nothing is watched."""
 
     @property
     def state(self) -> PageState:

@@ -102,6 +102,11 @@ class Watcher:
         """The objects."""
         return self._state
 
+    @property
+    def watch_ages(self) -> Mapping[str, float]:
+        """The seconds since each watch has said something, by kind; those that have not begun are missing."""
+        return {resource.kind: each.age for resource, each in tuple(self._reflectors.items())}
+
     def seen(self) -> None:
         """Note a request, from the thread of the server."""
         self._visits.seen()

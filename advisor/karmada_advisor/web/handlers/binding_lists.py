@@ -7,6 +7,7 @@ from typing import Any
 
 from karmada_advisor.state.model import StateName
 from karmada_advisor.views.fields import fields_of
+from karmada_advisor.web.handlers.quotas import seen_quotas
 from karmada_advisor.web.handlers.responder import (
     HandlerGroup,
     Routes,
@@ -64,6 +65,7 @@ class BindingListHandlers(HandlerGroup):
             "states": [each.value for each in StateName],
             "counts": counts,
             "home": "namespace" in request.path,
+            "quotas": await seen_quotas(self._answers, viewer, wanted.namespace),
         }
         data = f"/v1/bindings{query({**request.query, 'namespace': wanted.namespace})}".rstrip("?")
         return self._responder.rendered("bindings.html", request, values, data=data)

@@ -1,0 +1,140 @@
+"""The FederatedResourceQuotas of a namespace, as they are stored: what is allowed, and what Karmada has counted as used."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from typing import Any, Final
+
+from karmada_advisor.claims.quota import quota_of
+from karmada_advisor.state.stored import mapping, mappings, value_at
+from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.client.api_connection import ApiConnection
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.karmada import FEDERATED_RESOURCE_QUOTAS
+from karmada_scheduler.structs import Struct
+
+MOST_ROWS: Final = 50
+_MOST_QUOTAS: Final = 20
+_SECONDS: Final = 1.0
+"""How long they may take; a page waits for them."""
+_KEPT_SECONDS: Final = 10.0
+_KEPT: Final = 200
+"""Namespaces whose quotas are kept."""
+_LARGEST_SHARE: Final = 10
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+"""Anything else, such as "..", would lead to another path of the API server."""
+
+
+class QuotaRow(Struct, frozen=True):
+    """A resource that a quota limits.
+
+    Attributes:
+        quota: The name of the quota.
+        resource: For example ``cpu``.
+        used: ``status.overallUsed`` as it is stored; "" if Karmada has not counted it.
+        limit: ``spec.overall`` as it is stored.
+        share: Which part of the limit is used, above 1 if more; ten at most. None if it is not counted.
+        is_exceeded: Whether more is used than the limit.
+    """
+
+    quota: str
+    resource: str
+    used: str
+    limit: str
+    share: float | None
+    is_exceeded: bool
+
+
+class NamespaceQuotas(Struct, frozen=True):
+    """What is known of the quotas of a namespace.
+
+    Attributes:
+        rows: By quota and resource.
+        has_more: Whether there are more than are read.
+        problem: Why they are not known; "" without a problem. It may name anything.
+    """
+
+    rows: tuple[QuotaRow, ...] = ()
+    has_more: bool = False
+    problem: str = ""
+
+
+class QuotaReader:
+    """Reads quotas on demand, and keeps them for a moment. Whatever fails is reported in them, and raises nothing."""
+
+    def __init__(self, connection: ApiConnection, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Read over a connection; ``clock`` returns seconds."""
+        self._connection = connection
+        self._clock = clock
+        self._kept: OrderedDict[str, tuple[float, asyncio.Task[NamespaceQuotas]]] = OrderedDict()
+
+    async def of(self, namespace: str) -> NamespaceQuotas:
+        """Return the quotas of a namespace; who asks meanwhile waits for the same ones."""
+        if not _NAMESPACE.fullmatch(namespace):
+            return NamespaceQuotas()
+        until, reading = self._kept.get(namespace, (0.0, None))
+        if reading is None or self._clock() >= until:
+            reading = asyncio.create_task(self._read(namespace), name="quotas")
+            self._kept[namespace] = (self._clock() + _KEPT_SECONDS, reading)
+            self._kept.move_to_end(namespace)
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return await asyncio.shield(reading)
+
+    async def _read(self, namespace: str) -> NamespaceQuotas:
+        resource = FEDERATED_RESOURCE_QUOTAS
+        path = f"{resource.group_path}/namespaces/{namespace}/{resource.plural}?limit={_MOST_QUOTAS}"
+        try:
+            async with asyncio.timeout(_SECONDS):
+                found = await self._connection.request("GET", path, timeout=_SECONDS)
+            return quotas_of(namespace, found)
+        except TimeoutError:
+            return NamespaceQuotas(problem=f"no quotas within {_SECONDS:g} s")
+        except (ApiError, ManifestError) as error:
+            is_unknown = isinstance(error, ApiError) and error.is_not_found  # a Karmada without quotas
+            return NamespaceQuotas(problem="" if is_unknown else f"quotas cannot be read: {error}")
+
+
+def quotas_of(namespace: str, listed: Mapping[str, Any]) -> NamespaceQuotas:
+    """Return the quotas of a namespace in a list.
+
+    Raises:
+        ManifestError: A field of one has the wrong type.
+    """
+    own = [
+        each for each in mappings(listed.get("items")) if value_at(each, "metadata", "namespace") == namespace
+    ]
+    rows = sorted(
+        (row for each in own for row in _rows(namespace, each)), key=lambda row: (row.quota, row.resource)
+    )
+    has_more = bool(value_at(listed, "metadata", "continue")) or len(rows) > MOST_ROWS
+    return NamespaceQuotas(tuple(rows[:MOST_ROWS]), has_more)
+
+
+def _rows(namespace: str, manifest: Mapping[str, Any]) -> Iterator[QuotaRow]:
+    name = str(value_at(manifest, "metadata", "name"))
+    quota = quota_of(namespace, name, manifest)
+    limits, used = (
+        mapping(value_at(manifest, *path)) for path in (("spec", "overall"), ("status", "overallUsed"))
+    )
+    for resource, limit in quota.limits.items():
+        amount = quota.used.get(resource)
+        yield QuotaRow(
+            name,
+            resource,
+            "" if amount is None else str(used[resource]),
+            str(limits[resource]),
+            None if amount is None else _share(amount, limit),
+            is_exceeded=amount is not None and amount > limit,
+        )
+
+
+def _share(used: Fraction, limit: Fraction) -> float:
+    if limit <= 0:
+        return 1.0 if used > 0 else 0.0
+    return float(min(max(used / limit, Fraction()), Fraction(_LARGEST_SHARE)))
