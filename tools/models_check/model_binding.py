@@ -14,11 +14,12 @@ import orjson
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from tools.apiserver_model import ApiServerModel, Write
 from tools.models_check.history import State, state_of
-from tools.models_check.sequences import CLUSTERS, TIMEOUT_SECONDS, Grace, confirmed, task, tolerations
+from tools.models_check.sequences import CLUSTERS, TIMEOUT_SECONDS, Grace, confirmed, task
 from tools.simulation.bindings import new_binding
 from tools.simulation.controllers import Controllers
 from tools.simulation.environment import START
 from tools.simulation.simulation import Simulation
+from tools.simulation.taint_manager import tolerations
 
 _REST_SECONDS: Final = 12.0
 """More than the real one takes for a step, so that nothing ends by time earlier there."""

@@ -19,13 +19,16 @@ from tools.controlplane.karmada import CLUSTERS as PATH
 from tools.controlplane.karmada import WORKS
 from tools.controlplane.simulated import EXECUTION_SPACE, applied
 from tools.models_check.history import State, state_of
-from tools.models_check.sequences import CLUSTERS, Grace, confirmed, task, tolerations
+from tools.models_check.sequences import CLUSTERS, Grace, confirmed, task
+from tools.simulation.taint_manager import tolerations
 
 Object = dict[str, Any]
 
 SCHEDULER: Final = "nobody"
-QUIET_SECONDS: Final = 2.0
-"""How long a state has to stay."""
+_STEP_SECONDS: Final = 2.0
+"""How long a step takes at least: what it begins is seen by then."""
+_QUIET_SECONDS: Final = 0.5
+"""How long a state has to stay; less than the time between two steps, as two eviction tasks may end by time so far apart."""
 _START_SECONDS: Final = 1.0
 """Between a Work and its first report."""
 
@@ -192,10 +195,9 @@ class RealBinding:
         """Wait until the binding is as expected, at most so long, and has not changed for a while."""
         begin = time.monotonic()
         with self._change:
-            self._changed = max(self._changed, begin - QUIET_SECONDS / 2)
             while True:
                 now = time.monotonic()
-                quiet = self._changed + QUIET_SECONDS - now
+                quiet = max(begin + _STEP_SECONDS, self._changed + _QUIET_SECONDS) - now
                 missing = 0.0 if self.states and self.states[-1] in expected else begin + seconds - now
                 if max(quiet, missing) <= 0:
                     break

@@ -237,11 +237,3 @@ def confirmed(spec: Mapping[str, Any]) -> dict[str, Any]:
             ]
         }
     }
-
-
-def tolerations(seconds: float) -> list[dict[str, object]]:
-    """Return the tolerations of a policy: see ``BindingEvents.tolerate``."""
-    if not seconds:
-        return []
-    limit = {} if seconds == math.inf else {"tolerationSeconds": seconds}
-    return [{"key": "down", "operator": "Exists", "effect": "NoExecute", **limit}]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from karmada_scheduler.api.manifest import format_time, parse_time
 from karmada_scheduler.api.matching import Taint
@@ -17,11 +17,22 @@ from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 
 Object = dict[str, Any]
 
+_KEY: Final = "down"
+"""Of all taints."""
+
 
 def new_taint(effect: str, now: datetime) -> Object:
     """Return a taint as the API server stores it; a NoExecute taint has its time."""
-    taint = {"key": "down", "value": "", "effect": effect}
+    taint = {"key": _KEY, "value": "", "effect": effect}
     return taint | ({"timeAdded": format_time(now)} if effect == "NoExecute" else {})
+
+
+def tolerations(seconds: float) -> list[Object]:
+    """Return tolerations of the taint for so many seconds: 0 not at all, infinity for ever."""
+    if not seconds:
+        return []
+    limit = {} if seconds == math.inf else {"tolerationSeconds": seconds}
+    return [{"key": _KEY, "operator": "Exists", "effect": "NoExecute", **limit}]
 
 
 def seconds_tolerated(binding: Object, taint: Object, now: datetime) -> float:
