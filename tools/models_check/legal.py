@@ -1,7 +1,8 @@
 """All runs of the models that are legal for a sequence.
 
 The taint manager looks at a cluster with a NoExecute taint every ten seconds. So what is placed there later is evicted
-before the binding controller has made its copy, or afterwards, and with two such clusters in any order. Each of these
+before the binding controller has made its copy, or afterwards, and with two such clusters in any order. That controller
+waits up to five seconds where another copy is purged directly. Each of these
 orders is a run of its own; everything else is the same in all runs.
 """
 
@@ -15,9 +16,9 @@ from tools.models_check.history import State, histories
 from tools.models_check.model_binding import ModelBinding
 from tools.models_check.sequences import CLUSTERS, Step
 
-_LOOKS: Final = (0.1, 5.0, 0.2, 5.2, 7.0)
-"""Seconds after which the taint manager may look: before a copy is made, or later; those of 5.0 and 5.2 fall between two
-acts of the graceful-eviction controller."""
+_LOOKS: Final = (0.1, 2.0, 9.0, 0.2, 2.2, 9.2)
+"""Seconds after which the taint manager may look: before anything is done, while other copies are purged, and later. Of two looks
+in the same third, no other controller acts between them."""
 
 
 class Run(NamedTuple):
@@ -58,4 +59,4 @@ def _orders(steps: Sequence[Step]) -> Iterator[list[tuple[float, ...]]]:
             effects[step.arguments[0]] = step.arguments[1]
         elif step.name == "place":
             tainted = [each for each in step.targets if effects.get(each) == "NoExecute"]
-            yield list(permutations(_LOOKS if len(tainted) > 1 else _LOOKS[:2], len(tainted)))
+            yield list(permutations(_LOOKS if len(tainted) > 1 else _LOOKS[:3], len(tainted)))

@@ -1,8 +1,8 @@
 """Karmada's controllers that act on bindings, in runs with PlacementGuard or FailBack.
 
 - Members run a workload some seconds after their cluster became a target, and go on until it is neither a target nor
-  leaves gracefully. The binding status controller reports them. A task to purge ``Directly`` ends a copy at once, and new
-  copies wait for that.
+  leaves gracefully. The binding status controller reports them. A task to purge ``Directly`` ends a copy at once, and no
+  other copy is made or changed meanwhile.
 - The graceful-eviction controller stamps new tasks, and ends them when all targets are healthy and the generation is
   observed, or when their time is over. Without targets, an observed generation ends them. A suppressed deletion stays
   until a person allows it.
@@ -38,7 +38,7 @@ _START_SECONDS: Final = 3.0
 _LOOK_SECONDS: Final = 10.0
 """Between two looks for bindings on a cluster with a NoExecute taint."""
 _PURGE_SECONDS: Final = 5.0
-"""How long new copies wait for the deletion of others that are purged ``Directly``."""
+"""How long other copies are neither made nor changed when some are purged ``Directly``."""
 _DIRECTLY: Final = ("Directly", "Immediately")
 _TASK_SECONDS: Final = 20
 """Of tasks without a period of their own, as those of the taint manager are (``--graceful-eviction-timeout``)."""
@@ -69,6 +69,8 @@ class Controllers:
         self._look_seconds = look_seconds
         self._copies: dict[tuple[str, Key, str], tuple[float, int]] = {}
         """When each copy started, and its replicas."""
+        self._purged: dict[tuple[str, Key], float] = {}
+        """Until when no copy is made or changed."""
         self._due: dict[tuple[str, Key], float] = {}
         self._health: dict[str, str] = {}
         model.observers.append(self._on_write)
@@ -151,14 +153,20 @@ class Controllers:
         before = {
             each["clusterName"]: each for each in (found.get("status") or {}).get("aggregatedStatus") or ()
         }
-        running = {name for one, other, name in self._copies if (one, other) == (kind, key)}
-        for name in running - targets.keys() - leaving:
+        copies = {name: since for (*of, name), (since, _) in self._copies.items() if of == [kind, key]}
+        running = {name for name, since in copies.items() if since <= now}
+        if running & purged - targets.keys():
+            self._purged[kind, key] = now + _PURGE_SECONDS
+        begin = max(now, self._purged.get((kind, key), now))
+        if begin > now:
+            left = begin - now
+        for name in copies.keys() - targets.keys() - (leaving & running):
             del self._copies[kind, key, name]
-        begin = now + (_PURGE_SECONDS if running & purged - targets.keys() else 0.0)
         items: list[Object] = []
         for name in sorted({*targets, *(leaving & running)}):
             since, replicas = self._copies.get((kind, key, name), (begin, 0))
-            replicas = targets.get(name, replicas)  # a copy that leaves does not change
+            if begin == now:
+                replicas = targets.get(name, replicas)  # a copy that leaves does not change
             self._copies[kind, key, name] = since, replicas
             health = self._health.get(name, "Healthy")
             item: Object = {"clusterName": name, "applied": True, "health": health}

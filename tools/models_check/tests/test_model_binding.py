@@ -88,6 +88,27 @@ def test_the_copy_on_a_cluster_that_is_purged_directly_ends_at_once() -> None:
     assert all("a" not in state.copies for state in binding.states if "b" in state.copies)
 
 
+def test_no_copy_is_changed_while_another_one_is_purged() -> None:
+    steps = (
+        Step("tolerate", (inf,)),
+        Step("place", ({"a": 1, "b": 3}, {})),
+        Step("taint", ("a", "NoExecute")),
+        Step("tolerate", (0,)),
+        Step("place", ({"a": 2}, {"b": "Directly"})),
+    )
+    ends = [run.at_rest[-1].copies for run in legal_runs(steps)]
+    assert ends == [{"a": ("Healthy", 1)}, {"a": ("Healthy", 1)}, {"a": ("Healthy", 2)}]
+
+
+def test_no_copy_is_made_while_another_one_is_purged() -> None:
+    steps = (
+        Step("place", ({"b": 3}, {})),
+        Step("taint", ("a", "NoExecute")),
+        Step("place", ({"a": 2}, {"b": "Directly"})),
+    )
+    assert [run.at_rest[-1].copies for run in legal_runs(steps)] == [{}, {}, {"a": ("Healthy", 2)}]
+
+
 def test_a_suppressed_deletion_ends_when_a_person_allows_it() -> None:
     [run] = legal_runs(TELLING["a suppressed deletion waits for a person"])
     assert [len(state.tasks) for state in run.at_rest[-3:]] == [1, 1, 0]
