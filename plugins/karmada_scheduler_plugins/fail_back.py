@@ -23,6 +23,7 @@ from karmada_scheduler.framework import (
     Result,
     Terms,
 )
+from karmada_scheduler_plugins._evicted_again import evicted_again
 from karmada_scheduler_plugins._fail_back_args import FailBackArgs
 from karmada_scheduler_plugins._moves_under_way import FirstSeen, MovesUnderWay
 from karmada_scheduler_plugins._overflow_tiers import empties_higher_tiers, tier_of
@@ -194,7 +195,7 @@ class FailBack:
             context, self._handle.snapshot()
         ):
             return "no cluster of an overflow tier can be left entirely"
-        return ""
+        return evicted_again(context, self._handle.snapshot())
 
     def _checked(self, context: ReconsiderContext, now: float) -> _Clock:
         """Return the clock of a binding after a check that was no miss."""

@@ -19,13 +19,16 @@ from tools.controlplane.karmada import CLUSTERS as PATH
 from tools.controlplane.karmada import WORKS
 from tools.controlplane.simulated import EXECUTION_SPACE, applied
 from tools.models_check.history import State, state_of
-from tools.models_check.sequences import CLUSTERS, task
+from tools.models_check.sequences import CLUSTERS, Grace, confirmed, task
+from tools.simulation.taint_manager import tolerations
 
 Object = dict[str, Any]
 
 SCHEDULER: Final = "nobody"
-QUIET_SECONDS: Final = 2.0
-"""How long a state has to stay."""
+_STEP_SECONDS: Final = 2.0
+"""How long a step takes at least: what it begins is seen by then."""
+_QUIET_SECONDS: Final = 0.5
+"""How long a state has to stay; less than the time between two steps, as two eviction tasks may end by time so far apart."""
 _START_SECONDS: Final = 1.0
 """Between a Work and its first report."""
 
@@ -122,16 +125,18 @@ class RealBinding:
         self._stop = threading.Event()
         self._changed = time.monotonic()
         self._change = threading.Condition()
+        self._clusters: Sequence[str] = CLUSTERS
+        self._tolerated = 0.0
         plane.client.create(manifests.namespace(space))
         self._web = Workload(plane, space)
         self._web.create(named(*self._all(*CLUSTERS)), replicas=2, scheduler=SCHEDULER)
         self._plane.wait_for(self._web.binding, "the binding")
         threading.Thread(target=self._watch, daemon=True).start()
 
-    def place(self, targets: Mapping[str, int], leaving: Mapping[str, int]) -> None:
+    def place(self, targets: Mapping[str, int], leaving: Mapping[str, Grace]) -> None:
         spec = {
             "clusters": [{"name": self._name(each), "replicas": count} for each, count in targets.items()],
-            "gracefulEvictionTasks": [task(self._name(each), seconds) for each, seconds in leaving.items()],
+            "gracefulEvictionTasks": [task(self._name(each), grace) for each, grace in leaving.items()],
         }
         annotations = {APPLIED_PLACEMENT_ANNOTATION: json.dumps(self._web.binding()["spec"]["placement"])}
         patch = {
@@ -153,11 +158,31 @@ class RealBinding:
         self._plane.client.patch(f"{PATH}/{self._name(cluster)}", {"spec": {"taints": taints}})
 
     def edit(self, *clusters: str) -> None:
-        self._web.apply_policy(named(*self._all(*clusters)), scheduler=SCHEDULER)
-        expected = self._all(*clusters)
-        self._web.wait(
-            lambda found: found["spec"]["placement"]["clusterAffinity"]["clusterNames"] == expected, "edited"
-        )
+        self._clusters = clusters
+        self._apply()
+
+    def tolerate(self, seconds: float) -> None:
+        self._tolerated = seconds
+        self._apply()
+
+    def _apply(self) -> None:
+        expected, wanted = self._all(*self._clusters), tolerations(self._tolerated)
+        self._web.apply_policy(named(*expected, clusterTolerations=wanted), scheduler=SCHEDULER)
+
+        def is_there(found: Object) -> bool:
+            placement = found["spec"]["placement"]  # a webhook adds tolerations of its own
+            own = [each for each in placement.get("clusterTolerations") or () if each["key"] == "down"]
+            return placement["clusterAffinity"]["clusterNames"] == expected and own == wanted
+
+        self._web.wait(is_there, "edited")
+
+    def fail_over(self, mode: str) -> None:
+        failover = {"cluster": {"purgeMode": mode}} if mode else None
+        self._plane.client.patch(self._web.policy_path, {"spec": {"failover": failover}})
+        self._web.wait(lambda found: found["spec"].get("failover") == failover, "purged otherwise")
+
+    def confirm(self) -> None:
+        self._plane.client.patch(self._web.binding_path, confirmed(self._web.binding()["spec"]))
 
     def scale(self, replicas: int) -> None:
         self._web.scale(replicas)
@@ -166,13 +191,17 @@ class RealBinding:
     def rest(self, seconds: int) -> None:
         time.sleep(seconds)
 
-    def settle(self, expected: State, seconds: float) -> None:
-        """Wait until the binding is as expected, at most so long, and then until it has not changed for a while."""
+    def settle(self, expected: Sequence[State], seconds: float) -> None:
+        """Wait until the binding is as expected, at most so long, and has not changed for a while."""
+        begin = time.monotonic()
         with self._change:
-            self._change.wait_for(lambda: self.states and self.states[-1] == expected, seconds)
-            self._changed = max(self._changed, time.monotonic() - QUIET_SECONDS / 2)
-            while (left := self._changed + QUIET_SECONDS - time.monotonic()) > 0:
-                self._change.wait(left)
+            while True:
+                now = time.monotonic()
+                quiet = max(begin + _STEP_SECONDS, self._changed + _QUIET_SECONDS) - now
+                missing = 0.0 if self.states and self.states[-1] in expected else begin + seconds - now
+                if max(quiet, missing) <= 0:
+                    break
+                self._change.wait(quiet if quiet > 0 else missing)
         self._plane.check()
 
     def stop(self) -> None:

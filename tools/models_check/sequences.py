@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 CLUSTERS: Final = ("a", "b", "c")
 TIMEOUT_SECONDS: Final = 20
 """Of eviction tasks without a period of their own."""
 LONG_SECONDS: Final = 300
+Grace = int | str
+"""The seconds of grace of an eviction task, or a purge mode; ``Never`` suppresses the deletion."""
 
 
 class BindingEvents(Protocol):
     """A control plane with one binding whose policy names all clusters, and no scheduler."""
 
-    def place(self, targets: Mapping[str, int], leaving: Mapping[str, int], /) -> None:
-        """Write targets and eviction tasks as a scheduler does: cluster to replicas, cluster to seconds of grace."""
+    def place(self, targets: Mapping[str, int], leaving: Mapping[str, Grace], /) -> None:
+        """Write targets and eviction tasks as a scheduler does: cluster to replicas, and to what ends its copy."""
 
     def observe(self) -> None:
         """Write that the scheduler has seen the binding as it is."""
@@ -34,6 +37,15 @@ class BindingEvents(Protocol):
     def scale(self, replicas: int, /) -> None:
         """Change the replicas of the workload."""
 
+    def tolerate(self, seconds: float, /) -> None:
+        """Let the policy tolerate taints for so many seconds: 0 not at all, infinity for ever."""
+
+    def fail_over(self, mode: str, /) -> None:
+        """Give the policy a purge mode for failed clusters, or none for an empty text."""
+
+    def confirm(self) -> None:
+        """Allow the deletions that eviction tasks suppress, as a person does."""
+
     def rest(self, seconds: int, /) -> None:
         """Let time pass."""
 
@@ -44,6 +56,11 @@ class Step:
 
     name: str
     arguments: tuple[object, ...] = ()
+
+    @property
+    def targets(self) -> Mapping[str, int]:
+        """Where a step ``place`` places the workload."""
+        return cast("Mapping[str, int]", self.arguments[0])
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(repr(each) for each in self.arguments)})"
@@ -58,7 +75,7 @@ _START: Final = (
 )
 
 
-def _moved(health: str, grace: int = LONG_SECONDS) -> Sequence:
+def _moved(health: str, grace: Grace = LONG_SECONDS) -> Sequence:
     """Return a graceful move from a to b."""
     return (*_START, Step("report", ("b", health)), Step("place", ({"b": 2}, {"a": grace})))
 
@@ -101,6 +118,49 @@ TELLING: Final[Mapping[str, Sequence]] = {
         Step("taint", ("a", "NoSchedule")),
         Step("taint", ("a", "")),
     ),
+    "a placement on a cluster with a taint": (
+        *_START,
+        Step("taint", ("b", "NoExecute")),
+        Step("taint", ("c", "NoExecute")),
+        Step("place", ({"b": 2, "c": 1}, {})),
+        Step("observe"),
+    ),
+    "a taint is tolerated for ever": (
+        Step("tolerate", (math.inf,)),
+        *_START,
+        Step("taint", ("a", "NoExecute")),
+        Step("tolerate", (0,)),
+        Step("place", ({"a": 3}, {})),
+    ),
+    "a taint is tolerated for a while": (
+        Step("tolerate", (TIMEOUT_SECONDS,)),
+        *_START,
+        Step("taint", ("a", "NoExecute")),
+        Step("rest", (TIMEOUT_SECONDS,)),
+        Step("place", ({"a": 2}, {})),
+    ),
+    "a tolerated taint goes": (
+        Step("tolerate", (TIMEOUT_SECONDS,)),
+        *_START,
+        Step("taint", ("a", "NoExecute")),
+        Step("taint", ("a", "")),
+        Step("rest", (TIMEOUT_SECONDS,)),
+    ),
+    "a failed cluster is purged directly": (
+        Step("fail_over", ("Directly",)),
+        *_START,
+        Step("taint", ("a", "NoExecute")),
+        Step("place", ({"b": 2}, {"a": "Directly"})),
+        Step("observe"),
+    ),
+    "a move with the old word for directly": (*_moved("Unhealthy", "Immediately"), Step("observe")),
+    "a move with the old word for gracefully": (*_moved("Healthy", "Graciously"), Step("observe")),
+    "a suppressed deletion waits for a person": (
+        *_moved("Healthy", "Never"),
+        Step("observe"),
+        Step("rest", (TIMEOUT_SECONDS,)),
+        Step("confirm"),
+    ),
     "a copy becomes unhealthy": (
         *_START,
         Step("report", ("a", "Unhealthy")),
@@ -118,6 +178,9 @@ TELLING: Final[Mapping[str, Sequence]] = {
 }
 
 
+_GRACES: Final[tuple[Grace, ...]] = (*[LONG_SECONDS] * 4, "Directly", "Immediately", "Graciously", "Never")
+
+
 def drawn(random: Random, length: int = 10) -> Sequence:
     """Return a random sequence."""
     steps = list(_START)
@@ -129,11 +192,12 @@ def drawn(random: Random, length: int = 10) -> Sequence:
 
 
 def _step(random: Random) -> Step:
-    match random.choices(("place", "observe", "report", "taint", "edit", "scale"), (4, 2, 4, 3, 1, 1))[0]:
+    names = ("place", "observe", "report", "taint", "edit", "scale", "tolerate", "fail_over", "confirm")
+    match random.choices(names, (8, 4, 8, 6, 2, 2, 2, 1, 1))[0]:
         case "place":
             targets = {name: random.randint(1, 3) for name in random.sample(CLUSTERS, random.randint(1, 2))}
             others = [name for name in CLUSTERS if name not in targets]
-            leaving = {random.choice(others): LONG_SECONDS} if random.random() < 0.6 else {}
+            leaving = {random.choice(others): random.choice(_GRACES)} if random.random() < 0.6 else {}
             return Step("place", (targets, leaving))
         case "report":
             return Step(
@@ -145,16 +209,31 @@ def _step(random: Random) -> Step:
             return Step("edit", tuple(sorted(random.sample(CLUSTERS, 2))))
         case "scale":
             return Step("scale", (random.randint(1, 6),))
-        case _:
-            return Step("observe")
+        case "tolerate":
+            return Step("tolerate", (random.choice((0, TIMEOUT_SECONDS, math.inf)),))
+        case "fail_over":
+            return Step("fail_over", (random.choice(("Directly", "Gracefully", "")),))
+        case name:
+            return Step(name)
 
 
-def task(cluster: str, seconds: int) -> dict[str, object]:
-    """Return an eviction task as a scheduler writes it, with so many seconds of grace."""
+def task(cluster: str, grace: Grace) -> dict[str, object]:
+    """Return an eviction task as a scheduler or a controller writes it."""
+    end: dict[str, object] = {"purgeMode": grace, "gracePeriodSeconds": LONG_SECONDS}
+    if grace == "Never":
+        end = {"purgeMode": grace, "suppressDeletion": True}
+    elif isinstance(grace, int):
+        end = {"purgeMode": "Gracefully", "gracePeriodSeconds": grace}
+    return {"fromCluster": cluster, "reason": "Rescheduled", "producer": "my-scheduler", **end}
+
+
+def confirmed(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the patch of a person who allows the deletions that eviction tasks suppress."""
+    tasks = spec.get("gracefulEvictionTasks") or ()
     return {
-        "fromCluster": cluster,
-        "purgeMode": "Gracefully",
-        "reason": "Rescheduled",
-        "producer": "my-scheduler",
-        "gracePeriodSeconds": seconds,
+        "spec": {
+            "gracefulEvictionTasks": [
+                each | ({"suppressDeletion": False} if "suppressDeletion" in each else {}) for each in tasks
+            ]
+        }
     }

@@ -114,12 +114,16 @@ class Actions:
         region: str = "",
         groups: int = 0,
         terms: Sequence[str] = (),
+        tolerations: Sequence[Object] = (),
         **more: Any,
     ) -> bool:
         """Create a binding, as the detector does for a new workload; see ``new_binding`` for ``more``."""
         if self._model.get(*kind_and_key(name)) is not None:
             return False
-        self._model.put(new_binding(name, replicas, placement(strategy, region, groups, terms), **more))
+        wanted = placement(strategy, region, groups, terms)
+        if tolerations:
+            wanted["clusterTolerations"] = [*tolerations]
+        self._model.put(new_binding(name, replicas, wanted, **more))
         return True
 
     def do_delete_binding(self, name: str) -> bool:

@@ -52,6 +52,7 @@ def new_binding(
     policy: str = "",
     scheduler: str = "my-scheduler",
     cpu: str = "",
+    purge_mode: str = "",
 ) -> Object:
     """Return a binding as the detector makes it.
 
@@ -63,6 +64,7 @@ def new_binding(
         policy: The policy that claims it; see ``id_of_policy``.
         scheduler: Its ``schedulerName``.
         cpu: What one replica needs.
+        purge_mode: Of its failover from a cluster.
     """
     kind, namespace, plain = kind_and_key(name)
     found = binding(
@@ -79,6 +81,8 @@ def new_binding(
         found["spec"]["resource"].pop("namespace")
     if priority is not None:
         found["spec"]["schedulePriority"] = {"priority": priority}
+    if purge_mode:
+        found["spec"]["failover"] = {"cluster": {"purgeMode": purge_mode}}
     if policy:
         label, value = id_of_policy(policy)
         found["metadata"]["labels"] = {label: value}

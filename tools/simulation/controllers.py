@@ -1,37 +1,45 @@
 """Karmada's controllers that act on bindings, in runs with PlacementGuard or FailBack.
 
 - Members run a workload some seconds after their cluster became a target, and go on until it is neither a target nor
-  leaves gracefully. The binding status controller reports them.
+  leaves gracefully. The binding status controller reports them. A task to purge ``Directly`` ends a copy at once, and no
+  other copy is made or changed meanwhile.
 - The graceful-eviction controller stamps new tasks, and ends them when all targets are healthy and the generation is
-  observed, or when their time is over. Without targets, an observed generation ends them.
-- The taint manager evicts bindings from clusters with a NoExecute taint, also those that are placed there later.
+  observed, or when their time is over. Without targets, an observed generation ends them. A suppressed deletion stays
+  until a person allows it.
+- The taint manager evicts bindings from clusters with a NoExecute taint, also those that are placed there later, when
+  nothing tolerates the taint any more (``taint_manager``).
 
 ``tools.models_check`` compares them with the real ones.
 
 Source: karmada v1.18.2 pkg/controllers/gracefuleviction/evictiontask.go, pkg/controllers/status,
-pkg/controllers/cluster/taint_manager.go.
+pkg/controllers/binding/binding_controller.go.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
+import math
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import orjson
 
 from karmada_scheduler.api.manifest import format_time, parse_time
-from tools.apiserver_model import ApiServerModel, Key, Write
+from tools.apiserver_model import BY_NAME, ApiServerModel, Key, Write
 from tools.simulation.bindings import BINDING_KINDS
 from tools.simulation.environment import START
 from tools.simulation.simulation import Simulation
+from tools.simulation.taint_manager import evict_from, new_taint, seconds_tolerated
 
 Object = dict[str, Any]
 
 _REACTION_SECONDS: Final = 0.3
 _START_SECONDS: Final = 3.0
 """How long a copy takes to become healthy."""
-_EVICTION_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 10.0
 """Between two looks for bindings on a cluster with a NoExecute taint."""
+_PURGE_SECONDS: Final = 5.0
+"""How long other copies are neither made nor changed when some are purged ``Directly``."""
+_DIRECTLY: Final = ("Directly", "Immediately")
 _TASK_SECONDS: Final = 20
 """Of tasks without a period of their own, as those of the taint manager are (``--graceful-eviction-timeout``)."""
 
@@ -40,14 +48,29 @@ class Controllers:
     """Reacts to every change of a binding."""
 
     def __init__(
-        self, simulation: Simulation, model: ApiServerModel, *, task_seconds: float = _TASK_SECONDS
+        self,
+        simulation: Simulation,
+        model: ApiServerModel,
+        *,
+        task_seconds: float = _TASK_SECONDS,
+        look_seconds: float = _LOOK_SECONDS,
     ) -> None:
-        """Start without bindings; tasks without a period of their own end after ``task_seconds``."""
+        """Start without bindings.
+
+        Args:
+            simulation: Has the time.
+            model: Has the objects.
+            task_seconds: When tasks without a period of their own end.
+            look_seconds: Between two looks at a cluster with a NoExecute taint; infinity for those of ``look`` only.
+        """
         self._simulation = simulation
         self._model = model
         self._task_seconds = task_seconds
+        self._look_seconds = look_seconds
         self._copies: dict[tuple[str, Key, str], tuple[float, int]] = {}
         """When each copy started, and its replicas."""
+        self._purged: dict[tuple[str, Key], float] = {}
+        """Until when no copy is made or changed."""
         self._due: dict[tuple[str, Key], float] = {}
         self._health: dict[str, str] = {}
         model.observers.append(self._on_write)
@@ -56,8 +79,12 @@ class Controllers:
         """Give a cluster one taint, or none for an empty text."""
         found = self._model.get("Cluster", "", name)
         if found is not None:
-            found["spec"]["taints"] = [{"key": "down", "value": "", "effect": effect}] if effect else []
+            found["spec"]["taints"] = [new_taint(effect, self._now())] if effect else []
             self._model.put(found)
+
+    def look(self, name: str, seconds: float) -> None:
+        """Let the taint manager look at a cluster in so many seconds."""
+        self._later("Cluster", BY_NAME["Cluster"].key("", name), seconds)
 
     def report(self, name: str, health: str) -> None:
         """Let the copies on a cluster be ``Healthy``, ``Unhealthy``, or silent (an empty text)."""
@@ -67,16 +94,25 @@ class Controllers:
                 self._later(kind, key, _REACTION_SECONDS)
 
     def _evict(self, cluster: Key, found: Object) -> None:
-        """Evict all bindings from a cluster with a NoExecute taint, and look again some seconds later."""
-        if all(each["effect"] != "NoExecute" for each in found["spec"].get("taints") or ()):
+        """Evict what does not tolerate the NoExecute taint of a cluster, and look again some seconds later."""
+        taint = next(iter(found["spec"].get("taints") or ()), None)
+        if taint is None or taint["effect"] != "NoExecute":
             return
-        name = found["metadata"]["name"]
+        name, left = found["metadata"]["name"], self._look_seconds
         for kind in BINDING_KINDS:
             for raw in list(self._model.state(kind).values()):
                 binding = orjson.loads(raw)
-                if _evict_from(name, binding["spec"]):
+                if all(each["name"] != name for each in binding["spec"].get("clusters") or ()):
+                    continue
+                tolerated = seconds_tolerated(binding, taint, self._now())
+                left = min(left, tolerated or math.inf)
+                if not tolerated:
+                    evict_from(name, binding["spec"])
                     self._model.put(binding)
-        self._later("Cluster", cluster, _EVICTION_SECONDS)
+        self._later("Cluster", cluster, left)
+
+    def _now(self) -> datetime:
+        return START + timedelta(seconds=self._simulation.now)
 
     def _on_write(self, write: Write) -> None:
         if write.kind in (*BINDING_KINDS, "Cluster") and write.after is not None:
@@ -111,17 +147,26 @@ class Controllers:
         now, left = self._simulation.now, float("inf")
         spec = found["spec"]
         targets = {each["name"]: each.get("replicas", 0) for each in spec.get("clusters") or ()}
-        leaving = {each["fromCluster"] for each in spec.get("gracefulEvictionTasks") or ()}
+        tasks = spec.get("gracefulEvictionTasks") or ()
+        purged = {each["fromCluster"] for each in tasks if each.get("purgeMode") in _DIRECTLY}
+        leaving = {each["fromCluster"] for each in tasks} - purged
         before = {
             each["clusterName"]: each for each in (found.get("status") or {}).get("aggregatedStatus") or ()
         }
-        running = {name for one, other, name in self._copies if (one, other) == (kind, key)}
-        for name in running - targets.keys() - leaving:
+        copies = {name: since for (*of, name), (since, _) in self._copies.items() if of == [kind, key]}
+        running = {name for name, since in copies.items() if since <= now}
+        if running & purged - targets.keys():
+            self._purged[kind, key] = now + _PURGE_SECONDS
+        begin = max(now, self._purged.get((kind, key), now))
+        if begin > now:
+            left = begin - now
+        for name in copies.keys() - targets.keys() - (leaving & running):
             del self._copies[kind, key, name]
         items: list[Object] = []
         for name in sorted({*targets, *(leaving & running)}):
-            since, replicas = self._copies.get((kind, key, name), (now, 0))
-            replicas = targets.get(name, replicas)  # a copy that leaves does not change
+            since, replicas = self._copies.get((kind, key, name), (begin, 0))
+            if begin == now:
+                replicas = targets.get(name, replicas)  # a copy that leaves does not change
             self._copies[kind, key, name] = since, replicas
             health = self._health.get(name, "Healthy")
             item: Object = {"clusterName": name, "applied": True, "health": health}
@@ -140,7 +185,7 @@ class Controllers:
     def _end_tasks(self, found: Object) -> float:
         """Stamp and end the eviction tasks; return in how many seconds the next one ends."""
         tasks: list[Object] = found["spec"].get("gracefulEvictionTasks") or []
-        status, now = found.get("status") or {}, START + timedelta(seconds=self._simulation.now)
+        status, now = found.get("status") or {}, self._now()
         is_observed = status.get("schedulerObservedGeneration") == found["metadata"]["generation"]
         healthy = {
             each["clusterName"]
@@ -153,6 +198,9 @@ class Controllers:
             if not task.get("creationTimestamp"):
                 kept.append({**task, "creationTimestamp": format_time(now)})
                 continue
+            if (suppressed := task.get("suppressDeletion")) is not None:
+                kept += [task] if suppressed else []
+                continue
             age = (now - parse_time(task["creationTimestamp"])).total_seconds()
             rest = task.get("gracePeriodSeconds", self._task_seconds) - age
             if rest > 0 and not (is_observed and targets <= healthy):
@@ -161,21 +209,3 @@ class Controllers:
         if tasks:
             found["spec"]["gracefulEvictionTasks"] = kept
         return left
-
-
-def _evict_from(name: str, spec: Object) -> bool:
-    """Turn a target into an eviction task, unless there is one already; return whether it was a target."""
-    targets = spec.get("clusters") or []
-    for gone in [each for each in targets if each["name"] == name]:
-        targets.remove(gone)
-        tasks = spec.setdefault("gracefulEvictionTasks", [])
-        if all(each["fromCluster"] != name for each in tasks):
-            task = {
-                "fromCluster": name,
-                "purgeMode": "Gracefully",
-                "reason": "TaintUntolerated",
-                "producer": "TaintManager",
-            }
-            tasks.append(task | ({"replicas": gone["replicas"]} if gone.get("replicas") else {}))
-        return True
-    return False

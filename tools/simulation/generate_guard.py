@@ -11,12 +11,14 @@ out: with them two schedulers may spend a budget, or moves are forgotten.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
 from tools.simulation import generate
 from tools.simulation.plan import Fault, Plan, Step
+from tools.simulation.taint_manager import tolerations
 
 PROFILES: Final = ("guard", "fail_back")
 
@@ -32,6 +34,9 @@ _POLICIES: Final = ("p0", "shop/p1", "/p2")
 _REGIONS: Final = ("north", "south")
 _FIRST: Final = ("m0", "m2")
 """The clusters of the first region."""
+_PURGE_MODES: Final = ("", "", "", "Gracefully", "Directly")
+_TOLERATED: Final = (0, 0, 0, 15, math.inf)
+"""For how many seconds a binding tolerates taints."""
 _AIMS: Final = ("bursts", "lost answers", "quick bursts", "leaders", "nowhere", "last copies", "tasks")
 
 
@@ -45,6 +50,7 @@ class _Guarded:
     def __init__(self, base: Plan) -> None:
         self._base = base
         self._draw = Random(f"{base.seed}:{base.profile}:guard")
+        self._draw_kinds = Random(f"{base.seed}:{base.profile}:kinds")
         self._steps: list[Step] = []
         self._faults: list[Fault] = []
         self._processes = base.processes
@@ -87,7 +93,11 @@ class _Guarded:
         return [f"{self._draw.choice(('', '', 'shop/', '/'))}b{index}" for index in range(count)]
 
     def _create(self, name: str, policy: str, **more: Any) -> None:
-        draw = self._draw
+        draw, kinds = self._draw, self._draw_kinds
+        more |= {
+            "purge_mode": kinds.choice(_PURGE_MODES),
+            "tolerations": tolerations(kinds.choice(_TOLERATED)),
+        }
         self._step(
             draw.uniform(1, 5),
             "create_binding",

@@ -66,6 +66,19 @@ def terms_in(found: Object) -> list[str]:
     return [each["affinityName"] for each in affinities]
 
 
+def is_exclusive(found: Object) -> bool:
+    """Return whether two copies must not run at the same time."""
+    cluster = (found["spec"].get("failover") or {}).get("cluster") or {}
+    return cluster.get("purgeMode") == "Directly"
+
+
+def tolerates_for_ever(found: Object) -> bool:
+    """Return whether a taint never closes a cluster for a binding."""
+    return any(
+        "tolerationSeconds" not in each for each in found["spec"]["placement"].get("clusterTolerations") or ()
+    )
+
+
 def moved_by(
     before: Object, old: Mapping[str, int], new: Mapping[str, int], deleted: AbstractSet[str]
 ) -> tuple[int, bool]:

@@ -2,7 +2,8 @@
 
 - ``kept``: a placement is not emptied while one of its clusters exists.
 - ``within budget``: in no window more moves than a budget allows; no more bindings leave gracefully at once.
-- ``graceful``: with graceful moves, each cluster that a move leaves has an eviction task in the same write.
+- ``graceful``: with graceful moves, each cluster that a move leaves has an eviction task in the same write, unless two copies
+  must not run at the same time.
 - ``ready first``: with graceful moves, a generation is observed when all targets have been ready.
 - ``last copy``: without them, the last healthy copies are left only after the longest wait.
 - ``no flapping``: the wait before a return is doubled with each return.
@@ -28,11 +29,13 @@ from tools.simulation.guard_history import (
     Written,
     decided_at,
     healthy_in,
+    is_exclusive,
     moved_by,
     ready_in,
     seconds_of,
     targets_in,
     terms_in,
+    tolerates_for_ever,
 )
 
 UNSEEN_SECONDS: Final = 8.0
@@ -50,6 +53,7 @@ class _Move:
     scopes: frozenset[tuple[str, str]]
     identity: str
     is_judged: bool
+    is_exclusive: bool
 
 
 @dataclass(slots=True)
@@ -201,6 +205,7 @@ class GuardLaws:
             self._scopes(write.id, write.before),
             write.identity,
             is_judged,
+            is_exclusive(write.before),
         )
         self._check_budgets(move)
         self._moves.append(move)
@@ -216,6 +221,12 @@ class GuardLaws:
             for each in write.after["spec"].get("gracefulEvictionTasks") or ()
             if each.get("producer") == self._profile
         }
+        if move.is_exclusive:
+            if leaving & tasks:
+                self._add(
+                    "graceful", f"{write.id} is exclusive and leaves {sorted(leaving & tasks)} gracefully"
+                )
+            return
         if self._is_graceful:
             if leaving - tasks:
                 self._add("graceful", f"{write.id} leaves {sorted(leaving - tasks)} at once")
@@ -270,10 +281,15 @@ class GuardLaws:
                 if one != move.id
                 and scope in self._scopes(one, found)
                 and self._own_tasks(found)
-                and self._histories[one].move_decided <= move.decided
+                and self._decided_before(one, move)
             ]
             if len(leaving) >= budget["atOnce"]:
                 self._add("within budget", f"{name}: {len(leaving)} of {budget['atOnce']} leave at once")
+
+    def _decided_before(self, one: Id, move: _Move) -> bool:
+        """Return whether another move had to count; of one moment it may be a later one, for which an exclusive move does not."""
+        decided = self._histories[one].move_decided
+        return decided < move.decided or (decided == move.decided and not move.is_exclusive)
 
     def _check_return(
         self, write: Written, old: Mapping[str, int], new: Mapping[str, int], history: _History
@@ -299,7 +315,7 @@ class GuardLaws:
             law = "no early return" if rest < first_wait - 0.01 else "no flapping"
             self._add(law, f"{write.id} returns {rest:.1f} s after it left, not after {wait} s")
         shortest = self._fail_back["checkSeconds"] + UNSEEN_SECONDS
-        for period in self._closed.get(terms[0], ()):
+        for period in () if tolerates_for_ever(write.before) else self._closed.get(terms[0], ()):
             begin, end = period[0], period[1] if len(period) == 2 else decided
             if end - max(begin, decided - wait) > shortest and end - begin > shortest:
                 law = "no early return" if end > decided - first_wait + shortest else "no flapping"

@@ -11,7 +11,7 @@ from karmada_scheduler.framework import SUCCESS, BindContext, GuardContext, Reco
 from karmada_scheduler.informer.reflector import Reflector
 from karmada_scheduler.scheduler.reconsideration import Reconsiderations
 from karmada_scheduler.structs import replace
-from karmada_scheduler_plugins import placement_guard
+from karmada_scheduler_plugins import fail_back, placement_guard
 from karmada_scheduler_plugins._guard_budget import MoveBooks
 from karmada_scheduler_plugins._moves_under_way import MovesUnderWay
 from karmada_scheduler_plugins.fail_back import FailBack
@@ -97,6 +97,14 @@ def _wait_goes_on_after_a_miss() -> Patches:
         return result
 
     yield FailBack, "reconsider", reconsider
+
+
+def _short_toleration_is_no_miss() -> Patches:
+    yield fail_back, "evicted_again", lambda *_: ""
+
+
+def _exclusive_move_is_graceful() -> Patches:
+    yield placement_guard, "_is_exclusive", lambda _: False
 
 
 def _wait_is_not_doubled() -> Patches:
@@ -202,6 +210,13 @@ GUARD_BUGS: Final = tuple(
         ("the last healthy copy is not seen", ("last copy",), _last_copy_is_not_seen, ("guard",)),
         ("a held move begins to wait again", ("converged",), _held_begins_again, ("guard",)),
         ("the wait goes on after a miss", ("no early return",), _wait_goes_on_after_a_miss, ("fail_back",)),
+        (
+            "a taint that is tolerated for a while is no miss",
+            ("no early return", "no flapping"),
+            _short_toleration_is_no_miss,
+            ("fail_back",),
+        ),
+        ("an exclusive move is graceful", ("graceful",), _exclusive_move_is_graceful, ("fail_back",)),
         ("a return has no wait", ("no early return",), _returns_without_a_wait, ("fail_back",)),
         ("the wait is not doubled", ("no flapping",), _wait_is_not_doubled, ("fail_back",)),
         ("any number returns at once", ("returns at once",), _any_number_returns_at_once, ("fail_back",)),

@@ -48,14 +48,14 @@ class Fleet(SchedulerHarness):
         self.versions = 1
         self.change("m3")
 
-    def change(self, name: str, *, down: bool = False, cpu: int = 1000) -> None:
+    def change(self, name: str, *, down: bool = False, effect: str = "NoSchedule", cpu: int = 1000) -> None:
         """Let a cluster take nothing, or take workloads again, as many as fit into its CPUs."""
         self.versions += 1
         manifest = cluster(name).manifest()
         manifest["metadata"] |= {"resourceVersion": str(self.versions), "generation": self.versions}
         manifest["status"]["resourceSummary"]["allocatable"]["cpu"] = str(cpu)
         if down:
-            manifest["spec"] |= {"taints": TAINT}
+            manifest["spec"] |= {"taints": [TAINT[0] | {"effect": effect}]}
         self.handlers.on_event("Cluster", "MODIFIED", manifest)
 
     async def start(self, name: str = "web", *, kind: str = "Divided", **spec: Any) -> None:

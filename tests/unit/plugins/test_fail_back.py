@@ -67,6 +67,23 @@ async def test_a_binding_returns_after_the_wait(kind: str) -> None:
     assert ("FailedBack", "returns from on-m2 to on-m1: m1:2") in fleet.events
 
 
+@pytest.mark.parametrize(("seconds", "returned"), [(30, False), (None, True)])
+async def test_a_cluster_whose_taint_is_tolerated_for_a_while_is_no_place_to_return_to(
+    seconds: int | None, returned: bool
+) -> None:
+    toleration = {"operator": "Exists", "tolerationSeconds": seconds}
+    fleet = Fleet()
+    fleet.put("web", placement={**terms("m1", "m2"), "clusterTolerations": [toleration]})
+    await fleet.run()
+    await fleet.fail_over()
+    fleet.change("m1", down=True, effect="NoExecute")
+    await fleet.check(2 * WAIT)
+    assert (fleet.placed() == ["m1"]) == returned
+    fleet.change("m1")
+    await fleet.check(2 * WAIT)
+    assert fleet.placed() == ["m1"]
+
+
 async def test_a_miss_begins_the_wait_again() -> None:
     fleet = await on_backup()
     await fleet.check(WAIT - CHECK)

@@ -25,6 +25,8 @@ _FOUND_BY = {
     "the last healthy copy is not seen": ("3", "guard"),
     "a held move begins to wait again": ("5", "guard"),
     "the wait goes on after a miss": ("1", "fail_back"),
+    "a taint that is tolerated for a while is no miss": ("1", "fail_back"),
+    "an exclusive move is graceful": ("1", "fail_back"),
     "a return has no wait": ("1", "fail_back"),
     "the wait is not doubled": ("1", "fail_back"),
     "any number returns at once": ("1", "fail_back"),

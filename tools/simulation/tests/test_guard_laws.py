@@ -173,9 +173,10 @@ def leaving(*, ended: bool) -> GuardPast:
     return past
 
 
-def graceful(*tasks: str) -> GuardPast:
+def graceful(*tasks: str, purge_mode: str = "") -> GuardPast:
     past = GuardPast(graceful=True)
     past.binding("w")
+    past.change("w", 3.0, lambda found: found["spec"].update(failover={"cluster": {"purgeMode": purge_mode}}))
     past.move("w", 40.0, {"m3": 4}, tasks=tasks)
     return past
 
@@ -198,10 +199,14 @@ def last_copy(*, held: float) -> GuardPast:
     return past
 
 
-def returns(*waits: float, closed: tuple[float, float] | None = None) -> GuardPast:
+def returns(
+    *waits: float, closed: tuple[float, float] | None = None, tolerates: Object | None = None
+) -> GuardPast:
     """The binding leaves the first term, and returns after each wait."""
     past = GuardPast(FAIL_BACK_ARGS)
     past.binding("w", terms=True)
+    if tolerates is not None:
+        past.change("w", 3.0, lambda found: found["spec"]["placement"].update(clusterTolerations=[tolerates]))
     at = 40.0
     for wait in waits:
         past.move("w", at, {"m3": 4}, accepted=at)
@@ -244,6 +249,11 @@ CASES: dict[str, tuple[Callable[[], GuardPast], list[str]]] = {
     "a second one leaves afterwards": (lambda: leaving(ended=True), []),
     "a cluster is left without a task": (graceful, ["graceful"]),
     "a cluster is left with a task": (lambda: graceful("m1"), []),
+    "an exclusive workload is left with a task": (
+        lambda: graceful("m1", purge_mode="Directly"),
+        ["graceful"],
+    ),
+    "an exclusive workload is left without a task": (lambda: graceful(purge_mode="Directly"), []),
     "a generation is observed too early": (lambda: observed(ready=False), ["ready first"]),
     "a generation is observed when all is ready": (lambda: observed(ready=True), []),
     "the last copy is left too early": (lambda: last_copy(held=19.0), ["last copy"]),
@@ -251,6 +261,14 @@ CASES: dict[str, tuple[Callable[[], GuardPast], list[str]]] = {
     "a return after half the wait": (lambda: returns(15.0), ["no early return"]),
     "a return after the wait": (lambda: returns(30.0), []),
     "a return after a miss": (lambda: returns(60.0, closed=(32.0, 52.0)), ["no early return"]),
+    "a return to a taint that is tolerated for a while": (
+        lambda: returns(60.0, closed=(32.0, 52.0), tolerates={"tolerationSeconds": 15}),
+        ["no early return"],
+    ),
+    "a return to a taint that is tolerated for ever": (
+        lambda: returns(60.0, closed=(32.0, 52.0), tolerates={}),
+        [],
+    ),
     "a return after an old miss": (lambda: returns(60.0, closed=(2.0, 22.0)), []),
     "a second return after the first wait": (lambda: returns(30.0, 31.0), ["no flapping"]),
     "a second return after twice the wait": (lambda: returns(30.0, 60.0), []),
