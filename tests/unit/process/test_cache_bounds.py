@@ -53,6 +53,7 @@ OTHERS: Final[dict[str, int]] = {
     "web.state:rendered_rows": KEPT_ROWS * 4096,
     "cli.web.watched:_rendered_rows": KEPT_ROWS * 4096,
     "web.computing:_turns": 1000 * ENTRY,
+    "web.quotas:_kept": 200 * 50 * (4 * NAME + ENTRY),
     # bounded by their own number of bytes, which a flag sets
     "records.record_store:_records": 64 * MEBI,
     "records.full_decisions:_last": 32 * MEBI,
