@@ -233,6 +233,7 @@ async def _asked(
         )
         cpu_share = (cpu_seconds(pid) - before) / (time.perf_counter() - asked_at)
         changes.join()
+        resident, peak = resident_mib(pid), peak_mib(pid)
         plan = await _planned(session, pid, options)
     return Figures(
         answers_after,
@@ -243,8 +244,8 @@ async def _asked(
         filters,
         refused,
         cpu_share,
-        resident_mib(pid),
-        peak_mib(pid),
+        resident,
+        peak,
         plan,
     )
 
