@@ -55,7 +55,8 @@ class AnswerLaws:
                 manifest = orjson.loads(result.body)
             except ValueError:  # the response was torn
                 return
-            self._capacity.on_response(sent, now, manifest)
+            if isinstance(manifest, dict) and "spec" in manifest:  # else a proxy has responded
+                self._capacity.on_response(sent, now, manifest)
 
     def on_write(self, write: Write, sent: Sent | None) -> None:
         """Judge a write."""

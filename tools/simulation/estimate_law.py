@@ -96,7 +96,7 @@ class EstimateLaw:
         """Return the estimates that a decision may have had for a cluster."""
         noted = [each for each in calls.by_cluster.get(cluster, ()) if each.began <= sent]
         numbers = {
-            each.number
+            max(each.number, NO_OPINION)  # less is no number of replicas, so the response cannot be read
             for each in noted
             if each.number is not None
             and each.ended is not None
