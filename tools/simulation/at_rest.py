@@ -98,12 +98,14 @@ def _cached(run: Run) -> Iterator[Problem]:
 def _workloads(run: Run) -> Iterator[Problem]:
     """Yield where the metadata that plugins would read differs from the stored one.
 
-    A list that lacked a workload counts until the next one, which may be minutes later.
+    A list that lacked a workload counts until the next one, and a watch that delivers nothing until its end: minutes.
     """
     if WORKLOAD_READER not in run.setup.plugins:
         return
-    if any(run.faults.hits[fault, "LIST deployments"] for fault in ("partial_list", "empty_list")):
-        run.judge.accepted["a list of workloads was wrong"] += 1
+    hits = run.faults.hits
+    are_wrong = any(hits[fault, "LIST deployments"] for fault in ("partial_list", "empty_list"))
+    if are_wrong or hits["watch_stalled", "WATCH deployments"]:
+        run.judge.accepted["a list or a watch of workloads was wrong"] += 1
         return
     deployments = run.model.state("Deployment")
     for raw in (raw for kind in BINDING_KINDS for raw in run.model.state(kind).values()):

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _USED_SECONDS: Final = 15.0
 """How old a response is at most that a write was decided with: the wait for others, and for the write to be sent."""
+_THROTTLED_TIMES: Final = 3
+"""How often in a row writes may have to wait for as long as a response has asked for."""
 _IN_TIME_SECONDS: Final = 0.5
 """A call that takes longer may have ended after the decision."""
 _MOST_ESTIMATES: Final = 64
@@ -39,6 +41,10 @@ class EstimateLaw:
     def __init__(self, run: Run, core: DecisionCore, harm: HarmLaw, add: Callable[[str, str], None]) -> None:
         """Judge by the states of clusters that ``harm`` knows."""
         self._run, self._core, self._harm, self._add = run, core, harm, add
+        waits = (each.value for each in run.plan.faults if each.kind == "throttled")
+        self._used_seconds = _USED_SECONDS + _THROTTLED_TIMES * max(
+            (each for each in waits if isinstance(each, int | float)), default=0.0
+        )
 
     def check(self, write: Write, sent: Sent) -> None:
         """Judge a write of clusters by a scheduler."""
@@ -100,7 +106,7 @@ class EstimateLaw:
             for each in noted
             if each.number is not None
             and each.ended is not None
-            and sent - _USED_SECONDS <= each.ended <= sent
+            and sent - self._used_seconds <= each.ended <= sent
         }
         was_late = any(
             (each.number is None and each.ended is not None and each.ended <= sent)
