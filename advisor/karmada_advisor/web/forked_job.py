@@ -22,7 +22,8 @@ from typing import Any, Final, NoReturn
 _NICENESS: Final = 5
 """Lists and short answers come first."""
 MAX_MIB: Final = 1024
-"""Memory that it may take besides that of the page."""
+"""Memory that it may take besides that of the page; less in a container that has less."""
+CGROUP: Final = Path("/sys/fs/cgroup")
 _LOOK_SECONDS: Final = 0.2
 """Until its memory is looked at again."""
 _FILE_DESCRIPTORS: Final = 65_536
@@ -62,7 +63,10 @@ class ForkedJob:
             _run(work, cpu_seconds, writing)
         os.close(writing)
         self._cpu_seconds = cpu_seconds
-        self._memory = self._resident() + MAX_MIB * 2**20
+        self._limit = min(
+            MAX_MIB * 2**20, _free() // 2
+        )  # two may run at once, and they copy pages of the page
+        self._memory = self._resident() + self._limit
         self._is_large = False
         self._lock = threading.Lock()
         self._has_ended = False
@@ -94,7 +98,7 @@ class ForkedJob:
         _, status = os.waitpid(self._process, 0)
         code = os.waitstatus_to_exitcode(status)
         if self._is_large:
-            raise LimitError(f"{MAX_MIB} MiB of memory", "memory")
+            raise LimitError(f"{self._limit // 2**20} MiB of memory", "memory")
         if code == -signal.SIGPROF:
             raise LimitError(f"{self._cpu_seconds:g} s of CPU time", "cpu")
         if code:
@@ -110,6 +114,15 @@ class ForkedJob:
             return int(Path(f"/proc/{self._process}/statm").read_text().split()[1]) * resource.getpagesize()
         except (OSError, IndexError):
             return 0
+
+
+def _free() -> int:
+    """Return the bytes that the container may still take; very many where it has no limit."""
+    try:
+        limit, taken = (int((CGROUP / name).read_text()) for name in ("memory.max", "memory.current"))
+    except (OSError, ValueError):  # another system, or "max"
+        return 1 << 62
+    return max(0, limit - taken)
 
 
 def _forked() -> int:

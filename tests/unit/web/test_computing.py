@@ -218,6 +218,26 @@ def test_a_process_that_takes_too_much_memory_is_ended(monkeypatch: pytest.Monke
     assert during(computer, ask) == 20 * 2**20
 
 
+def test_a_process_leaves_half_of_what_its_container_may_still_take(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "memory.max").write_text(f"{500 * 2**20}\n")
+    (tmp_path / "memory.current").write_text(f"{440 * 2**20}\n")
+    monkeypatch.setattr(forked_job, "CGROUP", tmp_path)
+    computer = Computer()
+
+    def large() -> int:
+        found = b"1" * (40 * 2**20)
+        threading.Event().wait(60)
+        return len(found)
+
+    async def ask() -> None:
+        with pytest.raises(TooLongError, match="more than 30 MiB of memory"):
+            await computer.answer("large", large, is_plan=True)
+
+    during(computer, ask)
+
+
 def test_processes_end_with_the_page(tmp_path: Path) -> None:
     computer = Computer()
     number = tmp_path / "process"
