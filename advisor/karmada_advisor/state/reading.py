@@ -258,7 +258,8 @@ class _StateReading:
         last = self._binding.status.last_scheduled_time
         at = format_time(last) if last is not None else since
         observed = self._binding.status.scheduler_observed_generation
-        return f"the last decision was at {at}, about generation {observed}"
+        moment = f"at {at}, " if at else ""
+        return f"the last decision was {moment}about generation {observed}"
 
     def _without_clusters(self) -> BindingState:
         """A success without clusters: nothing is wanted, or somebody has removed them."""

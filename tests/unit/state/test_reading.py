@@ -90,6 +90,16 @@ def test_each_state_has_its_words(made: BindingBuilder, name: StateName, words: 
     assert found.is_good is (name in {StateName.PLACED, StateName.NOTHING_TO_PLACE})
 
 
+def test_a_last_decision_without_a_time_is_told_without_one() -> None:
+    made = web(7).on(m1=4).applied().condition(**DONE).observed_generation(1).generation(2)
+
+    assert read(made).text.endswith("; the last decision was about generation 1")
+    assert (
+        "the last decision was at 2026-11-24T09:00:00Z, about generation 1"
+        in read(placed(7).generation(2)).text
+    )
+
+
 def test_a_part_that_is_stored_says_of_how_many() -> None:
     found = read(placed(7).generation(2))
 
