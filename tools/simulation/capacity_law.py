@@ -123,8 +123,13 @@ def _is_divided(manifest: Object) -> bool:
 
 
 def _only_grows(before: Object, after: Object) -> bool:
-    """Return whether a placement that is not reported has changed in its number of replicas only, which is not lower."""
+    """Return whether a placement that is not reported has changed in its number of replicas only, which is not lower.
+
+    A binding that no policy claims any more, as its labels say, is not the scheduler's, so nothing is assumed of it.
+    """
     old, new = before["spec"], after["spec"]
+    if before["metadata"].get("labels") != after["metadata"].get("labels"):
+        return False
     is_reported = bool((after.get("status") or {}).get("aggregatedStatus"))
     if is_reported or {**old, "replicas": 0} != {**new, "replicas": 0}:
         return False

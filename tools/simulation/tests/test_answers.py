@@ -29,7 +29,13 @@ def test_a_seed_of_each_aim_breaks_no_invariant_and_repeats_itself(seed: str) ->
 
 @pytest.mark.parametrize(
     ("seed", "profile"),
-    [("930005", "estimators"), ("930030", "kinds"), ("930069", "estimators"), ("930034", "workloads")],
+    [
+        ("930005", "estimators"),
+        ("930030", "kinds"),
+        ("930069", "estimators"),
+        ("930034", "workloads"),
+        ("418", "kinds"),
+    ],
 )
 def test_a_seed_that_a_law_was_too_strict_for_breaks_no_invariant(seed: str, profile: str) -> None:
     assert not Run(plan_for(seed, profile)).execute().violations
