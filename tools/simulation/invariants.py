@@ -57,7 +57,7 @@ from tools.simulation.generate_rounds import BLOCKS
 from tools.simulation.guard_history import LATE_SECONDS, Written
 from tools.simulation.guard_laws import UNSEEN_SECONDS, GuardLaws
 from tools.simulation.harm_law import HarmLaw
-from tools.simulation.lost_keys import Missed, missed_keys
+from tools.simulation.lost_keys import Missed, is_left_on_deleted, missed_keys
 from tools.simulation.network import Sent
 from tools.simulation.rules import (
     MOST_REQUESTS_AT_REST,
@@ -329,6 +329,8 @@ class Judge:
                 continue
             if self._waits_for_capacity(binding):
                 self.accepted["a binding waits for capacity"] += 1
+            elif is_left_on_deleted(binding, found):
+                self.accepted["a deleted cluster is selected by no affinity"] += 1
             elif self._has_left_condition(binding, states):
                 self.accepted["a former leader has left a condition"] += 1
             elif self._harm.has_failed_to_score and not all(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.app.application import Application
 from karmada_scheduler.core import requeue_rules
@@ -36,6 +37,16 @@ def missed_keys(application: Application, setup: Setup, is_left: Callable[[Bindi
     }
 
 
+def is_left_on_deleted(binding: Binding, clusters: Iterable[Cluster]) -> bool:
+    """Return whether a binding is on clusters that are being deleted, none of which its affinity selects.
+
+    Such a cluster had other labels or fields when it was chosen. Its deletion enqueues the bindings that select it, as with
+    karmada-scheduler, so this one stays until it changes.
+    """
+    left = [each for each in clusters if each.deleting and each.name in binding.spec.target_names]
+    return bool(left) and not any(requeue_rules.is_affected(binding, each) for each in left)
+
+
 def _not_held(state: SchedulerState, setup: Setup) -> Iterator[Binding]:
     for binding in state.bindings:
         if (
@@ -62,5 +73,5 @@ def _needs(binding: Binding, state: SchedulerState, setup: Setup, is_left: Calla
     if not is_observed:
         return not is_left(binding)
     if not found.is_routine:
-        return True
+        return not is_left_on_deleted(binding, state.clusters)
     return condition.get("status") != "True" and not is_left(binding)
