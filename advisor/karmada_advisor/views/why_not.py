@@ -132,6 +132,11 @@ def none_found(found: WhyNot) -> str:
             f"None found: no set of up to {counted(facts.max_depth, 'change')} that this search knows reaches it "
             f"({counted(facts.decisions, 'decision')})."
         )
+    if not facts.ended_by:
+        return (
+            "None found: each change that may help at the step which refuses was tried, alone and with others; changes without "
+            f"any effect were not combined further ({counted(facts.decisions, 'decision')})."
+        )
     bound = (
         f"--timeout {facts.timeout_seconds:g}s"
         if facts.ended_by == "timeout"

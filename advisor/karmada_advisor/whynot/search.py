@@ -115,6 +115,7 @@ class Search:
         self._sides: set[frozenset[Side]] = set()
         self._kinds: set[tuple[str, ...]] = set()
         self._last_answer = 0
+        self._has_dead_ends = False
         least_patience, most_patience = _PATIENCE
         size = max(1, len(objects.snapshot))
         self._patience = min(most_patience, max(least_patience, _PATIENT_CLUSTERS // size))
@@ -142,7 +143,8 @@ class Search:
                 continue
             self._try(edits, before)
         left = [edits for _, _, edits, _ in self._queue if edits not in self._tried]
-        self._found.complete = not left and not self._nodes
+        # A dead end may lead on together with an edit that cures another step.
+        self._found.complete = not left and not self._nodes and not self._has_dead_ends
         self._found.all_singles = all(len(edits) > 1 for edits in left)
         answers = self._found.answers
         if isinstance(self._goal, IsPlaced | IsDecided | RunsAll):
@@ -195,6 +197,7 @@ class Search:
         # may the limits of spread constraints.
         is_after_filters = all(blocker.step > BlockedStep.FILTER for _, _, blocker in sources)
         if now == before and is_after_filters and any(each.op != "setGroups" for each in outcome.edits):
+            self._has_dead_ends = True
             return
         self._number += 1
         node = _Node(outcome.edits, sources, now)

@@ -90,7 +90,7 @@ def test_each_state_has_its_words(made: BindingBuilder, name: StateName, words: 
     assert found.is_good is (name in {StateName.PLACED, StateName.NOTHING_TO_PLACE})
 
 
-def test_a_last_decision_without_a_time_is_told_without_one() -> None:
+def test_a_last_decision_without_a_time_has_none_in_its_text() -> None:
     made = web(7).on(m1=4).applied().condition(**DONE).observed_generation(1).generation(2)
 
     assert read(made).text.endswith("; the last decision was about generation 1")

@@ -15,8 +15,8 @@ from karmada_advisor.whynot.found_edits import FoundEdits
 from karmada_advisor.whynot.search import Search
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tools.why_not_check import exhaustive
-from tools.why_not_check.exhaustive import Comparison, Smallest, compare
-from tools.why_not_check.questions import CheckedQuestion
+from tools.why_not_check.exhaustive import MOST_CLUSTERS, Comparison, Smallest, compare
+from tools.why_not_check.questions import CheckedQuestion, questions
 
 
 def _compared(
@@ -49,6 +49,17 @@ def test_two_refusals_need_two_edits(tmp_path: Path) -> None:
     found = _compared(tmp_path, _two_refusals(), _tainted())
 
     assert found.outcomes == {"answered, with the fewest edits": 1}
+
+
+def test_a_search_that_has_left_out_a_change_without_any_effect_does_not_claim_that_nothing_was_left(
+    tmp_path: Path,
+) -> None:
+    asked = (each for each in questions(431, most_clusters=MOST_CLUSTERS) if each.identity == "431/91/5")
+    with mock.patch.object(exhaustive, "questions", return_value=asked):
+        [comparison] = compare(tmp_path, seed=431, cases=1)
+
+    assert comparison.missed == ["431/91/5: dropTerms; setStrategy"]
+    assert comparison.problems == []
 
 
 def test_a_cluster_that_is_being_deleted_has_no_answer(tmp_path: Path) -> None:
