@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
-from karmada_advisor.whynot.edits import Edit, Harm, Side
+from karmada_advisor.whynot.edits import Edit, Harm, Side, ordered
 from karmada_advisor.whynot.goals import Goal
 from karmada_advisor.whynot.harm import harm_of
 from karmada_advisor.whynot.objects import ObjectSet, ScheduledObjects
@@ -50,7 +51,7 @@ class Answer(Struct, frozen=True):
     @property
     def cost(self) -> float:
         """The effort of all edits."""
-        return sum(each.cost for each in self.edits)
+        return math.fsum(each.cost for each in self.edits)
 
     @property
     def sides(self) -> frozenset[Side]:
@@ -96,7 +97,8 @@ def irreducible(
         outcome = objects.outcome(tried)
         return outcome is not None and goal.holds(outcome)
 
-    current = _shrunk(list(edits), reaches)
+    # Which of two equally expensive edits is left out first decides on the answer, and a set has no order of its own.
+    current = _shrunk(ordered(edits), reaches)
     for _ in range(_ROUNDS):
         before = list(current)
         for index, each in enumerate(current):

@@ -266,7 +266,8 @@ class Search:
 
 
 def _priority(edits: Iterable[Edit], remaining: float) -> float:
-    return sum(each.cost for each in edits) + remaining
+    # A set has no order of its own, and the rounding of ``sum`` depends on it.
+    return math.fsum(each.cost for each in edits) + remaining
 
 
 def _representatives(outcome: ScheduledObjects, without: str) -> list[str]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+import itertools
+from types import SimpleNamespace
+from typing import Any, cast
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side, compatible, edit
 from karmada_advisor.whynot.json_patch import operation, patched, pointer
+from karmada_advisor.whynot.search import _priority
 from tools.why_not_check.json_patch import applied
 
 CLUSTER = ObjectRef("Cluster", "", "m1")
@@ -141,3 +144,12 @@ def test_the_printed_patches_give_the_same_object_in_another_implementation(
 
     if found is not None:
         assert applied(manifest, [each for _, each in found.operations]) == found.manifests[CLUSTER]
+
+
+def test_costs_of_sets_do_not_depend_on_the_order_of_their_edits() -> None:
+    edits = [SimpleNamespace(cost=cost) for cost in (0.1, 0.2, 0.3)]
+
+    found = {_priority(cast("Any", each), 0.3) for each in itertools.permutations(edits)}
+
+    assert len(found) == 1
+    assert len({sum(one.cost for one in each) for each in itertools.permutations(edits)}) > 1
