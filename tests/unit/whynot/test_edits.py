@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import itertools
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any, cast
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side, compatible, edit
+from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side, compatible, edit, ordered
+from karmada_advisor.whynot.found_edits import irreducible
 from karmada_advisor.whynot.json_patch import operation, patched, pointer
 from karmada_advisor.whynot.search import _priority
 from tools.why_not_check.json_patch import applied
@@ -153,3 +155,16 @@ def test_costs_of_sets_do_not_depend_on_the_order_of_their_edits() -> None:
 
     assert len(found) == 1
     assert len({sum(one.cost for one in each) for each in itertools.permutations(edits)}) > 1
+
+
+def test_which_of_two_changes_is_left_out_does_not_depend_on_their_order() -> None:
+    either = [change(PatchAction.SET, "spec", name, value="1") for name in ("zone", "region")]
+
+    def outcome(tried: Iterable[Edit]) -> Any:
+        return SimpleNamespace(patched=SimpleNamespace(operations=[(each, None) for each in ordered(tried)]))
+
+    objects: Any = SimpleNamespace(outcome=outcome)
+    goal: Any = SimpleNamespace(holds=lambda found: bool(found.patched.operations))
+    answers = [irreducible(each, objects, goal, lambda: True) for each in itertools.permutations(either)]
+
+    assert [each.edits if each is not None else () for each in answers] == [(either[0],)] * 2
