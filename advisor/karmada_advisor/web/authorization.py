@@ -10,7 +10,7 @@ from typing import Final
 from karmada_advisor.web.namespaces import NamespaceHints
 from karmada_advisor.web.request_query import NO_TOKEN, RETRY_SECONDS
 from karmada_advisor.web.sessions import LONGEST_TOKEN, Sessions
-from karmada_advisor.web.viewer import LIST_BINDINGS, LIST_EVENTS, LIST_QUOTAS, Viewer
+from karmada_advisor.web.viewer import LIST_EVENTS, LIST_QUOTAS, Viewer
 from karmada_scheduler.client.karmada import WATCHED
 from karmada_scheduler.client.permissions import Permission
 from karmada_scheduler.client.reviews import Reviews, ReviewUnavailableError, TokenRefusedError, User
@@ -58,12 +58,9 @@ class Authorization:
         return Viewer(
             user.name,
             tuple(missing),
-            partial(self._may, user, LIST_BINDINGS),
+            partial(self._may, user),
             partial(self._hints.of, user),
-            partial(self._may, user, LIST_EVENTS),
-            partial(self._may, user, LIST_QUOTAS),
             has_session=not is_bearer,
-            may=partial(self._may, user),
         )
 
     async def sign_in(self, token: str) -> tuple[str, ...] | RequestRefusal:

@@ -26,11 +26,7 @@ MOST_NAMESPACES: Final = 200
 """Namespaces that are looked at for one viewer; 200 reviews take 0.6 s, and their answers are kept."""
 
 
-async def _never(_: str) -> bool:
-    return False
-
-
-async def _never_may(_: Permission, __: str) -> bool:
+async def _never(_: Permission, __: str) -> bool:
     return False
 
 
@@ -44,22 +40,16 @@ class Viewer(Struct, frozen=True):
     Attributes:
         name: The name of the user.
         missing: What they would need to see everything; none if they do.
-        may_list: Returns whether they may list the bindings of a namespace.
-        hints: Returns namespaces in which they may have rights.
-        may_list_events: Returns whether they may list the Events of a namespace.
-        may_list_quotas: Returns whether they may list the FederatedResourceQuotas of a namespace.
-        has_session: Whether they have signed in on the page, so that they can sign out.
         may: Returns whether they have a permission in a namespace, "" for all.
+        hints: Returns namespaces in which they may have rights.
+        has_session: Whether they have signed in on the page, so that they can sign out.
     """
 
     name: str
     missing: tuple[Permission, ...]
-    may_list: Callable[[str], Awaitable[bool]]
+    may: Callable[[Permission, str], Awaitable[bool]]
     hints: Callable[[], Awaitable[Collection[str]]] = _no_hints
-    may_list_events: Callable[[str], Awaitable[bool]] = _never
-    may_list_quotas: Callable[[str], Awaitable[bool]] = _never
     has_session: bool = False
-    may: Callable[[Permission, str], Awaitable[bool]] = _never_may
 
     @property
     def sees_all(self) -> bool:
@@ -99,13 +89,17 @@ class Viewer(Struct, frozen=True):
         allowed = await asyncio.gather(*map(self.may_list, found))
         return [each for each, is_allowed in zip(found, allowed, strict=True) if is_allowed]
 
+    async def may_list(self, namespace: str) -> bool:
+        """Return whether they may list the bindings of a namespace."""
+        return await self.may(LIST_BINDINGS, namespace)
+
     async def sees_events(self, namespace: str) -> bool:
         """Return whether they may see the Events of a namespace."""
-        return LIST_EVENTS not in self.missing or await self.may_list_events(namespace)
+        return LIST_EVENTS not in self.missing or await self.may(LIST_EVENTS, namespace)
 
     async def sees_quotas(self, namespace: str) -> bool:
         """Return whether they may see the FederatedResourceQuotas of a namespace."""
-        return self.sees_all or await self.may_list_quotas(namespace)
+        return self.sees_all or await self.may(LIST_QUOTAS, namespace)
 
     def check_known(self) -> None:
         """Check that somebody was let in.
@@ -179,7 +173,7 @@ class Viewer(Struct, frozen=True):
             )
 
 
-async def _always(_: str) -> bool:
+async def _always(_: Permission, __: str) -> bool:
     return True
 
 

@@ -8,21 +8,16 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from karmada_advisor.web.history import MOST, history_of
-from karmada_advisor.web.viewer import Viewer
+from karmada_advisor.web.viewer import LIST_EVENTS, Viewer
 from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.structs import replace
 from tests.unit.web.site import Site
-from tests.unit.web.test_viewer import DEVELOPER, bindings, clusters
+from tests.unit.web.test_viewer import DEVELOPER, bindings, clusters, with_permission
 
 Object = dict[str, Any]
 UIDS: Final = ("of-the-binding", "of-the-template")
 
 
-async def _in_shop(namespace: str) -> bool:
-    return namespace == "shop"
-
-
-WITH_EVENTS: Final = replace(DEVELOPER, may_list_events=_in_shop)
+WITH_EVENTS: Final = with_permission(DEVELOPER, LIST_EVENTS)
 
 
 def event(uid: str, reason: str, at: str, **more: Any) -> Object:

@@ -13,20 +13,17 @@ import pytest
 from karmada_advisor.web.quotas import MOST_ROWS, NamespaceQuotas, QuotaReader, quotas_of
 from karmada_advisor.web.viewer import EVERYBODY, LIST_QUOTAS, Viewer
 from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.permissions import Permission
 from karmada_scheduler.client.reviews import ReviewUnavailableError
 from karmada_scheduler.structs import replace
 from tests.unit.web.site import Site
 from tests.unit.web.test_authorization import Plane, authorization_by
-from tests.unit.web.test_viewer import CANARY, DEVELOPER, bindings, clusters
+from tests.unit.web.test_viewer import CANARY, DEVELOPER, bindings, clusters, with_permission
 
 Object = dict[str, Any]
 
 
-async def _in_shop(namespace: str) -> bool:
-    return namespace == "shop"
-
-
-WITH_QUOTAS: Final = replace(DEVELOPER, may_list_quotas=_in_shop)
+WITH_QUOTAS: Final = with_permission(DEVELOPER, LIST_QUOTAS)
 
 
 def quota(
@@ -104,11 +101,9 @@ async def test_who_may_not_list_quotas_sees_none_and_none_are_asked_for(tmp_path
 
 
 async def test_a_namespace_of_others_is_refused_before_its_quotas_are_looked_at(tmp_path: Path) -> None:
-    async def everywhere(_: str) -> bool:
-        return True
-
+    viewer = with_permission(DEVELOPER, LIST_QUOTAS, everywhere=True)
     plane = Quotas([OTHERS])
-    async with site(tmp_path, replace(WITH_QUOTAS, may_list_quotas=everywhere), plane) as shown:
+    async with site(tmp_path, viewer, plane) as shown:
         there, away = [
             await shown.get(f"/v1/quotas/{namespace}") for namespace in (f"{CANARY}-ns", "nowhere-ns")
         ]
@@ -119,11 +114,13 @@ async def test_a_namespace_of_others_is_refused_before_its_quotas_are_looked_at(
 
 
 async def test_while_nobody_knows_whether_they_may_see_quotas_they_see_nothing(tmp_path: Path) -> None:
-    async def away(_: str) -> bool:
-        raise ReviewUnavailableError("the API server is away")
+    async def away(permission: Permission, namespace: str) -> bool:
+        if permission == LIST_QUOTAS:
+            raise ReviewUnavailableError("the API server is away")
+        return await DEVELOPER.may(permission, namespace)
 
     plane = Quotas([TEAM])
-    async with site(tmp_path, replace(DEVELOPER, may_list_quotas=away), plane) as shown:
+    async with site(tmp_path, replace(DEVELOPER, may=away), plane) as shown:
         answers = [await shown.get(path) for path in ("/n/shop", "/v1/quotas/shop")]
 
     assert [each.status for each in answers] == [503, 503]

@@ -73,7 +73,8 @@ def may(*allowed: str) -> Viewer:
     """Return a developer of shop who may do what ``kubectl auth can-i`` would be asked, with the namespace in front."""
 
     async def found(permission: Permission, namespace: str) -> bool:
-        return f"{namespace}:{permission}" in allowed
+        is_list = (permission, namespace) == (LIST_BINDINGS, "shop")
+        return is_list or f"{namespace}:{permission}" in allowed
 
     return replace(DEVELOPER, may=found)
 
@@ -306,13 +307,10 @@ async def test_the_navigation_leads_to_the_form_which_names_nothing(tmp_path: Pa
 
 
 async def test_a_namespace_without_a_hint_is_theirs_if_the_change_is_about_it(tmp_path: Path) -> None:
-    async def may_all(_: Permission, __: str) -> bool:
-        return True
+    async def may_all(permission: Permission, namespace: str) -> bool:
+        return permission != LIST_BINDINGS or namespace == "shop"
 
-    async def in_shop(namespace: str) -> bool:
-        return namespace == "shop"
-
-    viewer = Viewer("dev", (LIST_BINDINGS, LIST_CLUSTERS), in_shop, may=may_all)
+    viewer = Viewer("dev", (LIST_BINDINGS, LIST_CLUSTERS), may_all)
     async with site_of(tmp_path, viewer) as site:
         named = (await plan(site, policy("eu-2"))).fields
         unnamed = (await site.get("/v1/plan?without=eu-1")).fields

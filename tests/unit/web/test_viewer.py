@@ -14,11 +14,13 @@ from karmada_advisor.web.viewer import (
     LIST_CLUSTER_BINDINGS,
     LIST_CLUSTERS,
     LIST_EVENTS,
+    LIST_QUOTAS,
     NOBODY,
     Viewer,
 )
 from karmada_scheduler.client.permissions import Permission
 from karmada_scheduler.client.reviews import ReviewUnavailableError
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.unit.web.site import Site, without_times
 
@@ -38,11 +40,7 @@ OF_CLUSTER_LISTS: Final = {
 """For those who may list Clusters."""
 
 
-async def _in_shop(namespace: str) -> bool:
-    return namespace == "shop"
-
-
-async def _away(_: str) -> bool:
+async def _away(_: Permission, __: str) -> bool:
     raise ReviewUnavailableError("the API server is away")
 
 
@@ -51,16 +49,25 @@ async def _hints() -> Collection[str]:
 
 
 async def _may(permission: Permission, namespace: str) -> bool:
-    """In shop everything, some Clusters and one policy of all namespaces."""
-    return namespace == "shop" or permission.name in {"eu-1", "eu-2", "mine", "nowhere", "wide"}
+    """In shop everything but Events and quotas, some Clusters and one policy of all namespaces."""
+    is_in_shop = namespace == "shop" and permission not in {LIST_EVENTS, LIST_QUOTAS}
+    return is_in_shop or permission.name in {"eu-1", "eu-2", "mine", "nowhere", "wide"}
 
 
 _BINDINGS: Final = (LIST_BINDINGS, LIST_CLUSTER_BINDINGS, LIST_EVENTS)
-DEVELOPER: Final = Viewer(
-    "system:serviceaccount:shop:dev", (*_BINDINGS, LIST_CLUSTERS), _in_shop, _hints, may=_may
-)
-OF_CLUSTERS: Final = Viewer("system:serviceaccount:shop:sre", _BINDINGS, _in_shop, _hints, may=_may)
+DEVELOPER: Final = Viewer("system:serviceaccount:shop:dev", (*_BINDINGS, LIST_CLUSTERS), _may, _hints)
+OF_CLUSTERS: Final = Viewer("system:serviceaccount:shop:sre", _BINDINGS, _may, _hints)
 """Somebody who may list Clusters, too."""
+
+
+def with_permission(viewer: Viewer, added: Permission, *, everywhere: bool = False) -> Viewer:
+    """Return a viewer who has one permission more, in shop or everywhere."""
+
+    async def may(permission: Permission, namespace: str) -> bool:
+        is_added = permission == added and (everywhere or namespace == "shop")
+        return is_added or await viewer.may(permission, namespace)
+
+    return replace(viewer, may=may)
 
 
 def clusters(*, others: int = 3) -> list[ClusterBuilder]:
