@@ -102,9 +102,7 @@ def _workloads(run: Run) -> Iterator[Problem]:
     """
     if WORKLOAD_READER not in run.setup.plugins:
         return
-    hits = run.faults.hits
-    are_wrong = any(hits[fault, "LIST deployments"] for fault in ("partial_list", "empty_list"))
-    if are_wrong or hits["watch_stalled", "WATCH deployments"]:
+    if run.faults.had_wrong_list("deployments") or run.faults.hits["watch_stalled", "WATCH deployments"]:
         run.judge.accepted["a list or a watch of workloads was wrong"] += 1
         return
     deployments = run.model.state("Deployment")

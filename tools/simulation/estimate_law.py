@@ -67,8 +67,7 @@ class EstimateLaw:
 
         They are if no list lacked any, and the binding could be read.
         """
-        hits = self._run.faults.hits
-        are_wrong = hits["partial_list", "LIST clusters"] or hits["empty_list", "LIST clusters"]
+        are_wrong = self._run.faults.had_wrong_list("clusters")
         counts_assumed = self._run.setup.gates.enabled("SchedulingOvercommitProtection")
         is_known = not write.epoch and not are_wrong and read_binding(write.before or b"{}") is not None
         return bool(self._run.setup.estimators) and is_known and not counts_assumed

@@ -158,6 +158,10 @@ class Faults:
         for each in faults:
             self.add(each)
 
+    def had_wrong_list(self, resource: str) -> bool:
+        """Return whether a list of a resource has lacked objects: ``clusters``."""
+        return any(self.hits[kind, f"LIST {resource}"] for kind in ("partial_list", "empty_list"))
+
     def add(self, fault: Fault) -> None:
         """Add a fault."""
         self._faults.append((fault, re.compile(fault.requests)))

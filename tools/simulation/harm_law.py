@@ -88,8 +88,7 @@ class HarmLaw:
         Nobody can notice that if no binding has these clusters (docs/decisions/0021-unknown-clusters.md). Each cluster
         that the binding loses has to be one that it loses with all clusters, too.
         """
-        hits = self._run.faults.hits
-        if not after or not (hits["partial_list", "LIST clusters"] or hits["empty_list", "LIST clusters"]):
+        if not after or not self._run.faults.had_wrong_list("clusters"):
             return False
         lost = targets_of(before).keys() - after
         for clusters, hidden in reversed(self._cluster_states):
