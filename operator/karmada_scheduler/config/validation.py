@@ -108,8 +108,7 @@ def metrics_problems(given: argparse.Namespace, *, metrics: str, health: str) ->
         metrics: The address of the metrics, "" for none.
         health: The address of the probes, likewise.
     """
-    if bool(given.metrics_tls_cert_file) != bool(given.metrics_tls_key_file):
-        yield "--metrics-tls-cert-file and --metrics-tls-key-file belong together: name both"
+    yield from _half_certificate(given, "metrics")
     if not given.metrics_tls_cert_file:
         if given.metrics_kubeconfig:
             yield "--metrics-kubeconfig: without --metrics-tls-cert-file nobody is asked about readers: name both"
@@ -128,6 +127,13 @@ def metrics_problems(given: argparse.Namespace, *, metrics: str, health: str) ->
         )
 
 
+def _half_certificate(given: argparse.Namespace, listener: str) -> Iterator[str]:
+    """Yield an error if a listener has a certificate without a key, or the other way round."""
+    certificate, key = (getattr(given, f"{listener}_tls_{part}_file") for part in ("cert", "key"))
+    if bool(certificate) != bool(key):
+        yield f"--{listener}-tls-cert-file and --{listener}-tls-key-file belong together: name both"
+
+
 _LEAST_EXPLAIN_MEMORY: Final = 2**20
 
 
@@ -138,8 +144,7 @@ def explain_problems(given: argparse.Namespace) -> Iterator[str]:
     for name in given.explain_allowed_host or ():
         if not name or any(character in name for character in " /:@*"):
             yield f"--explain-allowed-host: {name!r} is not a name of a host, without port and scheme"
-    if bool(given.explain_tls_cert_file) != bool(given.explain_tls_key_file):
-        yield "--explain-tls-cert-file and --explain-tls-key-file belong together: name both"
+    yield from _half_certificate(given, "explain")
     if given.decision_log and Path(given.decision_log).is_dir():
         yield f"--decision-log: {given.decision_log}: Is a directory"
 
