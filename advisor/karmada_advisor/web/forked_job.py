@@ -67,7 +67,6 @@ class ForkedJob:
             MAX_MIB * 2**20, _free() // 2
         )  # two may run at once, and they copy pages of the page
         self._memory = self._resident() + self._limit
-        self._is_large = False
         self._lock = threading.Lock()
         self._has_ended = False
 
@@ -88,16 +87,17 @@ class ForkedJob:
         with os.fdopen(self._reading, "rb") as pipe:
             readable = select.poll()  # select.select() takes no number above 1023
             readable.register(pipe)
-            while not readable.poll(1000 * _LOOK_SECONDS) and not self._is_large:
-                self._is_large = self._resident() > self._memory
-            if self._is_large:
+            is_large = False
+            while not readable.poll(1000 * _LOOK_SECONDS) and not is_large:
+                is_large = self._resident() > self._memory
+            if is_large:
                 self.kill()
             found = pipe.read()
         with self._lock:  # after it has been waited for, its number may be that of another process
             self._has_ended = True
         _, status = os.waitpid(self._process, 0)
         code = os.waitstatus_to_exitcode(status)
-        if self._is_large:
+        if is_large:
             raise LimitError(f"{self._limit // 2**20} MiB of memory", "memory")
         if code == -signal.SIGPROF:
             raise LimitError(f"{self._cpu_seconds:g} s of CPU time", "cpu")
