@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import orjson
 
+from karmada_scheduler.api.quantity import parse
 from tests.fake_apiserver.objects import DUPLICATED
 from tools.apiserver_model import Key, Write
 from tools.simulation.actions import STATIC
@@ -56,7 +57,7 @@ class CapacityLaw:
         """Note a change of a cluster. One of its spec may let bindings move, which are then not certainly assumed."""
         before, after = (None if raw is None else orjson.loads(raw) for raw in (write.before, write.after))
         if after is not None:
-            cpu = milli(after["status"]["resourceSummary"]["allocatable"]["cpu"])
+            cpu = _milli(after["status"]["resourceSummary"]["allocatable"]["cpu"])
             self._most[write.key[1]] = max(cpu, self._most.get(write.key[1], 0))
         if before is None or after is None or _decisive(before) != _decisive(after):
             self._placed.clear()
@@ -139,11 +140,12 @@ def _only_grows(before: Object, after: Object) -> bool:
 def _cpu(manifest: Object) -> int:
     """Return the thousandths of a CPU that a replica needs."""
     request = (manifest["spec"].get("replicaRequirements") or {}).get("resourceRequest") or {}
-    return milli(request.get("cpu", "0"))
+    return _milli(request.get("cpu", "0"))
 
 
-def milli(quantity: str) -> int:
-    """Return the thousandths of a quantity of these plans; many for one that cannot be read."""
-    if quantity.endswith("m"):
-        return int(quantity[:-1])
-    return int(float(quantity) * 1000) if float(quantity) < float("inf") else 1 << 62
+def _milli(quantity: str) -> int:
+    """Return the thousandths of a quantity; many for one that cannot be read."""
+    try:
+        return parse(quantity).milli_value
+    except ValueError:
+        return 1 << 62
