@@ -13,7 +13,7 @@ Each seed has one aim, so that what it disturbs is not repaired by what another 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final
 
@@ -34,14 +34,45 @@ def plan_for(seed: str, profile: str) -> Plan:
     return _Aimed(seed, profile).plan()
 
 
-class _Aimed:
-    def __init__(self, seed: str, profile: str) -> None:
-        self._seed, self._profile = seed, profile
+class AimedPlan:
+    """The steps and faults of a seed with one aim, as far as they are drawn."""
+
+    def __init__(self, seed: str, profile: str, *, end: float, processes: Sequence[int]) -> None:
+        """Start without steps.
+
+        Args:
+            seed: Of the draws, and of the aim.
+            profile: The profile.
+            end: When faults end, in seconds; no step is later.
+            processes: The numbers of processes, of which one is drawn.
+        """
+        self._seed, self._profile, self._faults_end = seed, profile, end
         self._draw = Random(f"{seed}:{profile}")
         self._steps: list[Step] = []
         self._faults: list[Fault] = []
         self._setup: dict[str, Any] = {"longest_backoff": 30.0}
-        self._processes = self._draw.choice((1, 2, 3))
+        self._processes = self._draw.choice(processes)
+
+    def _step(self, at: float, action: str, **arguments: Any) -> None:
+        self._steps.append(Step(at=round(min(at, self._faults_end), 3), action=action, arguments=arguments))
+
+    def _made(self) -> Plan:
+        return Plan(
+            seed=self._seed,
+            profile=self._profile,
+            processes=self._processes,
+            setup=self._setup,
+            # Nothing is repaired by a comparison with a list.
+            options={"resync_seconds": 1e6},
+            faults_end=self._faults_end,
+            steps=tuple(sorted(self._steps, key=lambda each: each.at)),
+            faults=tuple(self._faults),
+        )
+
+
+class _Aimed(AimedPlan):
+    def __init__(self, seed: str, profile: str) -> None:
+        super().__init__(seed, profile, end=_END, processes=(1, 2, 3))
         self._names = [f"{self._draw.choice(('', '', 'shop/', '/'))}b{index}" for index in range(8)]
 
     def plan(self) -> Plan:
@@ -63,20 +94,7 @@ class _Aimed:
         while at < _END - 15:
             aim(at)
             at += draw.uniform(6, 16)
-        return Plan(
-            seed=self._seed,
-            profile=self._profile,
-            processes=self._processes,
-            setup=self._setup,
-            # Nothing is repaired by a comparison with a list.
-            options={"resync_seconds": 1e6},
-            faults_end=_END,
-            steps=tuple(sorted(self._steps, key=lambda each: each.at)),
-            faults=tuple(self._faults),
-        )
-
-    def _step(self, at: float, action: str, **arguments: Any) -> None:
-        self._steps.append(Step(at=round(min(at, _END), 3), action=action, arguments=arguments))
+        return self._made()
 
     def _aim(self, at: float, moment: str, then: str, *, delay: float = 0.0, **arguments: Any) -> None:
         more = {"moment": moment, "then": then, "within": 10.0, "delay": round(delay, 4)}

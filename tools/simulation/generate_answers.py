@@ -12,10 +12,10 @@ Each seed has one aim, as in ``generate_aimed``:
 from __future__ import annotations
 
 from collections.abc import Callable
-from random import Random
 from typing import Any, Final
 
-from tools.simulation.plan import Fault, Plan, Step
+from tools.simulation.generate_aimed import AimedPlan
+from tools.simulation.plan import Fault, Plan
 from tools.simulation.plugin_kit import REFUSES
 
 PROFILES: Final = ("answers",)
@@ -36,15 +36,9 @@ def plan_for(seed: str, profile: str) -> Plan:
     return _Answers(seed, profile).plan()
 
 
-class _Answers:
+class _Answers(AimedPlan):
     def __init__(self, seed: str, profile: str) -> None:
-        self._seed, self._profile = seed, profile
-        self._draw = Random(f"{seed}:{profile}")
-        self._steps: list[Step] = []
-        self._faults: list[Fault] = []
-        self._setup: dict[str, Any] = {"longest_backoff": 30.0}
-        self._options: dict[str, Any] = {"resync_seconds": 1e6}
-        self._processes = self._draw.choice((1, 2))
+        super().__init__(seed, profile, end=_END, processes=(1, 2))
         self._names = [f"b{index}" for index in range(6)]
         self._refusing = self._draw.sample(_REFUSING, len(_REFUSING))
 
@@ -55,19 +49,7 @@ class _Answers:
         aim, at = aims[int(self._seed) % len(aims)](), _BEGIN
         while at < _END - 30:
             at += aim(at) + self._draw.uniform(1, 4)
-        return Plan(
-            seed=self._seed,
-            profile=self._profile,
-            processes=self._processes,
-            setup=self._setup,
-            options=self._options,
-            faults_end=_END,
-            steps=tuple(sorted(self._steps, key=lambda each: each.at)),
-            faults=tuple(self._faults),
-        )
-
-    def _step(self, at: float, action: str, **arguments: Any) -> None:
-        self._steps.append(Step(at=round(min(at, _END), 3), action=action, arguments=arguments))
+        return self._made()
 
     def _fault(self, kind: str, start: float, seconds: float, requests: str, value: Any) -> None:
         end = min(_END, start + seconds)
