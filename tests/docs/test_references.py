@@ -8,13 +8,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+_PACKAGES = (
+    ROOT / "operator" / "karmada_scheduler",
+    ROOT / "advisor" / "karmada_advisor",
+    ROOT / "plugins" / "karmada_scheduler_plugins",
+)
 DOCUMENTS = sorted(
     path
     for folder in (ROOT, *(ROOT / "docs" / name for name in (".", "decisions", "benchmark", "measurements")))
     for path in folder.glob("*.md")
-)
+) + [package / "README.md" for package in _PACKAGES[:2]]
 _SPAN = re.compile(r"`([^`\n]+)`")
-_PATH = re.compile(r"(?:tests|tools)/[\w./-]*\w")
+_PATH = re.compile(r"(?:tests|tools)/[\w./-]*\w|[a-z_]\w*/[\w/]*[a-z]\.py")
 _TEST = re.compile(r"(?:test|\.\.\.)_\w+(?:\.\.\.)?")
 _LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -35,7 +40,7 @@ def test_names() -> set[str]:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_file_that_a_document_names_exists(document: Path) -> None:
     paths = [span for span in spans(document) if _PATH.fullmatch(span)]
-    assert [path for path in paths if not (ROOT / path).exists()] == []
+    assert [path for path in paths if not any((root / path).exists() for root in (ROOT, *_PACKAGES))] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
