@@ -58,7 +58,7 @@ class ConnectObserver(Protocol):
 
 
 class Connections:
-    """Connections to the estimators of all clusters; conforms to ``transport.EstimatorTransport``."""
+    """Connections to the estimators of all clusters."""
 
     def __init__(
         self,
@@ -142,7 +142,18 @@ class Connections:
             connection.due.set()
 
     async def call(self, cluster: str, method: str, request: bytes, *, timeout: float, about: str) -> bytes:
-        """Call a method of a cluster's estimator; see ``transport.EstimatorTransport.call``."""
+        """Return the encoded response of a cluster's estimator.
+
+        Args:
+            cluster: Name of the cluster.
+            method: Name of the method.
+            request: The encoded request.
+            timeout: Seconds from now.
+            about: Kind and name of the workload, for the estimator's log.
+
+        Raises:
+            EstimatorCallError: There is no connection, or the call failed or timed out.
+        """
         connection = self._connections.get(cluster)
         if connection is None or connection.channel is None:
             raise EstimatorCallError(f"cluster {cluster} does not exist in estimator cache")
