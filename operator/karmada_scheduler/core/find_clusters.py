@@ -87,7 +87,7 @@ async def find_clusters_that_fit(
 async def _filtered(cycle: Cycle, inputs: DecisionInputs) -> FilteredClusters:
     framework = inputs.framework
     clusters: Sequence[Cluster] = cycle.snapshot.not_terminating
-    clusters, refused, skipped = await framework.run_pre_filter(cycle, clusters, inputs.in_flight)
+    clusters, refused, skipped = await framework.pre_filter.run(cycle, clusters, inputs.in_flight)
     rejected_by_pre_filter = frozenset(refused)
     feasible, filtered_out = framework.run_filter(cycle, clusters, skipped)
     refused.update(filtered_out)

@@ -126,7 +126,7 @@ def _shared_order(cycle: Cycle, found: CachedFilteredClusters, inputs: DecisionI
 def _tier_scores(cycle: Cycle, framework: Framework, clusters: Sequence[Cluster]) -> list[TierScore]:
     """Return tier and score of clusters, for bindings that are not on them."""
     unplaced = cycle.unplaced
-    totals = _totals(framework.score_clusters(unplaced, clusters), len(clusters))
+    totals = _totals(framework.scoring.run(unplaced, clusters), len(clusters))
     return [(tier_of(unplaced, each), score) for each, score in zip(clusters, totals, strict=True)]
 
 
@@ -171,4 +171,4 @@ async def _candidates(
 def _scores_of(framework: Framework, cycle: Cycle, candidates: Sequence[Candidate]) -> Scores:
     """Return the scores of candidates with a cached order."""
     clusters = sorted((each.cluster for each in candidates), key=lambda cluster: cluster.name)
-    return framework.score_clusters(cycle, clusters)
+    return framework.scoring.run(cycle, clusters)

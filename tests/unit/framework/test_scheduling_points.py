@@ -231,7 +231,7 @@ def test_bindings_in_flight_are_removed_as_stored_and_added_as_decided() -> None
     cycle = Cycle(builder.build(), Placement(), snapshot=snapshot(*map(cluster, CLUSTERS)))
     planned = binding("other").replicas(3).on(m1=3, gone=1)
     in_flight = [InFlight(stored.build(), planned.build()), InFlight(None, builder.on(m3=9).build())]
-    run_sync(framework.run_pre_filter(cycle, tuple(cycle.snapshot), in_flight))
+    run_sync(framework.pre_filter.run(cycle, tuple(cycle.snapshot), in_flight))
     assert counting.calls == [
         ("remove", "other-deployment", "m1", 2),
         ("remove", "other-deployment", "m2", 1),
@@ -699,7 +699,7 @@ def test_one_profile_that_needs_bindings_in_flight_or_workloads_is_enough() -> N
             remove_binding=answering(SUCCESS),
         )
     )
-    assert takes.needs_in_flight
+    assert takes.pre_filter.needs_in_flight
     profiles = Profiles({"a": with_in_tree(), "b": takes})
     assert profiles.needs_in_flight
     assert not profiles.need_workloads
@@ -711,7 +711,7 @@ def test_one_profile_that_needs_bindings_in_flight_or_workloads_is_enough() -> N
 
 def test_without_coroutines_a_decision_is_synchronous() -> None:
     assert not with_in_tree().is_async
-    assert not with_in_tree().needs_in_flight
+    assert not with_in_tree().pre_filter.needs_in_flight
     for point in ("pre_filter", "post_filter", "pre_score", "select", "assign"):
         assert with_in_tree(plugin("P", **{point: coroutine(SKIP)})).is_async, point
     assert not with_in_tree(plugin("P", permit=coroutine(SUCCESS), bind=coroutine(SKIP))).is_async
