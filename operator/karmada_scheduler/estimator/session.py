@@ -66,9 +66,7 @@ class EstimationSession:
 
     name = "scheduler-estimator"
 
-    def __init__(
-        self, estimator: AccurateEstimator, binding: Binding, without_slot: WithoutSlot
-    ) -> None:
+    def __init__(self, estimator: AccurateEstimator, binding: Binding, without_slot: WithoutSlot) -> None:
         """Start a session; its deadline runs from the first request.
 
         Args:

@@ -17,8 +17,7 @@ from karmada_scheduler.core.algorithms.webster import SortedVotes
 from karmada_scheduler.core.assign_replicas import _assign
 from karmada_scheduler.core.ordering.cache import OrderCache, OrderingCaches, ScoreCache, ScoreKey
 from karmada_scheduler.core.ordering.candidates import CandidateList, EagerCandidateList, sort_key
-from karmada_scheduler.core.ordering.columnar import SharedOrder
-from karmada_scheduler.core.ordering.feasible import TierScore
+from karmada_scheduler.core.ordering.columnar import SharedOrder, TierScore
 from karmada_scheduler.core.ordering.overrides import with_overrides
 from karmada_scheduler.framework import Candidate, Result, Snapshot
 from karmada_scheduler.framework.diagnosis import UnschedulableError
