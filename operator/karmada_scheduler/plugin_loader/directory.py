@@ -64,25 +64,26 @@ class PluginDirectory:
         self._helpers = NO_HELPERS
         self._previous_helpers: HelperModules | None = None
 
-    def scan(self) -> list[FileChange]:
-        """Return the files that differ from the last accepted or refused version, removals first.
-
-        Without changes this only reads the files.
+    def read(self) -> dict[Path, bytes]:
+        """Return the contents of all files by path.
 
         Raises:
             ConfigError: The directory cannot be read; accepted versions stay.
         """
-        return self.changes(self.read())
-
-    def read(self) -> dict[Path, bytes]:
-        """Return the contents of all files by path; raises as ``scan`` does."""
         try:
-            return dict(self._contents())
+            return {
+                path: path.read_bytes()
+                for path in sorted(self.path.iterdir())
+                if path.suffix == ".py" and not path.name.startswith(".") and path.is_file()
+            }
         except OSError as error:
             raise ConfigError([ConfigProblem(str(self.path), f"cannot be read: {error.strerror}")]) from error
 
     def changes(self, files: Mapping[Path, bytes]) -> list[FileChange]:
-        """Return the changes in the contents of all files by path; see ``scan``."""
+        """Return the files that differ from the last accepted or refused version, removals first.
+
+        ``files`` has the contents of all files by path.
+        """
         contents = {path: content for path, content in files.items() if not is_helper(path)}
         self._update_helpers({path: content for path, content in files.items() if is_helper(path)})
         gone = [path for path in self._accepted if path not in contents and self._digests[path] != _REMOVED]
@@ -109,11 +110,6 @@ class PluginDirectory:
     def _digest(self, content: bytes) -> bytes:
         shared = self._helpers.digest if imports_helpers(content) else b""
         return hashlib.sha256(content).digest() + shared
-
-    def _contents(self) -> Iterable[tuple[Path, bytes]]:
-        for path in sorted(self.path.iterdir()):
-            if path.suffix == ".py" and not path.name.startswith(".") and path.is_file():
-                yield path, path.read_bytes()
 
     def _loaded(self, path: Path, content: bytes, digest: bytes) -> FileChange:
         accepted = self._accepted.get(path)
@@ -152,11 +148,6 @@ class PluginDirectory:
         """Try refused files again at the next scan."""
         self._digests = {path: each.digest for path, each in self._accepted.items()}
 
-    @property
-    def live(self) -> Mapping[Path, FileChange]:
-        """The accepted versions by path."""
-        return self._accepted
-
 
 class PluginDirectories:
     """Several directories; the plugins of an earlier one come first."""
@@ -166,7 +157,11 @@ class PluginDirectories:
         self._directories: Final = [PluginDirectory(path) for path in dict.fromkeys(paths)]
 
     def scan(self) -> list[FileChange]:
-        """Return the changes of all directories; raises as ``PluginDirectory.scan``, before anything is loaded."""
+        """Return the changes of all directories; without any this only reads the files.
+
+        Raises:
+            ConfigError: A directory cannot be read; nothing was loaded.
+        """
         read = [(each, each.read()) for each in self._directories]
         return [change for each, files in read for change in each.changes(files)]
 

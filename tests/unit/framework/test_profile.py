@@ -73,7 +73,9 @@ def available(
     *names: str, tokens: str = "*", gates: FeatureGates | None = None, previous: BuiltProfiles | None = None
 ) -> ProfileInputs:
     own = in_tree(gates or FeatureGates())
-    registry = Registry({**own, **{name: OUTSIDE[name] for name in names}})
+    registry = Registry(own.values())
+    for name in names:
+        registry.register(name, OUTSIDE[name])
     return ProfileInputs(
         registry=registry,
         selected=frozenset(registry.select(tokens.split(",")).registry),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from karmada_scheduler.framework.profile.registry import Registry, SelectionMessage
+from karmada_scheduler.framework.profile.registry import Registration, Registry, SelectionMessage
 
 
 class Nothing:
@@ -14,7 +14,7 @@ class Nothing:
 
 
 def registry(*names: str) -> Registry:
-    return Registry(dict.fromkeys(names, Nothing))
+    return Registry(Registration(name, Nothing) for name in names)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_the_first_line_of_a_docstring_describes_a_plugin() -> None:
     class Silent:
         name: str = "Silent"
 
-    assert [plugin.doc for plugin in Registry({"Cheap": Cheap, "Silent": Silent}).values()] == [
-        "Prefer cheap clusters.",
-        "",
-    ]
+    plugins = Registry()
+    for factory in (Cheap, Silent):
+        plugins.register(factory.__name__, factory)
+    assert [plugin.doc for plugin in plugins.values()] == ["Prefer cheap clusters.", ""]

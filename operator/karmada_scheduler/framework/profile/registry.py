@@ -25,13 +25,8 @@ class Selection(NamedTuple):
 class Registry(Mapping[str, Registration]):
     """Plugins by name, in running order."""
 
-    def __init__(self, plugins: Mapping[str, Registration | Factory] | None = None) -> None:
-        self._plugins: dict[str, Registration] = {}
-        for name, plugin in (plugins or {}).items():
-            if isinstance(plugin, Registration):
-                self.add(plugin)
-            else:
-                self.register(name, plugin)
+    def __init__(self, plugins: Iterable[Registration] = ()) -> None:
+        self._plugins = {plugin.name: plugin for plugin in plugins}
 
     def __getitem__(self, name: str) -> Registration:
         return self._plugins[name]
@@ -99,9 +94,7 @@ class Registry(Mapping[str, Registration]):
         if choosable and not chosen:
             text = "No plugin of Filter and Score is enabled: every cluster fits"
             messages.append(SelectionMessage(warning=True, text=text))
-        selected = Registry(
-            {name: plugin for name, plugin in self.items() if plugin.mandatory or name in chosen}
-        )
+        selected = Registry(plugin for plugin in self.values() if plugin.mandatory or plugin.name in chosen)
         return Selection(selected, tuple(messages))
 
 
