@@ -43,7 +43,7 @@ class EstimatorMetrics:
 
 
 class EstimatingObserver:
-    """Feeds the metrics of estimator requests; implements ``estimator.accurate.RequestObserver``.
+    """Feeds the metrics of estimator requests; implements ``estimator.shared_requests.RequestObserver``.
 
     Upstream has these families in the estimators, where they measure the counting. Here they measure the time from the
     request of a decision until its response.

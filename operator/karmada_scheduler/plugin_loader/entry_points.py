@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from karmada_scheduler import logs
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem
-from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, LoadTimeoutError, call_in_thread
+from karmada_scheduler.framework.load_timeout import LoadTimeoutError, call_in_thread
 from karmada_scheduler.framework.profile.factory import Registration, first_doc_line, registration_problems
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def installed() -> list[Registration]:
         place = f"{entry.name} = {entry.value} ({_origin(entry)})"
         try:
             logs.follow(entry.module)
-            factory = call_in_thread(entry.load, seconds=LOAD_SECONDS)
+            factory = call_in_thread(entry.load)
         except LoadTimeoutError as error:
             problems.append(ConfigProblem(place, str(error)))
             continue

@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem, nearest
 from karmada_scheduler.framework.extension_points import is_plugin
-from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, LoadTimeoutError, call_in_thread
+from karmada_scheduler.framework.load_timeout import LoadTimeoutError, call_in_thread
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.profile.factory import (
     Registration,
@@ -68,7 +68,7 @@ def load(
     loader, module = specification.loader, importlib.util.module_from_spec(specification)
     sys.modules[name] = module  # dataclasses read their module from sys.modules
     try:
-        call_in_thread(lambda: loader.exec_module(module), seconds=LOAD_SECONDS, file=str(path))
+        call_in_thread(lambda: loader.exec_module(module), file=str(path))
         plugins = tuple(_plugins_of(module, str(path)))
         problems = [
             ConfigProblem(str(path), f"{_display_name(each)}: {text}")

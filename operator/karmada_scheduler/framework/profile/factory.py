@@ -23,7 +23,7 @@ from karmada_scheduler.config.problems import ConfigError, ConfigProblem
 from karmada_scheduler.config.structure import structure
 from karmada_scheduler.framework import load_timeout
 from karmada_scheduler.framework.handle import Handle
-from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, LoadTimeoutError, call_in_thread
+from karmada_scheduler.framework.load_timeout import LoadTimeoutError, call_in_thread
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.profile.plugin_problems import plugin_problems, takes
 from karmada_scheduler.framework.runtime.plugin_call import exception_text
@@ -70,7 +70,7 @@ def make(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -
     """
     given = _arguments(plugin, args, handle)
     try:
-        made = call_in_thread(lambda: plugin.factory(*given), seconds=LOAD_SECONDS)
+        made = call_in_thread(lambda: plugin.factory(*given))
     except ConfigError:
         raise
     except (Exception, SystemExit) as error:
