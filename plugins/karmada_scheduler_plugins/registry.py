@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Protocol
+from typing import Final
 
+from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.framework.profile.factory import Factory
 from karmada_scheduler.framework.profile.registry import Registry
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
@@ -53,15 +54,7 @@ ORIGIN: Final = "in-tree"
 _GATED: Final = {"WorkloadAffinity": "WorkloadAffinity", "WorkloadAntiAffinity": "WorkloadAffinity"}
 
 
-class Gates(Protocol):
-    """Feature gates."""
-
-    def enabled(self, name: str) -> bool:
-        """Return whether a gate is on."""
-        ...
-
-
-def in_tree(gates: Gates) -> Registry:
+def in_tree(gates: FeatureGates) -> Registry:
     """Return the in-tree plugins that the feature gates allow."""
     registry = Registry()
     for name, factory in IN_TREE.items():

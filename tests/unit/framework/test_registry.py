@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from karmada_scheduler.framework.profile.registry import Registration, Registry, SelectionMessage
+from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.framework.profile.registry import Registry, SelectionMessage
 
 
 class Nothing:

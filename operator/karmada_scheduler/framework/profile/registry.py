@@ -96,6 +96,3 @@ class Registry(Mapping[str, Registration]):
             messages.append(SelectionMessage(warning=True, text=text))
         selected = Registry(plugin for plugin in self.values() if plugin.mandatory or plugin.name in chosen)
         return Selection(selected, tuple(messages))
-
-
-__all__ = ["Factory", "Registration", "Registry", "Selection", "SelectionMessage"]

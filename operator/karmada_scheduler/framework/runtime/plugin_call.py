@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Final, NoReturn, Protocol, TypeVar
 
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.config.profiles import DEFAULT_PLUGIN_SECONDS
 from karmada_scheduler.framework.diagnosis import PluginError, SchedulingError
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.plugin import Plugin
@@ -47,7 +48,7 @@ class PluginCaller:
         *,
         observer: Observer | None = None,
         timeout: timeouts.CallTimeout | None = None,
-        coroutine_seconds: float | None = timeouts.DEFAULT_SECONDS,
+        coroutine_seconds: float | None = DEFAULT_PLUGIN_SECONDS,
         breakers: CircuitBreakers | None = None,
         clock: Callable[[], float] = time.monotonic,
         interrupts: tuple[type[BaseException], ...] | None = None,

@@ -17,9 +17,6 @@ from contextlib import AbstractContextManager, nullcontext
 from types import FrameType, TracebackType
 from typing import Final, Protocol, Self
 
-DEFAULT_SECONDS: Final = 2.0
-"""Timeout of the plain functions of an extension point for one binding, and of one coroutine of a plugin."""
-
 SHORTEST_SECONDS: Final = 0.1
 """The shortest part of a timeout: a busy machine may stop the process for some hundredths of a second."""
 
