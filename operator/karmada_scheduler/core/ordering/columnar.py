@@ -80,7 +80,7 @@ class Votes(Sequence[tuple[int, str]]):
 
 
 class LazyCandidateList(CandidateList):
-    """Some rows in the order of preference. Everything that it consists of is immutable.
+    """Some rows in the order of preference, as candidates when they are read. Everything that it consists of is immutable.
 
     Row numbers past the end of the shared columns index ``overrides``, the candidates evaluated for one binding only.
 
