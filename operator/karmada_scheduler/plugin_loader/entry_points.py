@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from karmada_scheduler import logs
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem
 from karmada_scheduler.framework.load_timeout import LoadTimeoutError, call_in_thread
-from karmada_scheduler.framework.profile.factory import Registration, first_doc_line, registration_problems
+from karmada_scheduler.framework.profile.factory import Registration, registration_problems
 
 if TYPE_CHECKING:
     from importlib import metadata
@@ -45,7 +45,7 @@ def installed() -> list[Registration]:
         if not callable(factory):
             problems.append(ConfigProblem(place, "is neither a class nor a function that makes a plugin"))
             continue
-        plugin = Registration(entry.name, factory, _origin(entry), first_doc_line(factory))
+        plugin = Registration(entry.name, factory, _origin(entry))
         problems.extend(ConfigProblem(place, text) for text in registration_problems(plugin))
         plugins.append(plugin)
     if problems:

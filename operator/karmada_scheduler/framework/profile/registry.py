@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from karmada_scheduler.framework.profile.factory import Factory, Registration, first_doc_line
+from karmada_scheduler.framework.profile.factory import Registration
 
 
 class SelectionMessage(NamedTuple):
@@ -37,24 +37,12 @@ class Registry(Mapping[str, Registration]):
     def __len__(self) -> int:
         return len(self._plugins)
 
-    def register(
-        self,
-        name: str,
-        factory: Factory,
-        *,
-        origin: str = "",
-        mandatory: bool = False,
-        opt_in: bool = False,
-    ) -> None:
+    def add(self, plugin: Registration) -> None:
         """Add a plugin.
 
         Raises:
             ValueError: The name is taken; the registered plugin stays.
         """
-        self.add(Registration(name, factory, origin, first_doc_line(factory), mandatory, opt_in))
-
-    def add(self, plugin: Registration) -> None:
-        """Add a registration; raises as ``register`` does."""
         taken = self._plugins.get(plugin.name)
         if taken is not None:
             origins = f": {taken.origin} and {plugin.origin}" if taken.origin or plugin.origin else ""
