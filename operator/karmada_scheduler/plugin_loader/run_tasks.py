@@ -8,9 +8,8 @@ import traceback
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from karmada_scheduler.framework.plugin import Plugin
+from karmada_scheduler.framework.plugin import Plugin, RunPlugin
 from karmada_scheduler.framework.profile.factory import with_traceback_from
-from karmada_scheduler.framework.run_hook import RunPlugin
 from karmada_scheduler.framework.runtime import coroutine_timeouts, timeouts
 from karmada_scheduler.framework.runtime.coroutine_timeouts import CLEANUP_SECONDS, TimedCoroutine
 from karmada_scheduler.framework.runtime.plugin_call import exception_text
