@@ -27,6 +27,7 @@ from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, decide, placed
 from tests.unit.framework.plugins import IgnoringObserver, answering, coroutine, plugin, raising, with_in_tree
 
@@ -480,7 +481,7 @@ def test_scores_are_normalized_multiplied_and_added_up() -> None:
         return [100 - score for score in context.scores]
 
     b = plugin("B", score=answering(40), normalize_score=normalized)
-    plugins = ProfilePlugins.from_plugins({"A": a, "B": b}, weights={"A": 3})
+    plugins = replace(ProfilePlugins.from_plugins({"A": a, "B": b}), weights={"A": 3})
     from karmada_scheduler.framework import Cycle, Placement
     from karmada_scheduler.testing import snapshot
 
