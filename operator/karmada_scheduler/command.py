@@ -38,9 +38,9 @@ class Command(Protocol):
 
 def with_plugin(name: str, factory: Factory) -> Registration:
     """Return the registration of a plugin; profiles and ``--plugins`` treat it like any other."""
-    from karmada_scheduler.framework.profile.factory import Registration, first_doc_line
+    from karmada_scheduler.framework.profile.factory import Registration
 
-    return Registration(name, factory, _origin(factory), first_doc_line(factory))
+    return Registration(name, factory, _origin(factory))
 
 
 def new_scheduler_command(*plugins: Registration) -> Command:

@@ -23,10 +23,9 @@ from karmada_scheduler.framework import (
     Result,
     Terms,
 )
-from karmada_scheduler_plugins._evicted_again import evicted_again
 from karmada_scheduler_plugins._fail_back_args import FailBackArgs
 from karmada_scheduler_plugins._moves_under_way import FirstSeen, MovesUnderWay
-from karmada_scheduler_plugins._overflow_tiers import empties_higher_tiers, tier_of
+from karmada_scheduler_plugins._returns import empties_higher_tiers, evicted_again, tier_of
 
 FAILED_BACK: Final = "FailedBack"
 SPREAD_BACK: Final = "SpreadBack"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Protocol
+from typing import Final
 
-from karmada_scheduler.framework.profile.factory import Factory
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.framework.profile.factory import Factory, Registration
 from karmada_scheduler.framework.profile.registry import Registry
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler_plugins.api_enablement import APIEnablement
@@ -53,24 +54,16 @@ ORIGIN: Final = "in-tree"
 _GATED: Final = {"WorkloadAffinity": "WorkloadAffinity", "WorkloadAntiAffinity": "WorkloadAffinity"}
 
 
-class Gates(Protocol):
-    """Feature gates."""
-
-    def enabled(self, name: str) -> bool:
-        """Return whether a gate is on."""
-        ...
-
-
-def in_tree(gates: Gates) -> Registry:
+def in_tree(gates: FeatureGates) -> Registry:
     """Return the in-tree plugins that the feature gates allow."""
     registry = Registry()
     for name, factory in IN_TREE.items():
         if name not in _GATED or gates.enabled(_GATED[name]):
-            registry.register(name, factory, origin=ORIGIN)
+            registry.add(Registration(name, factory, ORIGIN))
     for name, factory in MANDATORY.items():
-        registry.register(name, factory, origin=ORIGIN, mandatory=True)
+        registry.add(Registration(name, factory, ORIGIN, mandatory=True))
     for name, factory in OPT_IN.items():
-        registry.register(name, factory, origin=ORIGIN, opt_in=True)
+        registry.add(Registration(name, factory, ORIGIN, opt_in=True))
     return registry
 
 

@@ -60,7 +60,7 @@ PARTS: Final = (
             "framework/binding_points.py#2": (
                 "ReservePlugin", "PermitPlugin", "PreBindPlugin", "BindPlugin", "PostBindPlugin",
             ),
-            "framework/run_hook.py": ("RunPlugin",),
+            "framework/plugin.py#2": ("RunPlugin",),
         },
     ),
     Part(
@@ -75,8 +75,7 @@ PARTS: Final = (
             "framework/guard_point.py": ("GuardContext",),
             "framework/reconsider_point.py": ("ReconsiderContext",),
             "framework/binding_points.py#2": ("BindContext",),
-            "framework/cycle.py": ("Cycle",),
-            "framework/cycle_state.py": ("CycleState", "StateKey"),
+            "framework/cycle.py": ("Cycle", "CycleState", "StateKey"),
             "framework/snapshot.py": ("Snapshot",),
             "framework/cycle.py#2": ("Candidate", "Peers"),
             "framework/diagnosis.py": ("Diagnosis",),

@@ -13,6 +13,7 @@ import pytest
 
 from karmada_scheduler.api.placement import WorkloadAffinity
 from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.config.profiles import DEFAULT_PLUGIN_SECONDS
 from karmada_scheduler.framework import (
     SUCCESS,
     BindContext,
@@ -33,7 +34,6 @@ from karmada_scheduler.framework import (
     ScoreContext,
     Workload,
 )
-from karmada_scheduler.framework.runtime.timeouts import DEFAULT_SECONDS
 from karmada_scheduler.testing import (
     BindingBuilder,
     FakeHandle,
@@ -529,7 +529,7 @@ def test_plugins_of_the_kit_have_the_timeout_of_the_scheduler_by_default(tmp_pat
     )
     decision = decide(web(), cluster("m1"), plugins=framework(Hangs("filter"), timeout=0.05))
     assert str(decision.error).endswith('plugin "Hangs" took longer than 0.05s at Filter for cluster m1')
-    assert framework().caller.coroutine_seconds == DEFAULT_SECONDS
+    assert framework().caller.coroutine_seconds == DEFAULT_PLUGIN_SECONDS
     assert profiles(file)["default-scheduler"].caller.coroutine_seconds == 0.05
     assert framework(timeout=None).caller.coroutine_seconds is None
 

@@ -19,7 +19,7 @@ from karmada_scheduler.config.options import EstimatorOptions
 from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationError
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.connections import Connections
-from karmada_scheduler.estimator.shared_requests import PARTIAL, UPSTREAM, FailurePolicy
+from karmada_scheduler.estimator.session import PARTIAL, UPSTREAM, FailurePolicy
 from karmada_scheduler.metrics.estimators import EstimatingObserver
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.testing import binding, cluster

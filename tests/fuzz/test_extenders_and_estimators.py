@@ -18,7 +18,7 @@ from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationErro
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.discovery import DiscoveryError, addresses
 from karmada_scheduler.estimator.pb import estimator_pb2 as pb
-from karmada_scheduler.estimator.shared_requests import PARTIAL, UPSTREAM, FailurePolicy
+from karmada_scheduler.estimator.session import PARTIAL, UPSTREAM, FailurePolicy
 from karmada_scheduler.estimator.wire import replicas_request, sets_request
 from karmada_scheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.framework.diagnosis import PluginError
@@ -156,7 +156,7 @@ def test_any_response_of_an_estimator_is_a_number_or_no_opinion(
 ) -> None:
     async def estimates() -> tuple[list[int], set[str]]:
         estimator = AccurateEstimator(
-            FuzzedTransport(dict(zip(_NAMES, bodies, strict=True))),
+            FuzzedTransport(dict(zip(_NAMES, bodies, strict=True))),  # type: ignore[arg-type]
             timeout=5.0,
             policy=policy,
             answer_ttl=0.0,

@@ -14,13 +14,14 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.profiles import DEFAULT_PLUGIN_SECONDS
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
-from karmada_scheduler.framework.runtime.timeouts import DEFAULT_SECONDS, SigalrmTimeout
+from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.metrics.plugins import AlgorithmObserver
 from karmada_scheduler.process import memory
@@ -96,7 +97,7 @@ class Ours:
         self._gates = FeatureGates({})
         self._plugins = framework(gates=self._gates).plugins
         self._observer = AlgorithmObserver(Metrics().plugins)
-        self._alarm = SigalrmTimeout(DEFAULT_SECONDS)
+        self._alarm = SigalrmTimeout(DEFAULT_PLUGIN_SECONDS)
         self._clusters = ClusterCache()
         for manifest in clusters:
             self._clusters.put(Cluster.from_manifest(manifest))

@@ -10,7 +10,7 @@ from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.estimator import session
-from karmada_scheduler.estimator.shared_requests import EstimatorResponse
+from karmada_scheduler.estimator.session import EstimatorResponse
 from karmada_scheduler.structs import replace
 from tools.simulation.generate_answers import PROFILES
 from tools.simulation.planted_bugs import Patches, PlantedBug

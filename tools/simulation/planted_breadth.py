@@ -11,7 +11,7 @@ from karmada_advisor.web.index import BindingIndex
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.core import schedule
-from karmada_scheduler.estimator.shared_requests import SharedRequests
+from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.extender import ExtenderError, ExtenderFilterResult
@@ -75,7 +75,7 @@ async def _do_nothing(*_: Any) -> None:
 
 
 def _unresponsive_estimator_is_not_probed() -> Patches:
-    yield SharedRequests, "_probe", _do_nothing
+    yield AccurateEstimator, "_probe", _do_nothing
 
 
 def _unreadable_cluster_counts_as_gone() -> Patches:

@@ -57,11 +57,6 @@ class Policy(Struct, frozen=True):
     permanent_id: str = ""
     scheduler_name: str = ""
 
-    @property
-    def id_label(self) -> str:
-        """The label of its bindings with its id."""
-        return ID_LABELS[self.key.kind]
-
     @classmethod
     def from_manifest(cls, manifest: Manifest) -> Policy:
         """Read a policy of policy.karmada.io/v1alpha1.

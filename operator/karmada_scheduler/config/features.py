@@ -47,8 +47,11 @@ KNOWN: Final[Mapping[str, Gate]] = MappingProxyType(
 )
 
 _GROUPS: Final[Mapping[str, Stage]] = MappingProxyType({"AllAlpha": "ALPHA", "AllBeta": "BETA"})
-_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
-_FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+BOOLEANS: Final[Mapping[str, bool]] = MappingProxyType(
+    dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True)
+    | dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False)
+)
+"""Truth values as Go's strconv reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ def parse(flags: Iterable[str], decisions_of: str = DEFAULT_RULES.decisions_of) 
             if name not in KNOWN and name not in _GROUPS:
                 known = ", ".join(sorted([*KNOWN, *_GROUPS]))
                 raise ValueError(f"unrecognized feature gate: {name}; known: {known}")
-            if text not in _TRUE and text not in _FALSE:
+            if text not in BOOLEANS:
                 raise ValueError(f"invalid value of {name}={text}: expected true or false")
-            settings[name] = text in _TRUE
+            settings[name] = BOOLEANS[text]
     return FeatureGates(MappingProxyType(settings), RULES[decisions_of])

@@ -36,16 +36,10 @@ class OptionsError(ValueError):
     """Flags that cannot be used; the text has one line per error and names the flag."""
 
 
-_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
-_FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
-
-
 def _bool(text: str) -> bool:
-    if text in _TRUE:
-        return True
-    if text in _FALSE:
-        return False
-    raise argparse.ArgumentTypeError(f"{text!r} is not true or false")
+    if text not in features.BOOLEANS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not true or false")
+    return features.BOOLEANS[text]
 
 
 def _integer(text: str) -> int:

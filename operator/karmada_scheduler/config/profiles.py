@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from karmada_scheduler.config.extenders import ExtenderConfig
 
 DEFAULT_PLUGIN_SECONDS: Final = 2.0
+"""Timeout of the plain functions of an extension point for one binding, and of one coroutine of a plugin."""
 ALL: Final = "*"
 """In a list of disabled plugins: all that were not named as enabled."""
 

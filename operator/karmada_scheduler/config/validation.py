@@ -49,37 +49,29 @@ def warnings(given: argparse.Namespace) -> Iterator[str]:
         )
 
 
-def estimator_problems(given: argparse.Namespace) -> list[str]:
-    """Return an error for each flag about estimators that is out of range."""
-    problems = []
+def estimator_problems(given: argparse.Namespace) -> Iterator[str]:
+    """Yield an error for each flag about estimators that is out of range."""
     if not 0 <= given.scheduler_estimator_port <= 65535:
-        problems.append(
+        yield (
             f"Options.SchedulerEstimatorPort: Invalid value: {given.scheduler_estimator_port}: "
             "must be a valid port between 0 and 65535 inclusive"
         )
     if given.scheduler_estimator_timeout < 0:
-        problems.append(
-            "Options.SchedulerEstimatorTimeout: Invalid value: must be greater than or equal to 0"
-        )
+        yield "Options.SchedulerEstimatorTimeout: Invalid value: must be greater than or equal to 0"
     if (given.estimator_answer_ttl or 0) < 0:
-        problems.append("--estimator-answer-ttl must not be negative")
+        yield "--estimator-answer-ttl must not be negative"
     if given.assumption_ttl <= 0:
-        problems.append("--assumption-ttl must be greater than 0")
-    return problems
+        yield "--assumption-ttl must be greater than 0"
 
 
-def election_problems(election: LeaderElection) -> list[str]:
-    """Return violations of client-go's rules for the three durations (leaderelection.NewLeaderElector)."""
-    problems = []
+def election_problems(election: LeaderElection) -> Iterator[str]:
+    """Yield violations of client-go's rules for the three durations (leaderelection.NewLeaderElector)."""
     if election.lease_duration <= election.renew_deadline:
-        problems.append("--leader-elect-lease-duration must be greater than --leader-elect-renew-deadline")
+        yield "--leader-elect-lease-duration must be greater than --leader-elect-renew-deadline"
     if election.renew_deadline <= 1.2 * election.retry_period:
-        problems.append(
-            "--leader-elect-renew-deadline must be greater than 1.2 x --leader-elect-retry-period"
-        )
+        yield "--leader-elect-renew-deadline must be greater than 1.2 x --leader-elect-retry-period"
     if min(election.lease_duration, election.renew_deadline, election.retry_period) <= 0:
-        problems.append("--leader-elect durations must be greater than 0")
-    return problems
+        yield "--leader-elect durations must be greater than 0"
 
 
 def health_address(given: argparse.Namespace) -> str:

@@ -143,29 +143,6 @@ async def available_replicas(
 
     Source: karmada v1.18.2 pkg/scheduler/core/util.go calAvailableReplicas.
     """
-    least = await _least_estimates(
-        spec, clusters, estimators=estimators, gates=gates, assumed=assumed, yield_if_due=yield_if_due
-    )
-    if not counts(spec):
-        return least
-    return [spec.replicas if known == MAX_INT32 else known for known in least]
-
-
-def counts(spec: BindingSpec) -> bool:
-    """Return whether the binding needs capacity."""
-    return spec.replicas != 0 or bool(spec.components)
-
-
-async def _least_estimates(
-    spec: BindingSpec,
-    clusters: Sequence[Cluster],
-    *,
-    estimators: Estimators,
-    gates: FeatureGates,
-    assumed: Assumed,
-    yield_if_due: Callable[[], Awaitable[None]],
-) -> list[int]:
-    """Return the smallest estimate for each cluster, in the given order; MAX_INT32 if there is none."""
     least = [MAX_INT32] * len(clusters)
     if not counts(spec):
         return least
@@ -188,7 +165,12 @@ async def _least_estimates(
             estimate if estimate != NO_OPINION and estimate < known else known
             for known, estimate in zip(least, estimates, strict=True)
         ]
-    return least
+    return [spec.replicas if known == MAX_INT32 else known for known in least]
+
+
+def counts(spec: BindingSpec) -> bool:
+    """Return whether the binding needs capacity."""
+    return spec.replicas != 0 or bool(spec.components)
 
 
 async def _component_sets(

@@ -12,7 +12,9 @@ from typing import Final
 from karmada_scheduler.framework.diagnosis import OverBudgetError
 
 SECONDS: Final = 10.0
+"""CPU seconds of a decision in total."""
 SLICE_SECONDS: Final = 0.02
+"""Seconds after which a decision has to yield to the event loop."""
 
 
 class Budget:
@@ -22,28 +24,17 @@ class Budget:
         used: Seconds of CPU time up to the last pause.
     """
 
-    __slots__ = ("_began", "_clock", "_cpu_began", "_cpu_clock", "_seconds", "_slice", "used")
+    __slots__ = ("_began", "_clock", "_cpu_began", "_cpu_clock", "used")
 
-    def __init__(
-        self,
-        clock: Callable[[], float],
-        cpu_clock: Callable[[], float],
-        *,
-        seconds: float = SECONDS,
-        slice_seconds: float = SLICE_SECONDS,
-    ) -> None:
+    def __init__(self, clock: Callable[[], float], cpu_clock: Callable[[], float]) -> None:
         """Start unused.
 
         Args:
             clock: In seconds; measures slices.
             cpu_clock: CPU time of this thread, in seconds; a process that gets no CPU uses none.
-            seconds: CPU seconds of the decision in total.
-            slice_seconds: Seconds after which the decision has to yield to the event loop.
         """
         self._clock = clock
         self._cpu_clock = cpu_clock
-        self._seconds = seconds
-        self._slice = slice_seconds
         self._began = 0.0
         self._cpu_began: float | None = None
         self.used = 0.0
@@ -67,7 +58,7 @@ class Budget:
 
     def slice_is_over(self) -> bool:
         """Return whether the decision has to yield to the event loop; see ``yield_if_due``."""
-        return self._clock() - self._began >= self._slice
+        return self._clock() - self._began >= SLICE_SECONDS
 
     async def yield_if_due(self) -> None:
         """Yield to the event loop if the slice is over.
@@ -77,8 +68,8 @@ class Budget:
         """
         if not self.slice_is_over():
             return
-        if self.used + self._slice_time() > self._seconds:
-            raise OverBudgetError(f"the decision took longer than {self._seconds:g}s of CPU time")
+        if self.used + self._slice_time() > SECONDS:
+            raise OverBudgetError(f"the decision took longer than {SECONDS:g}s of CPU time")
         await _Yield()
 
     def _slice_time(self) -> float:

@@ -14,7 +14,6 @@ from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION,
 from karmada_scheduler.api.quantity import quotient, wrap64
 from karmada_scheduler.core.ordering.candidates import (
     CandidateList,
-    EagerCandidateList,
     Region,
     candidate_list,
     sort_key,
@@ -27,7 +26,7 @@ _NO_TIER: Final = 1000
 
 def preferred_first(candidates: Iterable[Candidate]) -> CandidateList:
     """Return candidates in the order of preference: by tier, score, available replicas, and name."""
-    return EagerCandidateList(sorted(candidates, key=sort_key))
+    return CandidateList(sorted(candidates, key=sort_key))
 
 
 def tier_of(cycle: Cycle, cluster: Cluster) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Hashable, Mapping, Sequence
 from functools import partial
-from typing import ClassVar
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.decision_inputs import DecisionInputs
@@ -24,57 +23,38 @@ from karmada_scheduler.structs import Struct
 
 
 class FilteredClusters(Struct, frozen=True):
-    """The clusters that can take a binding, as a list.
+    """The clusters that can take a binding: as a list, or by cached results except for the clusters it is on or evicted from.
+
+    There are no cached results in a profile with PreFilter plugins, so none has skipped or rejected a cluster then.
 
     Attributes:
-        feasible: Those that pass, in the order of names.
-        diagnosis: Why the others do not.
+        feasible: Those that pass, in the order of names; with cached results, those of ``filtered``.
+        diagnosis: Why clusters do not pass; of all clusters.
         skipped: The plugins whose PreFilter returned Skip.
         rejected_by_pre_filter: The names of the clusters that PreFilter plugins rejected.
+        results: Cached results for bindings that are on no cluster; None if ``feasible`` has all that pass.
+        score_key: With cached results: the key of the scores of all clusters that the binding is not on.
+        filtered: With cached results: the names of the clusters for which they do not hold.
     """
 
     feasible: Sequence[Cluster]
     diagnosis: Diagnosis
     skipped: frozenset[str] = frozenset()
     rejected_by_pre_filter: Container[str] = ()
+    results: FilterResults | None = None
+    score_key: Hashable = None
+    filtered: frozenset[str] = frozenset()
 
     @property
     def any_fits(self) -> bool:
         """Whether at least one cluster passes."""
-        return bool(self.feasible)
-
-
-class CachedFilteredClusters(Struct, frozen=True):
-    """The clusters that can take a binding: cached results, except for the clusters it is on or evicted from.
-
-    There are no cached results in a profile with PreFilter plugins, so none has skipped or rejected a cluster.
-
-    Attributes:
-        results: Filter results for bindings that are on no cluster.
-        score_key: The key of the scores of all clusters that the binding is not on.
-        filtered: The names of the clusters for which ``results`` does not hold.
-        feasible: Those of ``filtered`` that pass, in the order of names.
-        diagnosis: Why clusters do not pass; of all clusters.
-    """
-
-    results: FilterResults
-    score_key: Hashable
-    filtered: frozenset[str]
-    feasible: Sequence[Cluster]
-    diagnosis: Diagnosis
-    skipped: ClassVar[frozenset[str]] = frozenset()
-    rejected_by_pre_filter: ClassVar[Container[str]] = ()
-
-    @property
-    def any_fits(self) -> bool:
-        """Whether at least one cluster passes."""
+        if self.feasible or self.results is None:
+            return bool(self.feasible)
         rows = self.results.rows
-        return bool(self.feasible) or len(rows) > sum(1 for name in self.filtered if name in rows)
+        return len(rows) > sum(1 for name in self.filtered if name in rows)
 
 
-async def find_clusters_that_fit(
-    cycle: Cycle, inputs: DecisionInputs
-) -> FilteredClusters | CachedFilteredClusters:
+async def find_clusters_that_fit(cycle: Cycle, inputs: DecisionInputs) -> FilteredClusters:
     """Return the clusters that pass all filters, and why the others do not.
 
     Raises:
@@ -87,7 +67,7 @@ async def find_clusters_that_fit(
 async def _filtered(cycle: Cycle, inputs: DecisionInputs) -> FilteredClusters:
     framework = inputs.framework
     clusters: Sequence[Cluster] = cycle.snapshot.not_terminating
-    clusters, refused, skipped = await framework.run_pre_filter(cycle, clusters, inputs.in_flight)
+    clusters, refused, skipped = await framework.pre_filter.run(cycle, clusters, inputs.in_flight)
     rejected_by_pre_filter = frozenset(refused)
     feasible, filtered_out = framework.run_filter(cycle, clusters, skipped)
     refused.update(filtered_out)
@@ -97,9 +77,7 @@ async def _filtered(cycle: Cycle, inputs: DecisionInputs) -> FilteredClusters:
     return FilteredClusters(feasible, Diagnosis(refused), skipped, rejected_by_pre_filter)
 
 
-def _with_cached(
-    cycle: Cycle, results: FilterResults, inputs: DecisionInputs
-) -> FilteredClusters | CachedFilteredClusters:
+def _with_cached(cycle: Cycle, results: FilterResults, inputs: DecisionInputs) -> FilteredClusters:
     """Filter the clusters that the binding is on or evicted from; the results for the others are cached."""
     names = cycle.current_clusters | cycle.evicted
     feasible: list[Cluster] = []
@@ -113,7 +91,7 @@ def _with_cached(
         inputs.framework.keyed.score_key(cycle) if inputs.can_use_cached_order(cycle.binding.spec) else None
     )
     if score_key is not None:
-        return CachedFilteredClusters(results, score_key, names, feasible, diagnosis)
+        return FilteredClusters(feasible, diagnosis, results=results, score_key=score_key, filtered=names)
     if not names:
         return FilteredClusters(results.feasible, diagnosis)
     others = (cluster for cluster in results.feasible if cluster.name not in names)

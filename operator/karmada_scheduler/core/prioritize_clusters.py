@@ -9,7 +9,7 @@ Source: karmada v1.18.2 pkg/scheduler/core/generic_scheduler.go prioritizeCluste
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -18,15 +18,15 @@ from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.core.available_replicas import available_replicas, counts, least_by_row
 from karmada_scheduler.core.cluster_groups import preferred_first, tier_of
 from karmada_scheduler.core.decision_inputs import DecisionInputs
-from karmada_scheduler.core.find_clusters import CachedFilteredClusters, FilteredClusters
+from karmada_scheduler.core.find_clusters import FilteredClusters
 from karmada_scheduler.core.lazy_mapping import LazyMapping
 from karmada_scheduler.core.ordering.cache import OrderKey, ScoreKey
 from karmada_scheduler.core.ordering.candidates import CandidateList
-from karmada_scheduler.core.ordering.columnar import SharedOrder
-from karmada_scheduler.core.ordering.feasible import TierScore
+from karmada_scheduler.core.ordering.columnar import SharedOrder, TierScore
 from karmada_scheduler.core.ordering.overrides import with_overrides
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.runtime.extenders import scores_of_extenders
+from karmada_scheduler.framework.runtime.filter_cache import FilterResults
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.structs import Struct
 
@@ -37,31 +37,24 @@ _NONE_KNOWN: Final[Mapping[str, int]] = {}
 
 
 class ScoredClusters(Struct, frozen=True):
-    """Clusters with their scores."""
-
-    clusters: Sequence[Cluster]
-    scores: Scores
-
-
-class CachedScoredClusters(Struct, frozen=True):
-    """The cached order of all clusters, and scores of those for which it does not hold.
+    """Clusters with their scores for one binding, and the cached order of all others if there is one.
 
     Attributes:
-        order: All clusters, as for a binding that is on none of them.
-        filtered: The names of the clusters for which ``order`` does not hold.
-        clusters: Those of ``filtered`` that are feasible.
+        clusters: The clusters; with an order, those of ``filtered`` that are feasible.
         scores: The scores of ``clusters``.
+        order: All clusters, as for a binding that is on none of them; None if ``clusters`` are all that are feasible.
+        filtered: The names of the clusters for which ``order`` does not hold.
     """
 
-    order: SharedOrder
-    filtered: frozenset[str]
     clusters: Sequence[Cluster]
     scores: Scores
+    order: SharedOrder | None = None
+    filtered: frozenset[str] = frozenset()
 
 
 async def prioritize_clusters(
-    cycle: Cycle, found: FilteredClusters | CachedFilteredClusters, inputs: DecisionInputs
-) -> ScoredClusters | CachedScoredClusters:
+    cycle: Cycle, found: FilteredClusters, inputs: DecisionInputs
+) -> ScoredClusters:
     """Score the clusters that were filtered for this binding.
 
     Raises:
@@ -71,49 +64,50 @@ async def prioritize_clusters(
     scores = await framework.run_score(cycle, found.feasible)
     if framework.extenders:
         scores |= await scores_of_extenders(framework.extenders, cycle, found.feasible)
-    if isinstance(found, FilteredClusters):
+    if found.results is None:
         return ScoredClusters(found.feasible, scores)
-    return CachedScoredClusters(_shared_order(cycle, found, inputs), found.filtered, found.feasible, scores)
+    order = _shared_order(cycle, found.results, found.score_key, inputs)
+    return ScoredClusters(found.feasible, scores, order, found.filtered)
 
 
-async def candidates_of(
-    cycle: Cycle, scored: ScoredClusters | CachedScoredClusters, inputs: DecisionInputs
-) -> CandidateList:
+async def candidates_of(cycle: Cycle, scored: ScoredClusters, inputs: DecisionInputs) -> CandidateList:
     """Return the candidates in the order of preference, with score, tier and available replicas.
 
     Raises:
         SchedulingError: The available replicas cannot be counted, or the decision is over its budget.
     """
-    if isinstance(scored, ScoredClusters):
-        return preferred_first(await _candidates(cycle, scored.clusters, scored.scores, inputs))
+    if scored.order is None:
+        return preferred_first(await _candidates(cycle, scored, inputs))
     if not scored.filtered:
         return scored.order
     known = scored.order.available_of(scored.filtered)
-    overrides = await _candidates(cycle, scored.clusters, scored.scores, inputs, known)
+    overrides = await _candidates(cycle, scored, inputs, known)
     return with_overrides(scored.order, scored.filtered, overrides)
 
 
 def scores_of(
     cycle: Cycle,
-    scored: ScoredClusters | CachedScoredClusters,
+    scored: ScoredClusters,
     candidates: Sequence[Candidate],
     framework: Framework,
 ) -> Scores:
     """Return the scores of all candidates by plugin; with a cached order they are computed on first use."""
-    if isinstance(scored, ScoredClusters):
+    if scored.order is None:
         return scored.scores
     return LazyMapping(partial(_scores_of, framework, cycle, candidates))
 
 
-def _shared_order(cycle: Cycle, found: CachedFilteredClusters, inputs: DecisionInputs) -> SharedOrder:
+def _shared_order(
+    cycle: Cycle, results: FilterResults, key_of_scores: Hashable, inputs: DecisionInputs
+) -> SharedOrder:
     """Return the cached order for bindings like this one."""
-    spec, results, snapshot = cycle.binding.spec, found.results, cycle.snapshot
+    spec, snapshot = cycle.binding.spec, cycle.snapshot
     has_replicas = counts(spec)
     requirements = spec.replica_requirements if has_replicas else None
     request = requirements.key if requirements is not None else None
     placement = cycle.placement
     tiers = (cycle.term,) if placement.cluster_affinity is None and placement.cluster_affinities else None
-    score_key = ScoreKey(results.key, found.score_key, tiers)
+    score_key = ScoreKey(results.key, key_of_scores, tiers)
     feasible = inputs.caches.refreshed_scores(
         score_key, snapshot, results, partial(_tier_scores, cycle, inputs.framework)
     )
@@ -126,7 +120,7 @@ def _shared_order(cycle: Cycle, found: CachedFilteredClusters, inputs: DecisionI
 def _tier_scores(cycle: Cycle, framework: Framework, clusters: Sequence[Cluster]) -> list[TierScore]:
     """Return tier and score of clusters, for bindings that are not on them."""
     unplaced = cycle.unplaced
-    totals = _totals(framework.score_clusters(unplaced, clusters), len(clusters))
+    totals = _totals(framework.scoring.run(unplaced, clusters), len(clusters))
     return [(tier_of(unplaced, each), score) for each, score in zip(clusters, totals, strict=True)]
 
 
@@ -136,15 +130,15 @@ def _totals(scores: Scores, count: int) -> list[int]:
 
 async def _candidates(
     cycle: Cycle,
-    clusters: Sequence[Cluster],
-    scores: Scores,
+    scored: ScoredClusters,
     inputs: DecisionInputs,
     known: Mapping[str, int] = _NONE_KNOWN,
 ) -> list[Candidate]:
-    """Return clusters with their score, tier and available replicas, in the given order.
+    """Return the scored clusters with their score, tier and available replicas, in the same order.
 
     ``known`` has available replicas by cluster; those of the others are counted.
     """
+    clusters = scored.clusters
     others = [each for each in clusters if each.name not in known] if known else clusters
     if others:
         counted = await available_replicas(
@@ -156,7 +150,7 @@ async def _candidates(
             yield_if_due=inputs.yield_if_due,
         )
         known = {**known, **{each.name: free for each, free in zip(others, counted, strict=True)}}
-    totals = _totals(scores, len(clusters))
+    totals = _totals(scored.scores, len(clusters))
     assigned: dict[str, int] = {}
     for target in cycle.binding.spec.clusters:
         assigned.setdefault(target.name, target.replicas)  # of a name listed twice, the first counts
@@ -171,4 +165,4 @@ async def _candidates(
 def _scores_of(framework: Framework, cycle: Cycle, candidates: Sequence[Candidate]) -> Scores:
     """Return the scores of candidates with a cached order."""
     clusters = sorted((each.cluster for each in candidates), key=lambda cluster: cluster.name)
-    return framework.score_clusters(cycle, clusters)
+    return framework.scoring.run(cycle, clusters)

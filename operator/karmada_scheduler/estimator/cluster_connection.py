@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Final
 
 from karmada_scheduler.estimator.transport import ConnectionState, EstimatorChannel
 from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
+
+LOST_SECONDS: Final = 2.0
+"""How long gRPC may try to reconnect to the same address before the Service is read again."""
 
 
 class ClusterConnection(Struct):
@@ -30,8 +34,8 @@ class ClusterConnection(Struct):
     task: asyncio.Task[None] | None = None
     reported: str = ""
 
-    async def until_lost(self, lost_seconds: float) -> None:
-        """Keep the state up to date; return when the connection has been lost for some seconds."""
+    async def until_lost(self) -> None:
+        """Keep the state up to date; return when the connection has been lost for ``LOST_SECONDS``."""
         channel, cluster = self.channel, self.cluster
         assert channel is not None
         while True:
@@ -42,7 +46,7 @@ class ClusterConnection(Struct):
             if self.state is ConnectionState.CONNECTED:
                 log.warning("Lost the connection to the estimator of a cluster", extra={"cluster": cluster})
             self.state = ConnectionState.LOST
-            if not await channel.wait_ready(lost_seconds):
+            if not await channel.wait_ready(LOST_SECONDS):
                 return
 
     def log_once(self, problem: str) -> None:

@@ -34,8 +34,6 @@ _PAUSES: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 _RESYNC_SECONDS: Final = 300.0
 """How often the Service of a connected estimator is read again; it may have another address."""
 
-LOST_SECONDS: Final = 2.0
-"""How long gRPC may try to reconnect to the same address before the Service is read again."""
 
 ReadService = Callable[[str, str], Awaitable[Mapping[str, Any] | None]]
 """Reads a Service by namespace and name; None if there is none. LookupError when it cannot be read."""
@@ -58,7 +56,7 @@ class ConnectObserver(Protocol):
 
 
 class Connections:
-    """Connections to the estimators of all clusters; conforms to ``transport.EstimatorTransport``."""
+    """Connections to the estimators of all clusters."""
 
     def __init__(
         self,
@@ -67,8 +65,6 @@ class Connections:
         *,
         observer: ConnectObserver,
         clock: Callable[[], float],
-        dial_seconds: float = DIAL_SECONDS,
-        lost_seconds: float = LOST_SECONDS,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         dial: DialEstimator = GrpcChannel.dial,
     ) -> None:
@@ -79,8 +75,6 @@ class Connections:
             read_service: Reads Services of the Karmada API server.
             observer: Counts attempts to connect.
             clock: In seconds, for the observer.
-            dial_seconds: How long one address is tried.
-            lost_seconds: How long gRPC may try to reconnect before the Service is read again.
             pause: Sleeps between attempts.
             dial: Opens channels.
         """
@@ -88,8 +82,6 @@ class Connections:
         self._read_service = read_service
         self._observer = observer
         self._clock = clock
-        self._dial_seconds = dial_seconds
-        self._lost_seconds = lost_seconds
         self._pause = pause
         self._dial = dial
         self._connections: dict[str, ClusterConnection] = {}
@@ -142,7 +134,18 @@ class Connections:
             connection.due.set()
 
     async def call(self, cluster: str, method: str, request: bytes, *, timeout: float, about: str) -> bytes:
-        """Call a method of a cluster's estimator; see ``transport.EstimatorTransport.call``."""
+        """Return the encoded response of a cluster's estimator.
+
+        Args:
+            cluster: Name of the cluster.
+            method: Name of the method.
+            request: The encoded request.
+            timeout: Seconds from now.
+            about: Kind and name of the workload, for the estimator's log.
+
+        Raises:
+            EstimatorCallError: There is no connection, or the call failed or timed out.
+        """
         connection = self._connections.get(cluster)
         if connection is None or connection.channel is None:
             raise EstimatorCallError(f"cluster {cluster} does not exist in estimator cache")
@@ -237,7 +240,7 @@ class Connections:
                     channel = await self._dial(
                         address,
                         settings,
-                        seconds=self._dial_seconds,
+                        seconds=DIAL_SECONDS,
                         on_failure=connection.first_attempt.set,
                     )
             except ConnectionError as error:
@@ -256,9 +259,7 @@ class Connections:
 
     async def _until_due(self, connection: ClusterConnection) -> None:
         """Return when the Service is to be read again: the connection is lost, or the cluster has changed."""
-        lost = asyncio.create_task(
-            connection.until_lost(self._lost_seconds), name=f"watch estimator of {connection.cluster}"
-        )
+        lost = asyncio.create_task(connection.until_lost(), name=f"watch estimator of {connection.cluster}")
         due = asyncio.create_task(connection.due.wait())
         try:
             await asyncio.wait({lost, due}, timeout=_RESYNC_SECONDS, return_when=asyncio.FIRST_COMPLETED)

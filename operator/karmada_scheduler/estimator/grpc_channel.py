@@ -111,7 +111,7 @@ class GrpcChannel:
         return state is grpc.ChannelConnectivity.READY
 
     async def call(self, cluster: str, method: str, request: bytes, *, timeout: float, about: str) -> bytes:
-        """Call a method; see ``transport.EstimatorTransport.call``."""
+        """Call a method; see ``Connections.call``."""
         call = self._methods.get(method)
         if call is None:
             call = self._methods[method] = self._channel.unary_unary(f"/{SERVICE}/{method}")

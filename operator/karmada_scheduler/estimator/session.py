@@ -9,15 +9,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationError
-from karmada_scheduler.estimator.shared_requests import UPSTREAM, EstimatorResponse, SharedRequests
 
 if TYPE_CHECKING:
+    from karmada_scheduler.estimator.accurate import AccurateEstimator
     from karmada_scheduler.estimator.wire import EstimatorRequest
+
+FailurePolicy = Literal["upstream", "partial"]
+UPSTREAM: Final = "upstream"
+PARTIAL: Final = "partial"
 
 _GRACE_SECONDS: Final = 0.005
 """How much longer than its requests a decision waits, so that each ends by its own deadline first."""
@@ -27,6 +31,20 @@ WithoutSlot = Callable[[], AbstractAsyncContextManager[bool]]
 """Returns a context in which a decision has no slot (``--max-in-flight``), or False: it keeps the slot for now."""
 _Key = tuple[str, str, bytes]
 """Cluster, method and encoded request."""
+
+
+class EstimatorResponse(NamedTuple):
+    """Result of one request to one cluster.
+
+    Attributes:
+        replicas: Replicas, or sets of components, that the cluster can take; NO_OPINION without a response.
+        problem: Why there is no response; empty if there is one.
+        timed_out: Whether the request ended by its deadline.
+    """
+
+    replicas: int
+    problem: str = ""
+    timed_out: bool = False
 
 
 def keep_slot() -> AbstractAsyncContextManager[bool]:
@@ -48,19 +66,17 @@ class EstimationSession:
 
     name = "scheduler-estimator"
 
-    def __init__(
-        self, requests: SharedRequests, binding: Binding, without_slot: WithoutSlot = keep_slot
-    ) -> None:
+    def __init__(self, estimator: AccurateEstimator, binding: Binding, without_slot: WithoutSlot) -> None:
         """Start a session; its deadline runs from the first request.
 
         Args:
-            requests: Sends the requests.
+            estimator: Sends the requests.
             binding: The binding to decide about.
             without_slot: Releases the slot of the decision, if possible.
         """
         self.fallbacks: dict[str, str] = {}
         self.clusters: set[str] = set()
-        self._shared = requests
+        self._estimator = estimator
         self._without_slot = without_slot
         resource = binding.spec.resource
         self._about = f"kind={resource.kind}, name={resource.namespace}/{resource.name}"
@@ -102,7 +118,7 @@ class EstimationSession:
             }
         except ValueError as error:
             raise self._invalid(clusters, f"the request cannot be encoded: {error}") from error
-        all_or_nothing = self._shared.policy == UPSTREAM
+        all_or_nothing = self._estimator.policy == UPSTREAM
         estimates, pending = self._known(keys)
         if pending and not (all_or_nothing and any(each.problem for each in estimates.values())):
             estimates |= await self._request(request, pending, all_or_nothing=all_or_nothing)
@@ -128,7 +144,7 @@ class EstimationSession:
             known = self._estimates.get(key)
             if known is not None:
                 estimates[name] = known
-            elif problem := self._shared.known_problem(name):
+            elif problem := self._estimator.known_problem(name):
                 estimates[name] = EstimatorResponse(NO_OPINION, problem)
             else:
                 pending[name] = key
@@ -138,21 +154,21 @@ class EstimationSession:
         self, request: EstimatorRequest, pending: Mapping[str, _Key], *, all_or_nothing: bool
     ) -> dict[str, EstimatorResponse]:
         """Request estimates from several clusters; return at the deadline, or when the result is certain."""
-        shared = self._shared
+        estimator = self._estimator
         if self._deadline is None:
-            self._deadline = shared.now() + shared.timeout
-        left = self._deadline - shared.now()
-        late = EstimatorResponse(NO_OPINION, f"no answer within {shared.timeout:g}s", timed_out=True)
+            self._deadline = estimator.now() + estimator.timeout
+        left = self._deadline - estimator.now()
+        late = EstimatorResponse(NO_OPINION, f"no answer within {estimator.timeout:g}s", timed_out=True)
         if left <= 0:
             return dict.fromkeys(pending, late)
         tasks = {
-            name: shared.request(name, request, payload, self._about)
+            name: estimator.request(name, request, payload, self._about)
             for name, (_, _, payload) in pending.items()
         }
         try:
             await self._wait(tasks, left + _GRACE_SECONDS, all_or_nothing=all_or_nothing)
         finally:
-            shared.release(tasks.values())
+            estimator.release(tasks.values())
         estimates = {
             name: self._given_up(name) if task.cancelled() else task.result() if task.done() else late
             for name, task in tasks.items()
@@ -165,26 +181,26 @@ class EstimationSession:
         self, tasks: Mapping[str, asyncio.Task[EstimatorResponse]], seconds: float, *, all_or_nothing: bool
     ) -> None:
         """Wait as ``_until_certain`` does, without a slot while only silent estimators are missing."""
-        shared = self._shared
-        ends = shared.now() + seconds
+        estimator = self._estimator
+        ends = estimator.now() + seconds
         while True:
-            with shared.silent.watching(tasks) as silent:
+            with estimator.silent.watching(tasks) as silent:
                 if await _until_certain(
-                    tasks.values(), ends - shared.now(), all_or_nothing=all_or_nothing, unless=silent
+                    tasks.values(), ends - estimator.now(), all_or_nothing=all_or_nothing, unless=silent
                 ):
                     return
             async with self._without_slot() as has_no_slot:
                 if not has_no_slot:
                     continue
-                await _until_certain(tasks.values(), ends - shared.now(), all_or_nothing=all_or_nothing)
-                ended = shared.now()
+                await _until_certain(tasks.values(), ends - estimator.now(), all_or_nothing=all_or_nothing)
+                ended = estimator.now()
             if self._deadline is not None:
-                self._deadline += shared.now() - ended  # the wait for a slot is not the estimators'
+                self._deadline += estimator.now() - ended  # the wait for a slot is not the estimators'
             return
 
     def _given_up(self, cluster: str) -> EstimatorResponse:
         """Return the estimate of a cluster whose request was cancelled, because another has passed its deadline."""
-        problem = self._shared.known_problem(cluster) or "the request was cancelled"
+        problem = self._estimator.known_problem(cluster) or "the request was cancelled"
         return EstimatorResponse(NO_OPINION, problem, timed_out=True)
 
     def _invalid(self, clusters: Sequence[Cluster], problem: str) -> EstimationError:

@@ -34,40 +34,6 @@ class ConnectionState(Enum):
     """No attempt to connect has succeeded, or the cluster should have no connection."""
 
 
-class EstimatorTransport(Protocol):
-    """Connections to estimators, as ``connections.Connections`` provides them."""
-
-    def state(self, cluster: str, /) -> ConnectionState:
-        """Return the state of the connection to a cluster's estimator."""
-        ...
-
-    async def wait_first_attempt(self, cluster: str, /) -> None:
-        """Wait for the end of the first attempt to connect."""
-        ...
-
-    def reconnect(self, cluster: str, /) -> None:
-        """Replace the connection to a cluster's estimator by a new one."""
-        ...
-
-    async def call(self, cluster: str, method: str, request: bytes, *, timeout: float, about: str) -> bytes:
-        """Call a method.
-
-        Args:
-            cluster: Name of the cluster.
-            method: Name of the method.
-            request: The encoded request.
-            timeout: Seconds from now.
-            about: Kind and name of the workload, for the estimator's log.
-
-        Returns:
-            The encoded response.
-
-        Raises:
-            EstimatorCallError: There is no connection, or the call failed or timed out.
-        """
-        ...
-
-
 class EstimatorChannel(Protocol):
     """A connection to the estimator at one address, as ``grpc_channel.GrpcChannel`` provides it.
 
@@ -91,7 +57,7 @@ class EstimatorChannel(Protocol):
         ...
 
     async def call(self, cluster: str, method: str, request: bytes, *, timeout: float, about: str) -> bytes:
-        """Call a method; see ``EstimatorTransport.call``."""
+        """Call a method; see ``Connections.call``."""
         ...
 
     async def close(self) -> None:

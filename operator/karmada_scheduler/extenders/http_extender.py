@@ -63,7 +63,8 @@ SUCCEEDED: Final = "success"
 CANCELLED: Final = "cancelled"
 
 _SCALE: Final = MAX_CLUSTER_SCORE // wire.MAX_EXTENDER_SCORE
-_MAX_RESPONSE_BYTES: Final = 16 * 1024 * 1024
+MAX_RESPONSE_BYTES: Final = 16 * 1024 * 1024
+"""The largest size of a response, unless twice the size of the request is more."""
 _LOG_INTERVAL_SECONDS: Final = 300.0
 
 Answer = TypeVar("Answer")
@@ -103,7 +104,6 @@ class HttpExtender:
         *,
         clock: Callable[[], float],
         observe: Observe = lambda *_: None,
-        max_response_bytes: int = _MAX_RESPONSE_BYTES,
         transport: NewExtenderTransport = HttpExtenderTransport,
     ) -> None:
         """Read the certificates.
@@ -113,7 +113,6 @@ class HttpExtender:
             manifests: The objects for requests.
             clock: Returns seconds of a monotonic clock.
             observe: Receives every request.
-            max_response_bytes: The largest size of a response, unless twice the size of the request is more.
             transport: Makes the connections.
 
         Raises:
@@ -132,7 +131,6 @@ class HttpExtender:
             BIND: config.bind_verb.lstrip("/"),
         }
         self._transport = transport(config)
-        self._answer_bytes = max_response_bytes
         self._clock = clock
         self._observe = observe
         self._logged: dict[tuple[str, str], float] = {}
@@ -150,7 +148,6 @@ class HttpExtender:
         Raises:
             ExtenderError: The request failed, or the response cannot be used.
         """
-        known = frozenset(cluster.name for cluster in clusters)
 
         def read(body: bytes) -> ExtenderFilterResult:
             answer = wire.read_filter_response(body)
@@ -159,11 +156,9 @@ class HttpExtender:
             if (error := answer.missing_results(each.name for each in clusters)) is not None:
                 raise error
             kept = self._kept(answer)
-            unknown = wire.first_unknown(kept, known)
-            if unknown is not None:
-                raise self._unknown_cluster("a filtered", unknown)
+            self._check_known("a filtered", kept, clusters)
             return ExtenderFilterResult(
-                frozenset(kept),
+                kept,
                 {each.name: self._refusal(answer, each.name) for each in clusters if each.name not in kept},
             )
 
@@ -189,13 +184,10 @@ class HttpExtender:
             ExtenderError: The request failed, or the response cannot be used; it is logged, because the decision
                 continues.
         """
-        known = frozenset(cluster.name for cluster in clusters)
 
         def read(body: bytes) -> dict[str, int]:
             scores = wire.read_prioritize_response(body)
-            unknown = wire.first_unknown(scores, known)
-            if unknown is not None:
-                raise self._unknown_cluster("a prioritized", unknown)
+            self._check_known("a prioritized", scores, clusters)
             factor = self._config.weight * _SCALE
             return {name: score * factor for name, score in scores.items()}
 
@@ -252,7 +244,7 @@ class HttpExtender:
 
     async def _post(self, verb: str, body: bytes) -> bytes:
         url, seconds = f"{self._config.url_prefix.rstrip('/')}/{self._verbs[verb]}", self._config.http_timeout
-        limit = max(self._answer_bytes, 2 * len(body))
+        limit = max(MAX_RESPONSE_BYTES, 2 * len(body))
         try:
             response = await self._transport.post(url, body, limit=limit)
         except ResponseTooLargeError as error:
@@ -272,9 +264,13 @@ class HttpExtender:
         url = f"{self.name.rstrip('/')}/{self._verbs[verb]}"
         return _CallError(f"failed {self._verbs[verb]} with extender at URL {url}, {what}", cause=cause)
 
-    def _unknown_cluster(self, what: str, name: str) -> _CallError:
-        text = f'claims {what} cluster "{name}" which is not found in the input cluster list'
-        return _CallError(f'extender "{self.name}" {text}', cause="answer")
+    def _check_known(self, what: str, names: Iterable[str], clusters: Sequence[Cluster]) -> None:
+        """Raise _CallError for the first name in a response that was not in the request."""
+        known = frozenset(cluster.name for cluster in clusters)
+        for name in names:
+            if name not in known:
+                text = f'claims {what} cluster "{name}" which is not found in the input cluster list'
+                raise _CallError(f'extender "{self.name}" {text}', cause="answer")
 
     def _log_once(self, verb: str, failure: _CallError) -> None:
         """Log an error in spite of which the decision continues, once in five minutes for each cause."""

@@ -23,7 +23,7 @@ Source: k8s.io/kube-scheduler v0.35.3 extender/v1/types.go, kubernetes pkg/sched
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -193,11 +193,6 @@ def read_bind_response(body: bytes) -> str:
         return read_text(_fields(_object(body, null_is_empty=True), "Error"), "Error", "")
     except ManifestError as error:
         raise ResponseError(str(error)) from None
-
-
-def first_unknown(names: Iterable[str], known: Collection[str]) -> str | None:
-    """Return the first name that was not in the request, None if all were."""
-    return next((name for name in names if name not in known), None)
 
 
 def _json(body: bytes) -> Any:

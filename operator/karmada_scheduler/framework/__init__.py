@@ -5,8 +5,8 @@ plugins of its own.
 
 - ``scheduling_points``, ``guard_point``, ``reconsider_point``, ``binding_points``: the extension points, with the contract
   and the context of each.
-- ``run_hook``: the background task of a plugin.
-- ``result``, ``cycle``, ``cycle_state``, ``snapshot``, ``handle``: arguments and results of plugins.
+- ``plugin``: the common part of all plugins, and the background task of a plugin.
+- ``result``, ``cycle``, ``snapshot``, ``handle``: arguments and results of plugins.
 - ``diagnosis``: the errors that end an attempt.
 - ``extender``: Filter, Score and Bind for HTTP extenders.
 
@@ -31,8 +31,7 @@ from karmada_scheduler.framework.binding_points import (
     ReservePlugin,
     SortKeyPlugin,
 )
-from karmada_scheduler.framework.cycle import Candidate, Cycle, Peers
-from karmada_scheduler.framework.cycle_state import CycleState, StateKey
+from karmada_scheduler.framework.cycle import Candidate, Cycle, CycleState, Peers, StateKey
 from karmada_scheduler.framework.diagnosis import (
     Diagnosis,
     FitError,
@@ -48,7 +47,7 @@ from karmada_scheduler.framework.guard_point import (
     GuardPlugin,
 )
 from karmada_scheduler.framework.handle import Handle, WaitingBinding
-from karmada_scheduler.framework.plugin import Plugin
+from karmada_scheduler.framework.plugin import Plugin, RunPlugin
 from karmada_scheduler.framework.reconsider_point import (
     Proposal,
     ReconsiderContext,
@@ -57,7 +56,6 @@ from karmada_scheduler.framework.reconsider_point import (
     Terms,
 )
 from karmada_scheduler.framework.result import SKIP, SUCCESS, Code, Result
-from karmada_scheduler.framework.run_hook import RunPlugin
 from karmada_scheduler.framework.scheduling_points import (
     MAX_CLUSTER_SCORE,
     MIN_CLUSTER_SCORE,

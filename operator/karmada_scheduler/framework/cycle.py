@@ -1,19 +1,25 @@
-"""An attempt to schedule a binding: the part of the contexts that all extension points share."""
+"""An attempt to schedule a binding: the part of the contexts that all extension points share.
+
+``CycleState`` has the data that plugins share during it, usually written once, in PreFilter or PreScore, and read for each
+cluster.
+"""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import ClusterAffinity, ClusterAffinityTerm, Placement
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
-from karmada_scheduler.framework.cycle_state import CycleState
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.framework.workload import problem_in, workload_in
 from karmada_scheduler.structs import Struct, field, replace
+
+T = TypeVar("T")
 
 
 class Peers(Protocol):
@@ -31,6 +37,47 @@ class Peers(Protocol):
 def no_workload(key: BindingKey) -> Workload | None:  # noqa: ARG001
     """Return None; for cycles without workloads."""
     return None
+
+
+class StateKey(Struct, Generic[T], frozen=True):
+    """The key of an entry, with the type of its value; a constant in the module of the plugin that writes it."""
+
+    name: str
+
+
+class CycleState:
+    """The entries of one attempt, dropped when it ends."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Any] = {}
+
+    def write(self, key: StateKey[T], value: T) -> None:
+        """Store a value; it replaces an earlier one of the same key."""
+        self._entries[key.name] = value
+
+    def read(self, key: StateKey[T]) -> T:
+        """Return a value.
+
+        Raises:
+            KeyError: There is no such entry; the text names the key and those that exist.
+        """
+        if key.name not in self._entries:
+            known = ", ".join(sorted(self._entries)) or "none"
+            raise KeyError(f"no plugin wrote {key.name!r} in this cycle; written: {known}")
+        return cast("T", self._entries[key.name])
+
+    def delete(self, key: StateKey[Any]) -> None:
+        """Remove an entry, if there is one."""
+        self._entries.pop(key.name, None)
+
+    def clone(self) -> CycleState:
+        """Return a deep copy."""
+        twin = CycleState()
+        twin._entries = copy.deepcopy(self._entries)
+        return twin
+
+    def __contains__(self, key: StateKey[Any]) -> bool:
+        return key.name in self._entries
 
 
 class Cycle(Struct, frozen=True, dict=True):

@@ -75,14 +75,3 @@ def points_of(plugin: object) -> tuple[Point, ...]:
 def is_plugin(candidate: object) -> bool:
     """Return whether an object has a name and at least one extension point."""
     return isinstance(getattr(candidate, "name", None), str) and bool(points_of(candidate))
-
-
-__all__ = [
-    "GUARD_OBSERVATION",
-    "NORMALIZE_SCORE",
-    "PRE_FILTER_EXTENSIONS",
-    "START_TERM",
-    "Point",
-    "is_plugin",
-    "points_of",
-]

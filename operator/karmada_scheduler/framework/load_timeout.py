@@ -19,19 +19,18 @@ class LoadTimeoutError(Exception):
     """Code did not return in time; the text has the line at which it is."""
 
 
-def call_in_thread(function: Callable[[], T], *, seconds: float, file: str = "") -> T:
+def call_in_thread(function: Callable[[], T], *, file: str = "") -> T:
     """Return what a function returns in a daemon thread.
 
-    At the timeout SystemExit is raised in the thread, because a thread that continues to compute would slow down the main
+    After ``LOAD_SECONDS`` SystemExit is raised in the thread, because a thread that continues to compute would slow down the main
     thread. Code that waits outside of Python continues; a daemon thread does not keep the process alive.
 
     Args:
         function: The function.
-        seconds: The timeout.
         file: The error has the innermost line in this file; without it, the innermost line of all.
 
     Raises:
-        LoadTimeoutError: The function took longer than ``seconds``.
+        LoadTimeoutError: The function took longer.
         BaseException: The exception of the function.
     """
     results: list[T] = []
@@ -45,11 +44,11 @@ def call_in_thread(function: Callable[[], T], *, seconds: float, file: str = "")
 
     thread = threading.Thread(target=run, name="plugin code", daemon=True)
     thread.start()
-    thread.join(seconds)
+    thread.join(LOAD_SECONDS)
     if thread.is_alive():
         place = _place_of(thread, file)
         _stop(thread)
-        raise LoadTimeoutError(f"did not end within {seconds:g}s{place}")
+        raise LoadTimeoutError(f"did not end within {LOAD_SECONDS:g}s{place}")
     if problems:
         raise problems[0]
     return results[0]

@@ -64,13 +64,13 @@ class ProfilePlugins(Struct, frozen=True, kw_only=True):
         return cls(**by_field, weights=weights or {})
 
     @classmethod
-    def from_plugins(cls, plugins: Mapping[str, Plugin], *, weights: Mapping[str, int] | None = None) -> Self:
+    def from_plugins(cls, plugins: Mapping[str, Plugin]) -> Self:
         """Return the plugins at all extension points that each of them has, in the given order."""
         points: dict[Point, list[Plugin]] = {}
         for plugin in plugins.values():
             for point in points_of(plugin):
                 points.setdefault(point, []).append(plugin)
-        return cls.from_points(points, weights)
+        return cls.from_points(points)
 
     def at(self, point: Point) -> Sequence[Plugin]:
         """Return the plugins of an extension point, in running order."""

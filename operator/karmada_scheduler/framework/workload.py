@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
+
+if TYPE_CHECKING:
+    from karmada_scheduler.framework.cycle import Cycle
 
 NEEDS_WORKLOAD: Final = "needs_workload"
 """The attribute of a plugin that needs the metadata of the workload."""
@@ -39,14 +42,6 @@ def problem_in(answer: WorkloadAnswer | None) -> str:
     return answer.problem
 
 
-class _HasWorkload(Protocol):
-    @property
-    def workload(self) -> Workload | None: ...
-
-    @property
-    def workload_problem(self) -> str: ...
-
-
 class WorkloadAccess:
     """The workload of contexts that have a cycle."""
 
@@ -55,7 +50,7 @@ class WorkloadAccess:
     if TYPE_CHECKING:
 
         @property
-        def cycle(self) -> _HasWorkload: ...
+        def cycle(self) -> Cycle: ...
 
     @property
     def workload(self) -> Workload | None:

@@ -54,85 +54,83 @@ class FileChange(Struct, frozen=True):
         return self.digest == _REMOVED
 
 
-class PluginDirectory:
-    """The files of a directory."""
+class PluginDirectories:
+    """The files of several directories; the plugins of an earlier one come first."""
 
-    def __init__(self, path: Path) -> None:
-        self.path: Final = path
+    def __init__(self, paths: Iterable[Path]) -> None:
+        """Take the directories in their order, without duplicates."""
+        self._helpers = dict.fromkeys(paths, NO_HELPERS)
+        self._previous_helpers: dict[Path, HelperModules] = {}
         self._accepted: dict[Path, FileChange] = {}
         self._digests: dict[Path, bytes] = {}
-        self._helpers = NO_HELPERS
-        self._previous_helpers: HelperModules | None = None
 
     def scan(self) -> list[FileChange]:
-        """Return the files that differ from the last accepted or refused version, removals first.
+        """Return the files that differ from the last accepted or refused version; removals first, for each directory.
 
         Without changes this only reads the files.
 
         Raises:
-            ConfigError: The directory cannot be read; accepted versions stay.
+            ConfigError: A directory cannot be read; nothing was loaded.
         """
-        return self.changes(self.read())
+        read = {folder: _contents_of(folder) for folder in self._helpers}
+        return [change for folder, files in read.items() for change in self._changes(folder, files)]
 
-    def read(self) -> dict[Path, bytes]:
-        """Return the contents of all files by path; raises as ``scan`` does."""
-        try:
-            return dict(self._contents())
-        except OSError as error:
-            raise ConfigError([ConfigProblem(str(self.path), f"cannot be read: {error.strerror}")]) from error
-
-    def changes(self, files: Mapping[Path, bytes]) -> list[FileChange]:
-        """Return the changes in the contents of all files by path; see ``scan``."""
+    def _changes(self, folder: Path, files: Mapping[Path, bytes]) -> list[FileChange]:
         contents = {path: content for path, content in files.items() if not is_helper(path)}
-        self._update_helpers({path: content for path, content in files.items() if is_helper(path)})
-        gone = [path for path in self._accepted if path not in contents and self._digests[path] != _REMOVED]
-        for path in self._digests.keys() - contents.keys() - self._accepted.keys():
-            del self._digests[path]
+        self._update_helpers(folder, {path: content for path, content in files.items() if is_helper(path)})
+        deleted = [path for path in self._digests if path.parent == folder and path not in contents]
+        for path in deleted:
+            if path not in self._accepted:
+                del self._digests[path]
+        gone = [path for path in self._accepted if path in deleted and self._digests[path] != _REMOVED]
         changed = [
             (path, content, digest)
             for path, content in contents.items()
-            if (digest := self._digest(content)) != self._digests.get(path)
+            if (digest := self._digest(path, content)) != self._digests.get(path)
         ]
         return [
             *(FileChange(path, _REMOVED) for path in gone),
             *(self._loaded(path, content, digest) for path, content, digest in changed),
         ]
 
-    def _update_helpers(self, contents: Mapping[Path, bytes]) -> None:
-        if digest_of(contents) == self._helpers.digest:
+    def _update_helpers(self, folder: Path, contents: Mapping[Path, bytes]) -> None:
+        current = self._helpers[folder]
+        if digest_of(contents) == current.digest:
             return
         # Files that were loaded with the previous version may still import from it, until they are loaded again.
-        if self._previous_helpers is not None:
-            self._previous_helpers.close()
-        self._previous_helpers, self._helpers = self._helpers, HelperModules(contents)
+        previous = self._previous_helpers.get(folder)
+        if previous is not None:
+            previous.close()
+        self._previous_helpers[folder], self._helpers[folder] = current, HelperModules(contents)
 
-    def _digest(self, content: bytes) -> bytes:
-        shared = self._helpers.digest if imports_helpers(content) else b""
+    def _digest(self, path: Path, content: bytes) -> bytes:
+        shared = self._helpers[path.parent].digest if imports_helpers(content) else b""
         return hashlib.sha256(content).digest() + shared
-
-    def _contents(self) -> Iterable[tuple[Path, bytes]]:
-        for path in sorted(self.path.iterdir()):
-            if path.suffix == ".py" and not path.name.startswith(".") and path.is_file():
-                yield path, path.read_bytes()
 
     def _loaded(self, path: Path, content: bytes, digest: bytes) -> FileChange:
         accepted = self._accepted.get(path)
         if accepted is not None and accepted.digest == digest:  # changed back to the accepted version
             return accepted
         try:
-            module, plugins = plugin_files.load(path, content, self._helpers)
+            module, plugins = plugin_files.load(path, content, self._helpers[path.parent])
         except ConfigError as error:
             return FileChange(path, digest, error=error)
         return FileChange(path, digest, module, plugins)
 
     def plugins(self, changes: Iterable[FileChange] = ()) -> list[Registration]:
-        """Return the plugins of all accepted files and of some changes, sorted by file."""
+        """Return the plugins of all accepted files and of some changes, sorted by directory and file."""
         files = {**self._accepted, **{each.path: each for each in changes}}
-        return [plugin for path in sorted(files) for plugin in files[path].plugins]
+        return [
+            plugin
+            for folder in self._helpers
+            for path in sorted(files)
+            if path.parent == folder
+            for plugin in files[path].plugins
+        ]
 
     def accept(self, change: FileChange) -> None:
         """Accept a change; refused files are tried again."""
-        self.retry_refused()
+        self._digests = {path: each.digest for path, each in self._accepted.items()}
         before = self._accepted.pop(change.path, None)
         if before is not None and before.module != change.module:
             plugin_files.unload(before.module)
@@ -148,46 +146,14 @@ class PluginDirectory:
         if change.module and change is not self._accepted.get(change.path):
             plugin_files.unload(change.module)
 
-    def retry_refused(self) -> None:
-        """Try refused files again at the next scan."""
-        self._digests = {path: each.digest for path, each in self._accepted.items()}
 
-    @property
-    def live(self) -> Mapping[Path, FileChange]:
-        """The accepted versions by path."""
-        return self._accepted
-
-
-class PluginDirectories:
-    """Several directories; the plugins of an earlier one come first."""
-
-    def __init__(self, paths: Iterable[Path]) -> None:
-        """Take the directories in their order, without duplicates."""
-        self._directories: Final = [PluginDirectory(path) for path in dict.fromkeys(paths)]
-
-    def scan(self) -> list[FileChange]:
-        """Return the changes of all directories; raises as ``PluginDirectory.scan``, before anything is loaded."""
-        read = [(each, each.read()) for each in self._directories]
-        return [change for each, files in read for change in each.changes(files)]
-
-    def plugins(self, changes: Iterable[FileChange] = ()) -> list[Registration]:
-        """Return the plugins of all accepted files and of some changes."""
-        changes = list(changes)
-        return [
-            plugin
-            for each in self._directories
-            for plugin in each.plugins(change for change in changes if change.path.parent == each.path)
-        ]
-
-    def accept(self, change: FileChange) -> None:
-        """Accept a change; refused files of all directories are tried again."""
-        for each in self._directories:
-            each.retry_refused()
-        self._of(change).accept(change)
-
-    def refuse(self, change: FileChange) -> None:
-        """Refuse a change; the accepted version stays."""
-        self._of(change).refuse(change)
-
-    def _of(self, change: FileChange) -> PluginDirectory:
-        return next(each for each in self._directories if each.path == change.path.parent)
+def _contents_of(folder: Path) -> dict[Path, bytes]:
+    """Return the contents of the files of a directory by path; ConfigError if it cannot be read."""
+    try:
+        return {
+            path: path.read_bytes()
+            for path in sorted(folder.iterdir())
+            if path.suffix == ".py" and not path.name.startswith(".") and path.is_file()
+        }
+    except OSError as error:
+        raise ConfigError([ConfigProblem(str(folder), f"cannot be read: {error.strerror}")]) from error

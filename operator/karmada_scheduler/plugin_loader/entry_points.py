@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from karmada_scheduler import logs
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem
-from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, LoadTimeoutError, call_in_thread
-from karmada_scheduler.framework.profile.factory import Registration, first_doc_line, registration_problems
+from karmada_scheduler.framework.load_timeout import LoadTimeoutError, call_in_thread
+from karmada_scheduler.framework.profile.factory import Registration, registration_problems
 
 if TYPE_CHECKING:
     from importlib import metadata
@@ -35,7 +35,7 @@ def installed() -> list[Registration]:
         place = f"{entry.name} = {entry.value} ({_origin(entry)})"
         try:
             logs.follow(entry.module)
-            factory = call_in_thread(entry.load, seconds=LOAD_SECONDS)
+            factory = call_in_thread(entry.load)
         except LoadTimeoutError as error:
             problems.append(ConfigProblem(place, str(error)))
             continue
@@ -45,7 +45,7 @@ def installed() -> list[Registration]:
         if not callable(factory):
             problems.append(ConfigProblem(place, "is neither a class nor a function that makes a plugin"))
             continue
-        plugin = Registration(entry.name, factory, _origin(entry), first_doc_line(factory))
+        plugin = Registration(entry.name, factory, _origin(entry))
         problems.extend(ConfigProblem(place, text) for text in registration_problems(plugin))
         plugins.append(plugin)
     if problems:

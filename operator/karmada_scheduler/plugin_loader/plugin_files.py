@@ -19,11 +19,10 @@ from typing import Any, Final, cast
 
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem, nearest
 from karmada_scheduler.framework.extension_points import is_plugin
-from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, LoadTimeoutError, call_in_thread
+from karmada_scheduler.framework.load_timeout import LoadTimeoutError, call_in_thread
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.profile.factory import (
     Registration,
-    first_doc_line,
     registration_problems,
     with_traceback_from,
 )
@@ -68,7 +67,7 @@ def load(
     loader, module = specification.loader, importlib.util.module_from_spec(specification)
     sys.modules[name] = module  # dataclasses read their module from sys.modules
     try:
-        call_in_thread(lambda: loader.exec_module(module), seconds=LOAD_SECONDS, file=str(path))
+        call_in_thread(lambda: loader.exec_module(module), file=str(path))
         plugins = tuple(_plugins_of(module, str(path)))
         problems = [
             ConfigProblem(str(path), f"{_display_name(each)}: {text}")
@@ -145,7 +144,7 @@ def _plugins_of(module: types.ModuleType, origin: str) -> Iterator[Registration]
     for text in unused:
         log.warning("%s: %s, so it is no plugin", origin, text)
     for plugin in plugins:
-        yield Registration(cast("type[Plugin]", plugin).name, plugin, origin, first_doc_line(plugin))
+        yield Registration(cast("type[Plugin]", plugin).name, plugin, origin)
 
 
 def _classes_of(module: types.ModuleType) -> dict[str, type]:
@@ -191,4 +190,4 @@ def _declared(declared: Any, origin: str) -> Iterator[Registration]:
     for name, factory in declared.items():
         if not isinstance(name, str) or not callable(factory):
             raise ConfigError([ConfigProblem(origin, f"{DECLARED}[{name!r}] must be a class or a function")])
-        yield Registration(name, factory, origin, first_doc_line(factory))
+        yield Registration(name, factory, origin)

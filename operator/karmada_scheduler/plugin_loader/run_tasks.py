@@ -8,53 +8,37 @@ import traceback
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from karmada_scheduler.framework.plugin import Plugin
+from karmada_scheduler.framework.plugin import Plugin, RunPlugin
 from karmada_scheduler.framework.profile.factory import with_traceback_from
-from karmada_scheduler.framework.run_hook import RunPlugin
 from karmada_scheduler.framework.runtime import coroutine_timeouts, timeouts
+from karmada_scheduler.framework.runtime.coroutine_timeouts import CLEANUP_SECONDS, TimedCoroutine
 from karmada_scheduler.framework.runtime.plugin_call import exception_text
-from karmada_scheduler.structs import Struct
 
 log = logging.getLogger(__name__)
 
+FIRST_DELAY: Final = 1.0
+"""Seconds before ``run`` is started again after the first failure; doubles with each further one."""
+
+LONGEST_DELAY: Final = 60.0
+"""The longest delay. After a run of this duration the next delay is the first one again."""
+
 _RUNNERS: Final = frozenset({__file__, timeouts.__file__, coroutine_timeouts.__file__})
 """Files whose lines are left out of the tracebacks of plugins."""
-
-
-class RetryDelays(Struct, frozen=True):
-    """The delays before ``run`` is started again, in seconds.
-
-    Attributes:
-        first: After the first failure; doubles with each further one.
-        longest: The longest delay. After a run of this duration the next delay is ``first`` again.
-    """
-
-    first: float = 1.0
-    longest: float = 60.0
 
 
 class PluginTasks:
     """The tasks of all plugins that have ``run``, in one event loop."""
 
     def __init__(
-        self,
-        timeout: timeouts.CallTimeout,
-        *,
-        delays: RetryDelays | None = None,
-        cleanup_seconds: float = coroutine_timeouts.CLEANUP_SECONDS,
-        on_failure: Callable[[str], None] = lambda _: None,
+        self, timeout: timeouts.CallTimeout, *, on_failure: Callable[[str], None] = lambda _: None
     ) -> None:
         """Start empty.
 
         Args:
             timeout: The timeout of each step between two waits.
-            delays: The delays before ``run`` is started again.
-            cleanup_seconds: The time for the cleanup after a cancellation.
             on_failure: Called with the name of a plugin whose ``run`` raised and is started again.
         """
         self._timeout: Final = timeout
-        self._delays: Final = delays or RetryDelays()
-        self._cleanup_seconds: Final = cleanup_seconds
         self._on_failure: Final = on_failure
         self._tasks: dict[int, _PluginTask] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -69,7 +53,7 @@ class PluginTasks:
             self._end(self._tasks.pop(key))
         for key, plugin in wanted.items():
             if key not in self._tasks:
-                self._tasks[key] = _PluginTask(plugin, self._timeout, self._delays, self._on_failure)
+                self._tasks[key] = _PluginTask(plugin, self._timeout, self._on_failure)
 
     async def close(self) -> None:
         """Cancel all tasks, wait for their end, and start no more."""
@@ -79,7 +63,7 @@ class PluginTasks:
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     def _end(self, ended: _PluginTask) -> None:
-        task = ended.cancel(self._cleanup_seconds)
+        task = ended.cancel()
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
@@ -88,25 +72,20 @@ class _PluginTask:
     """The task of one plugin; its reference to the plugin keeps the plugin's id unique."""
 
     def __init__(
-        self,
-        plugin: RunPlugin,
-        timeout: timeouts.CallTimeout,
-        delays: RetryDelays,
-        on_failure: Callable[[str], None],
+        self, plugin: RunPlugin, timeout: timeouts.CallTimeout, on_failure: Callable[[str], None]
     ) -> None:
         self._on_failure = on_failure
         self._plugin = plugin
         self._timeout = timeout
-        self._delays = delays
         self._logged: set[tuple[str, ...]] = set()
         self._is_abandoned = False
         self._clock: Callable[[], float] = asyncio.get_running_loop().time
         self._task = asyncio.create_task(self._run(), name=f"run {plugin.name}")
 
-    def cancel(self, cleanup_seconds: float) -> asyncio.Task[None]:
-        """Cancel the task; abandon it after ``cleanup_seconds`` if it has not ended."""
+    def cancel(self) -> asyncio.Task[None]:
+        """Cancel the task; abandon it if it has not ended after the time for its cleanup."""
         self._task.cancel()
-        late = asyncio.get_running_loop().call_later(cleanup_seconds, self._abandon)
+        late = asyncio.get_running_loop().call_later(CLEANUP_SECONDS, self._abandon)
         self._task.add_done_callback(lambda _: late.cancel())
         return self._task
 
@@ -115,27 +94,25 @@ class _PluginTask:
         self._task.cancel()
 
     async def _run(self) -> None:
-        delay = self._delays.first
+        delay = FIRST_DELAY
         while True:
             began = self._clock()
             try:
-                await coroutine_timeouts.TimedCoroutine(
-                    self._plugin.run(), self._timeout, is_over=lambda: self._is_abandoned
-                )
+                await TimedCoroutine(self._plugin.run(), self._timeout, is_over=lambda: self._is_abandoned)
             except GeneratorExit:
                 raise
             except BaseException as error:  # noqa: BLE001 (a plugin can raise anything)
                 if self._is_cancelled():
                     self._log_end(error)
                     return
-                if self._clock() - began >= self._delays.longest:
-                    delay = self._delays.first
+                if self._clock() - began >= LONGEST_DELAY:
+                    delay = FIRST_DELAY
                 self._log_failure(error, delay)
                 self._on_failure(self._plugin.name)
             else:
                 return
             await asyncio.sleep(delay)
-            delay = min(2 * delay, self._delays.longest)
+            delay = min(2 * delay, LONGEST_DELAY)
 
     def _is_cancelled(self) -> bool:
         task = asyncio.current_task()

@@ -172,7 +172,7 @@ class PluginSetup:
         return self._registry(strict=False)
 
     def _registry(self, changes: Iterable[FileChange] = (), *, strict: bool = True) -> Registry:
-        registry = Registry(self._in_tree)
+        registry = Registry(self._in_tree.values())
         problems = []
         files = self._files.plugins(changes) if self._files else ()
         for plugin in (*self._plugins, *files):

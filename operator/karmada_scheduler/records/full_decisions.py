@@ -15,8 +15,7 @@ from typing import Final
 from karmada_scheduler.api.binding import BindingKey, TargetCluster
 from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.core.decision import TermAttempt, deciding_attempts
-from karmada_scheduler.core.ordering.columnar import LazyCandidateList
-from karmada_scheduler.core.ordering.feasible import TierScore
+from karmada_scheduler.core.ordering.columnar import LazyCandidateList, TierScore
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.records.record import Decided, encode

@@ -90,7 +90,7 @@ class DecisionRunner:
         try:
             decision = begin(self._decide(request, budget), budget)
         except WaitsError:
-            framework.mark_async()
+            framework.is_async = True
             return self._undecided(request)
         if not isinstance(decision, BudgetedCoroutine):
             return decision

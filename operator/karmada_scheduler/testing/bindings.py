@@ -13,7 +13,7 @@ from karmada_scheduler.api.well_known import (
     POLICY_ID_LABEL,
 )
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
-from karmada_scheduler.testing.amounts import quantities
+from karmada_scheduler.testing.clusters import quantities
 
 
 class BindingBuilder:

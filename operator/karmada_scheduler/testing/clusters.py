@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.testing.amounts import quantities
 
 SERVED_APIS: Mapping[str, Sequence[str]] = {
     "v1": ("ConfigMap", "Secret", "Service", "Pod"),
@@ -14,6 +13,14 @@ SERVED_APIS: Mapping[str, Sequence[str]] = {
     "batch/v1": ("Job",),
     "rbac.authorization.k8s.io/v1": ("ClusterRole",),
 }
+
+
+def quantities(amounts: Mapping[str, object]) -> dict[str, str]:
+    """Return a resource list; ``ephemeral_storage`` is a Python name for its resource."""
+    return {
+        name.replace("ephemeral_storage", "ephemeral-storage"): str(amount)
+        for name, amount in amounts.items()
+    }
 
 
 class ClusterBuilder:

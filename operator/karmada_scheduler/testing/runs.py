@@ -200,9 +200,18 @@ async def _run(
     if not transaction.runs_plugins:
         handle.put(stored)
         return Run(decision, stored, decision.error, recorder.calls)
+
+    async def wait(waits: Mapping[str, Result]) -> Result:
+        return await handle.wait(
+            binding,
+            {plugin: result.timeout for plugin, result in waits.items()},
+            lambda waiting: then(waiting, waits),
+            {plugin: result.message for plugin, result in waits.items()},
+        )
+
     transaction.reserve()
     try:
-        result = await transaction.run(_Permit(handle, binding, then).wait)
+        result = await transaction.run(wait)
     except Exception as error:  # noqa: BLE001 (a test may let the write fail with any exception)
         return Run(decision, binding, error, recorder.calls)
     return Run(decision, result.stored, result.error or decision.error, recorder.calls)
@@ -229,24 +238,6 @@ class _Writer:
     async def read_back(self, binding: Binding, _decision: Decision) -> Binding:
         """Return the binding as it was: a plugin that writes by itself writes elsewhere."""
         return binding
-
-
-@dataclass(frozen=True, slots=True)
-class _Permit:
-    """Waits at Permit as the test determines."""
-
-    handle: FakeHandle
-    binding: Binding
-    then: Callable[[WaitingBinding, Mapping[str, Result]], None]
-
-    async def wait(self, waits: Mapping[str, Result]) -> Result:
-        """Let the binding wait at the handle."""
-        return await self.handle.wait(
-            self.binding,
-            {plugin: result.timeout for plugin, result in waits.items()},
-            lambda waiting: self.then(waiting, waits),
-            {plugin: result.message for plugin, result in waits.items()},
-        )
 
 
 class _Recorder(PluginCaller):

@@ -9,12 +9,15 @@ from typing import Any, TypeVar, cast
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config.configuration_file import load
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.config.profiles import SchedulerConfiguration, plugin_budget
+from karmada_scheduler.config.profiles import (
+    DEFAULT_PLUGIN_SECONDS,
+    SchedulerConfiguration,
+    plugin_budget,
+)
 from karmada_scheduler.framework import Handle, Plugin
 from karmada_scheduler.framework.profile import factory
 from karmada_scheduler.framework.profile.factory import Factory, Registration
 from karmada_scheduler.framework.runtime.framework import Framework
-from karmada_scheduler.framework.runtime.timeouts import DEFAULT_SECONDS
 from karmada_scheduler.plugin_loader import PluginSetup
 from karmada_scheduler.testing.handles import FakeHandle
 from karmada_scheduler.testing.timeouts import caller_with
@@ -43,7 +46,7 @@ def framework(
     gates: FeatureGates | None = None,
     select: Iterable[str] = ("*",),
     handle: Handle | None = None,
-    timeout: float | None = DEFAULT_SECONDS,
+    timeout: float | None = DEFAULT_PLUGIN_SECONDS,
 ) -> Framework:
     """Build the in-tree plugins that ``--plugins`` would select, followed by these.
 

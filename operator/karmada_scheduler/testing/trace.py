@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
@@ -89,25 +89,19 @@ def _attempts(decision: Decision, calls: Sequence[Call]) -> Iterator[tuple[TermA
 def _attempt_lines(attempt: TermAttempt, steps: Sequence[Step]) -> Iterator[str]:
     if attempt.affinity_name:
         yield f"  affinity term {attempt.affinity_name}:"
-    yield from _lines_of(steps, lambda method: method in _BEFORE_FILTER)
+    yield from (_step_line(step) for step in steps if step.method in _BEFORE_FILTER)
     refused: dict[tuple[str, str], list[str]] = {}
     for name, result in attempt.diagnosis.result_by_cluster.items():
         refused.setdefault((result.plugin, result.message), []).append(name)
     for (plugin, message), names in refused.items():
         yield f"  {_listed(names)} refused{f' by {plugin}' if plugin else ''}: {message}"
-    yield from _lines_of(steps, lambda method: method not in _BEFORE_FILTER + _AFTER_SCORE)
+    yield from (_step_line(step) for step in steps if step.method not in _BEFORE_FILTER + _AFTER_SCORE)
     for plugin, scores in scores_of(attempt).items():
         equal = len(scores) > 1 and len(set(scores.values())) == 1
         yield f"  {plugin} scored: {f'{min(scores.values())} for all' if equal else _numbers(scores)}"
-    yield from _lines_of(steps, lambda method: method in _AFTER_SCORE)
+    yield from (_step_line(step) for step in steps if step.method in _AFTER_SCORE)
     if attempt.affinity_name and attempt.error is not None:
         yield f"  {attempt.error}"
-
-
-def _lines_of(steps: Sequence[Step], wanted: Callable[[str], bool]) -> Iterator[str]:
-    for step in steps:
-        if wanted(step.method):
-            yield _step_line(step)
 
 
 def _step_line(step: Step) -> str:

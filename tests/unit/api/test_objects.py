@@ -290,7 +290,6 @@ def test_a_policy_matches_the_bindings_with_its_id(kind: str, namespace: str, la
     assert policy == Policy(
         PolicyKey(kind, namespace, "p"), generation=2, permanent_id="id-1", scheduler_name="mine"
     )
-    assert policy.id_label == label
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,13 @@ class Clock:
         return self.now
 
 
+@pytest.fixture(autouse=True)
+def _five_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("karmada_scheduler.core.budget.SECONDS", 5.0)
+
+
 def _budget(clock: Clock) -> Budget:
-    return Budget(clock, clock, seconds=5, slice_seconds=0.02)
+    return Budget(clock, clock)
 
 
 async def _work(clock: Clock, budget: Budget, *steps: float) -> str:
@@ -278,7 +283,7 @@ def test_components_without_requirements_name_no_resources() -> None:
 
 async def test_time_without_cpu_counts_for_yielding_but_not_for_the_budget() -> None:
     clock, cpu = Clock(), Clock()
-    budget = Budget(clock, cpu, seconds=5, slice_seconds=0.02)
+    budget = Budget(clock, cpu)
 
     async def held_up() -> str:
         for _ in range(10):

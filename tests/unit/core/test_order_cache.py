@@ -16,9 +16,8 @@ from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.core.algorithms.webster import SortedVotes
 from karmada_scheduler.core.assign_replicas import _assign
 from karmada_scheduler.core.ordering.cache import OrderCache, OrderingCaches, ScoreCache, ScoreKey
-from karmada_scheduler.core.ordering.candidates import CandidateList, EagerCandidateList, sort_key
-from karmada_scheduler.core.ordering.columnar import SharedOrder
-from karmada_scheduler.core.ordering.feasible import TierScore
+from karmada_scheduler.core.ordering.candidates import CandidateList, sort_key
+from karmada_scheduler.core.ordering.columnar import SharedOrder, TierScore
 from karmada_scheduler.core.ordering.overrides import with_overrides
 from karmada_scheduler.framework import Candidate, Result, Snapshot
 from karmada_scheduler.framework.diagnosis import UnschedulableError
@@ -157,8 +156,8 @@ def test_a_refreshed_order_equals_an_order_built_from_scratch(
             clusters.change(name)
         names, overrides = clusters.overrides()
         others = [each for each in clusters.from_scratch() if each.name not in names]
-        assert shown(clusters.cached()) == shown(EagerCandidateList(clusters.from_scratch()))
-        moved = EagerCandidateList(sorted((*others, *overrides), key=sort_key))
+        assert shown(clusters.cached()) == shown(CandidateList(clusters.from_scratch()))
+        moved = CandidateList(sorted((*others, *overrides), key=sort_key))
         assert shown(with_overrides(clusters.cached(), names, overrides)) == shown(moved)
 
 
@@ -224,7 +223,7 @@ def test_candidates_do_not_change_when_the_cache_is_refreshed() -> None:
     for name in clusters.names[:20]:
         clusters.change(name)
     with_overrides(clusters.cached(), names, overrides)
-    assert shown(candidates) == shown(EagerCandidateList(before))
+    assert shown(candidates) == shown(CandidateList(before))
 
 
 def test_lazy_candidates_are_equal_in_any_order_of_access() -> None:

@@ -15,8 +15,13 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationError
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.pb import estimator_pb2 as pb
-from karmada_scheduler.estimator.session import EstimationSession, keep_slot
-from karmada_scheduler.estimator.shared_requests import PARTIAL, UPSTREAM, FailurePolicy
+from karmada_scheduler.estimator.session import (
+    PARTIAL,
+    UPSTREAM,
+    EstimationSession,
+    FailurePolicy,
+    keep_slot,
+)
 from karmada_scheduler.estimator.silence import SilentEstimators
 from karmada_scheduler.estimator.transport import ConnectionState, EstimatorCallError
 from karmada_scheduler.estimator.wire import MAX_AVAILABLE_REPLICAS
@@ -108,15 +113,16 @@ class EstimatorHarness:
         self.pauses: list[float] = []
         self._probing = asyncio.Event()
         self.estimator = AccurateEstimator(
-            transport,
+            transport,  # type: ignore[arg-type]
             timeout=timeout,
             policy=policy,
             answer_ttl=answer_ttl,
             observer=self.observer,
             clock=self.clock,
             pause=self.pause,
-            silent=silent,
         )
+        if silent is not None:
+            self.estimator.silent = silent
 
     def clock(self) -> float:
         return asyncio.get_running_loop().time() if self.seconds is None else self.seconds

@@ -20,6 +20,7 @@ from cryptography.x509.oid import NameOID
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.options import EstimatorOptions
+from karmada_scheduler.estimator import cluster_connection, connections
 from karmada_scheduler.estimator.connections import Connections
 from karmada_scheduler.estimator.estimation import Estimation
 from karmada_scheduler.estimator.transport import ConnectionState, EstimatorCallError
@@ -57,7 +58,7 @@ class CountingObserver:
 class ConnectionsHarness:
     """Connections with Services by cluster name, and manual retries."""
 
-    def __init__(self, settings: EstimatorOptions, *, dial_seconds: float = 5.0) -> None:
+    def __init__(self, settings: EstimatorOptions) -> None:
         self.ports: dict[str, int] = {}
         self.failure: Exception | None = None
         self.reads: list[tuple[str, str]] = []
@@ -69,8 +70,6 @@ class ConnectionsHarness:
             self._read_service,
             observer=self.observer,
             clock=time.monotonic,
-            dial_seconds=dial_seconds,
-            lost_seconds=0.1,
             pause=self._pause,
         )
 
@@ -119,11 +118,13 @@ MakeHarness = Callable[..., ConnectionsHarness]
 
 
 @pytest.fixture
-async def make_harness() -> AsyncIterator[MakeHarness]:
+async def make_harness(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MakeHarness]:
     harnesses: list[ConnectionsHarness] = []
+    monkeypatch.setattr(cluster_connection, "LOST_SECONDS", 0.1)
 
-    def make(settings: EstimatorOptions | None = None, **options: Any) -> ConnectionsHarness:
-        harnesses.append(ConnectionsHarness(settings or EstimatorOptions(), **options))
+    def make(settings: EstimatorOptions | None = None, *, dial_seconds: float = 5.0) -> ConnectionsHarness:
+        monkeypatch.setattr(connections, "DIAL_SECONDS", dial_seconds)
+        harnesses.append(ConnectionsHarness(settings or EstimatorOptions()))
         return harnesses[-1]
 
     yield make

@@ -11,7 +11,7 @@ from karmada_advisor.explain.inputs import ProcessView
 from karmada_scheduler.api.binding import footprint
 from karmada_scheduler.core.available_replicas import Estimators
 from karmada_scheduler.estimator.accurate import AccurateEstimator
-from karmada_scheduler.estimator.shared_requests import PARTIAL, UPSTREAM, FailurePolicy
+from karmada_scheduler.estimator.session import PARTIAL, UPSTREAM, FailurePolicy
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster, gates
 from tests.unit.estimator.test_accurate import CountingObserver, FakeTransport
@@ -33,7 +33,7 @@ def test_an_estimator_that_fails_leaves_the_resource_summaries(
     # The summaries say 10 each; the estimator of m1 says 2, and that of m2 is unreachable.
     inputs = inputs_of(asked, *with_cpu(m1=10, m2=10))
     estimator = AccurateEstimator(
-        FakeTransport(m1=2, m2=REFUSED),
+        FakeTransport(m1=2, m2=REFUSED),  # type: ignore[arg-type]
         timeout=3.0,
         policy=policy,
         answer_ttl=0.0,

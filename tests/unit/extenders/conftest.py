@@ -30,9 +30,7 @@ class ExtenderFactory:
         self.now = 0.0
         self.all: list[HttpExtender] = []
 
-    def __call__(
-        self, url: str, manifests: Manifests, *, max_response_bytes: int = 1024 * 1024, **fields: Any
-    ) -> HttpExtender:
+    def __call__(self, url: str, manifests: Manifests, **fields: Any) -> HttpExtender:
         offered = {
             "filter_verb": "filter",
             "prioritize_verb": "prioritize",
@@ -45,7 +43,6 @@ class ExtenderFactory:
             manifests,
             clock=self._clock,
             observe=self._observe,
-            max_response_bytes=max_response_bytes,
         )
         self.all.append(made)
         return made

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from karmada_scheduler.api.binding import BindingKey, TargetCluster
 from karmada_scheduler.cache.manifests import ManifestCache
+from karmada_scheduler.extenders import http_extender
 from karmada_scheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.framework.extender import ExtenderError
 from tests.connections import listening
@@ -140,20 +141,24 @@ async def test_a_response_that_is_not_http_is_a_connection_error(
     assert [outcome for _, _, outcome in make.seen] == ["connection"]
 
 
-async def test_a_response_has_a_size_limit(fake: FakeExtender, make: ExtenderFactory, scene: Scene) -> None:
+async def test_a_response_has_a_size_limit(
+    fake: FakeExtender, make: ExtenderFactory, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_extender, "MAX_RESPONSE_BYTES", 50_000)
     fake.answers("bind", b"[" + b"1," * 100_000 + b"1]")
-    text = await failure("bind", make(fake.url, scene.manifests, max_response_bytes=50_000), scene)
+    text = await failure("bind", make(fake.url, scene.manifests), scene)
     assert text == (
         f"failed bind with extender at URL {fake.url}/bind, the answer is larger than 50000 bytes"
     )  # fmt: skip
 
 
 async def test_a_response_may_be_twice_as_large_as_its_request(
-    fake: FakeExtender, make: ExtenderFactory
+    fake: FakeExtender, make: ExtenderFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(http_extender, "MAX_RESPONSE_BYTES", 10)
     fleet = Scene(*(f"m{number}" for number in range(500)))
     fake.replies["filter"] = lambda request: {"Clusters": request["Clusters"]}
-    result = await make(fake.url, fleet.manifests, max_response_bytes=10).filter(fleet.cycle, fleet.clusters)
+    result = await make(fake.url, fleet.manifests).filter(fleet.cycle, fleet.clusters)
     assert len(result.kept) == 500
 
 

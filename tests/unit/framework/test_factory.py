@@ -15,9 +15,8 @@ import attrs
 import pytest
 
 from karmada_scheduler.config.problems import ConfigError
-from karmada_scheduler.framework import SUCCESS, Handle, Result
+from karmada_scheduler.framework import SUCCESS, Handle, Result, load_timeout
 from karmada_scheduler.framework.handle import DetachedHandle
-from karmada_scheduler.framework.profile import factory as making
 from karmada_scheduler.framework.profile.factory import Registration, make, registration_problems
 from karmada_scheduler.framework.profile.plugin_problems import plugin_problems
 from tests.unit.framework.plugins import answering, plugin
@@ -324,7 +323,7 @@ def test_a_factory_that_hangs_is_an_error(monkeypatch: pytest.MonkeyPatch) -> No
         while True:
             pass
 
-    monkeypatch.setattr(making, "LOAD_SECONDS", 0.1)
+    monkeypatch.setattr(load_timeout, "LOAD_SECONDS", 0.1)
     with pytest.raises(
         ConfigError, match=r'failed to initialize plugin "X": did not end within 0.1s; it is at'
     ):

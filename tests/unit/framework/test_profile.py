@@ -14,6 +14,7 @@ from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework import SUCCESS, Handle, Result
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.handle import DetachedHandle
+from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.profile.inputs import BuiltProfiles, ProfileInputs
 from karmada_scheduler.framework.profile.profile import build
 from karmada_scheduler.framework.profile.registry import Registry
@@ -73,7 +74,9 @@ def available(
     *names: str, tokens: str = "*", gates: FeatureGates | None = None, previous: BuiltProfiles | None = None
 ) -> ProfileInputs:
     own = in_tree(gates or FeatureGates())
-    registry = Registry({**own, **{name: OUTSIDE[name] for name in names}})
+    registry = Registry(own.values())
+    for name in names:
+        registry.add(Registration(name, OUTSIDE[name]))
     return ProfileInputs(
         registry=registry,
         selected=frozenset(registry.select(tokens.split(",")).registry),

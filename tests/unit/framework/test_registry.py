@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.profile.registry import Registry, SelectionMessage
 
 
@@ -14,7 +15,7 @@ class Nothing:
 
 
 def registry(*names: str) -> Registry:
-    return Registry(dict.fromkeys(names, Nothing))
+    return Registry(Registration(name, Nothing) for name in names)
 
 
 @pytest.mark.parametrize(
@@ -72,22 +73,22 @@ def test_disabling_before_any_plugin_is_enabled_is_ignored() -> None:
 
 def test_registering_adds_a_plugin_once() -> None:
     plugins = registry("p1")
-    plugins.register("p2", Nothing)
+    plugins.add(Registration("p2", Nothing))
     with pytest.raises(ValueError, match=r"^a plugin named p1 already exists$"):
-        plugins.register("p1", Nothing)
+        plugins.add(Registration("p1", Nothing))
     assert list(plugins) == ["p1", "p2"]
 
 
 def test_a_name_that_is_taken_names_both_origins() -> None:
     plugins = Registry()
-    plugins.register("Cost", Nothing, origin="acme 1.2")
+    plugins.add(Registration("Cost", Nothing, origin="acme 1.2"))
     with pytest.raises(
         ValueError, match=r"^a plugin named Cost already exists: acme 1\.2 and /plugins/cost\.py$"
     ):
-        plugins.register("Cost", Nothing, origin="/plugins/cost.py")
+        plugins.add(Registration("Cost", Nothing, origin="/plugins/cost.py"))
     assert plugins["Cost"].origin == "acme 1.2"
     with pytest.raises(ValueError, match=r"already exists: acme 1\.2 and $"):
-        plugins.register("Cost", Nothing)
+        plugins.add(Registration("Cost", Nothing))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_a_name_that_is_taken_names_both_origins() -> None:
 )
 def test_mandatory_plugins_are_always_enabled_and_never_logged(tokens: str, enabled: list[str]) -> None:
     plugins = registry("foo")
-    plugins.register("Binder", Nothing, mandatory=True)
+    plugins.add(Registration("Binder", Nothing, mandatory=True))
     selection = plugins.select(tokens.split(","))
     assert list(selection.registry) == enabled
     assert not [message for message in selection.messages if "Binder" in message.text]
@@ -120,7 +121,4 @@ def test_the_first_line_of_a_docstring_describes_a_plugin() -> None:
     class Silent:
         name: str = "Silent"
 
-    assert [plugin.doc for plugin in Registry({"Cheap": Cheap, "Silent": Silent}).values()] == [
-        "Prefer cheap clusters.",
-        "",
-    ]
+    assert [Registration("P", each).doc for each in (Cheap, Silent)] == ["Prefer cheap clusters.", ""]

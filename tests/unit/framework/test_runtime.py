@@ -197,7 +197,7 @@ def test_a_score_out_of_range_may_be_normalized_into_it() -> None:
 
 def test_weights_multiply_normalized_scores() -> None:
     plugin = Normalizing("a", lambda given: [each // 2 for each in given])
-    assert scores(Framework(ProfilePlugins.from_plugins({"a": plugin}, weights={"a": 3})), M1) == {"a": [90]}
+    assert scores(Framework(ProfilePlugins(score=[plugin], weights={"a": 3})), M1) == {"a": [90]}
 
 
 def test_a_plugin_has_a_name_and_an_extension_point() -> None:

@@ -27,6 +27,7 @@ from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, decide, placed
 from tests.unit.framework.plugins import IgnoringObserver, answering, coroutine, plugin, raising, with_in_tree
 
@@ -231,7 +232,7 @@ def test_bindings_in_flight_are_removed_as_stored_and_added_as_decided() -> None
     cycle = Cycle(builder.build(), Placement(), snapshot=snapshot(*map(cluster, CLUSTERS)))
     planned = binding("other").replicas(3).on(m1=3, gone=1)
     in_flight = [InFlight(stored.build(), planned.build()), InFlight(None, builder.on(m3=9).build())]
-    run_sync(framework.run_pre_filter(cycle, tuple(cycle.snapshot), in_flight))
+    run_sync(framework.pre_filter.run(cycle, tuple(cycle.snapshot), in_flight))
     assert counting.calls == [
         ("remove", "other-deployment", "m1", 2),
         ("remove", "other-deployment", "m2", 1),
@@ -480,7 +481,7 @@ def test_scores_are_normalized_multiplied_and_added_up() -> None:
         return [100 - score for score in context.scores]
 
     b = plugin("B", score=answering(40), normalize_score=normalized)
-    plugins = ProfilePlugins.from_plugins({"A": a, "B": b}, weights={"A": 3})
+    plugins = replace(ProfilePlugins.from_plugins({"A": a, "B": b}), weights={"A": 3})
     from karmada_scheduler.framework import Cycle, Placement
     from karmada_scheduler.testing import snapshot
 
@@ -699,7 +700,7 @@ def test_one_profile_that_needs_bindings_in_flight_or_workloads_is_enough() -> N
             remove_binding=answering(SUCCESS),
         )
     )
-    assert takes.needs_in_flight
+    assert takes.pre_filter.needs_in_flight
     profiles = Profiles({"a": with_in_tree(), "b": takes})
     assert profiles.needs_in_flight
     assert not profiles.need_workloads
@@ -711,7 +712,7 @@ def test_one_profile_that_needs_bindings_in_flight_or_workloads_is_enough() -> N
 
 def test_without_coroutines_a_decision_is_synchronous() -> None:
     assert not with_in_tree().is_async
-    assert not with_in_tree().needs_in_flight
+    assert not with_in_tree().pre_filter.needs_in_flight
     for point in ("pre_filter", "post_filter", "pre_score", "select", "assign"):
         assert with_in_tree(plugin("P", **{point: coroutine(SKIP)})).is_async, point
     assert not with_in_tree(plugin("P", permit=coroutine(SUCCESS), bind=coroutine(SKIP))).is_async

@@ -657,9 +657,9 @@ def test_logging_is_not_interrupted(alarm: SigalrmTimeout, caplog: pytest.LogCap
         log.warning("from elsewhere")
         return True
 
-    assert call_in_thread(write, seconds=60)  # no thread holds a lock
+    assert call_in_thread(write)  # no thread holds a lock
 
 
 def test_only_the_main_thread_can_have_the_timeout() -> None:
     with pytest.raises(ValueError, match="only the main thread"):
-        call_in_thread(lambda: SigalrmTimeout(1), seconds=5)
+        call_in_thread(lambda: SigalrmTimeout(1))

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from karmada_scheduler.config.problems import ConfigError
-from karmada_scheduler.plugin_loader.directory import FileChange, PluginDirectory
+from karmada_scheduler.plugin_loader.directory import FileChange, PluginDirectories
 from tests.unit.plugin_loader.conftest import Write, source
 
 
-def accepted(directory: PluginDirectory) -> list[FileChange]:
+def accepted(directory: PluginDirectories) -> list[FileChange]:
     changes = directory.scan()
     for change in changes:
         assert change.error is None
@@ -21,14 +21,14 @@ def accepted(directory: PluginDirectory) -> list[FileChange]:
     return changes
 
 
-def names(directory: PluginDirectory) -> list[str]:
+def names(directory: PluginDirectories) -> list[str]:
     return [plugin.name for plugin in directory.plugins()]
 
 
 def test_files_are_loaded_once_in_the_order_of_their_names(folder: Path, write: Write) -> None:
     write("b.py", source("B"))
     write("a.py", source("A"))
-    directory = PluginDirectory(folder)
+    directory = PluginDirectories([folder])
     accepted(directory)
     assert names(directory) == ["A", "B"]
     assert directory.scan() == []
@@ -38,12 +38,12 @@ def test_hidden_files_folders_and_other_files_are_ignored(folder: Path, write: W
     write(".a.py", "broken(")
     write("README", "")
     (folder / "sub.py").mkdir()
-    assert PluginDirectory(folder).scan() == []
+    assert PluginDirectories([folder]).scan() == []
 
 
 def test_a_change_of_content_is_seen_although_the_times_are_the_same(folder: Path, write: Write) -> None:
     path = write("a.py", source("A", score=1))
-    directory = PluginDirectory(folder)
+    directory = PluginDirectories([folder])
     accepted(directory)
     times = path.stat()
     write("a.py", source("A", score=2))
@@ -55,7 +55,7 @@ def test_a_change_of_content_is_seen_although_the_times_are_the_same(folder: Pat
 
 def test_another_modification_time_is_no_change(folder: Path, write: Write) -> None:
     path = write("a.py", source("A"))
-    directory = PluginDirectory(folder)
+    directory = PluginDirectories([folder])
     accepted(directory)
     os.utime(path, (0, 0))
     assert directory.scan() == []
@@ -67,7 +67,7 @@ def test_the_swap_of_a_mounted_config_map_is_a_change(folder: Path) -> None:
         (folder / f"..v{version}" / "a.py").write_text(source("A", score=version))
     (folder / "..data").symlink_to("..v1")
     (folder / "a.py").symlink_to("..data/a.py")
-    directory = PluginDirectory(folder)
+    directory = PluginDirectories([folder])
     accepted(directory)
     (folder / "..tmp").symlink_to("..v2")
     (folder / "..tmp").rename(folder / "..data")
@@ -78,7 +78,7 @@ def test_the_swap_of_a_mounted_config_map_is_a_change(folder: Path) -> None:
 
 def test_the_plugins_of_a_deleted_file_are_removed(folder: Path, write: Write) -> None:
     path = write("a.py", source("A"))
-    directory = PluginDirectory(folder)
+    directory = PluginDirectories([folder])
     [change] = accepted(directory)
     path.unlink()
     [removal] = accepted(directory)
@@ -90,7 +90,7 @@ def test_the_plugins_of_a_deleted_file_are_removed(folder: Path, write: Write) -
 
 def test_a_refused_version_is_not_tried_again_and_the_previous_one_stays(folder: Path, write: Write) -> None:
     write("a.py", source("A", score=1))
-    directory = PluginDirectory(folder)
+    directory = PluginDirectories([folder])
     accepted(directory)
     write("a.py", "broken(")
     [change] = directory.scan()
@@ -102,7 +102,7 @@ def test_a_refused_version_is_not_tried_again_and_the_previous_one_stays(folder:
 
 def test_a_refused_version_is_tried_again_after_another_change(folder: Path, write: Write) -> None:
     write("a.py", "broken(")
-    directory = PluginDirectory(folder)
+    directory = PluginDirectories([folder])
     directory.refuse(directory.scan()[0])
     write("b.py", source("B"))
     [change] = directory.scan()
@@ -112,7 +112,7 @@ def test_a_refused_version_is_tried_again_after_another_change(folder: Path, wri
 
 def test_after_a_refused_removal_the_plugins_stay(folder: Path, write: Write) -> None:
     path = write("a.py", source("A"))
-    directory = PluginDirectory(folder)
+    directory = PluginDirectories([folder])
     [change] = accepted(directory)
     path.unlink()
     directory.refuse(directory.scan()[0])
@@ -124,7 +124,7 @@ def test_after_a_refused_removal_the_plugins_stay(folder: Path, write: Write) ->
 
 def test_a_directory_that_cannot_be_read_is_reported_and_changes_nothing(folder: Path, write: Write) -> None:
     write("a.py", source("A"))
-    directory = PluginDirectory(folder)
+    directory = PluginDirectories([folder])
     accepted(directory)
     folder.rename(folder.with_name("elsewhere"))
     with pytest.raises(ConfigError, match="cannot be read: No such file or directory"):

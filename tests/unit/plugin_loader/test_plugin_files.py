@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem
+from karmada_scheduler.framework import load_timeout
 from karmada_scheduler.plugin_loader import plugin_files
 from karmada_scheduler.plugin_loader.plugin_files import load
 from tests.unit.plugin_loader.conftest import source
@@ -181,7 +182,7 @@ def test_the_traceback_begins_in_the_file() -> None:
 
 @pytest.mark.parametrize("text", ["while True: pass", "import time\ntime.sleep(3)"])
 def test_a_file_that_hangs_is_reported_with_its_line(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugin_files, "LOAD_SECONDS", 0.1)
+    monkeypatch.setattr(load_timeout, "LOAD_SECONDS", 0.1)
     [problem] = problems(text)
     line = len(text.splitlines())
     assert str(problem) == f"{PATH}: did not end within 0.1s; it is at line {line} of {PATH}, in <module>"

@@ -10,10 +10,10 @@ import pytest
 
 from karmada_scheduler.framework import SUCCESS, FilterContext, Result
 from karmada_scheduler.framework.runtime.timeouts import NoTimeout, SigalrmTimeout
-from karmada_scheduler.plugin_loader.run_tasks import PluginTasks, RetryDelays
+from karmada_scheduler.plugin_loader import run_tasks
+from karmada_scheduler.plugin_loader.run_tasks import PluginTasks
 
 MESSAGE = "A plugin's run failed, it is started again"
-NO_DELAY = RetryDelays(first=0.0, longest=60.0)
 
 
 class Filter:
@@ -58,8 +58,14 @@ class Breaks(Filter):
 
 
 @pytest.fixture
-async def tasks() -> AsyncIterator[PluginTasks]:
-    made = PluginTasks(NoTimeout(), delays=NO_DELAY, cleanup_seconds=60)
+def _no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_tasks, "FIRST_DELAY", 0.0)
+
+
+@pytest.fixture
+async def tasks(_no_delay: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PluginTasks]:
+    monkeypatch.setattr(run_tasks, "CLEANUP_SECONDS", 60.0)
+    made = PluginTasks(NoTimeout())
     yield made
     await made.close()
 
@@ -75,9 +81,10 @@ async def test_a_plugin_without_run_has_no_task(tasks: PluginTasks) -> None:
     assert tasks._tasks == {}
 
 
+@pytest.mark.usefixtures("_no_delay")
 async def test_each_failure_is_counted_and_a_cancellation_is_not() -> None:
     failures: list[str] = []
-    tasks = PluginTasks(NoTimeout(), delays=NO_DELAY, on_failure=failures.append)
+    tasks = PluginTasks(NoTimeout(), on_failure=failures.append)
     plugin = Breaks(OSError("one"), SystemExit("two"))
     tasks.keep([plugin, Ticks()])
     await until(lambda: len(plugin.events) == 3)
@@ -190,7 +197,8 @@ async def test_after_a_long_run_the_delay_is_the_first_one_again(
     pauses = _FakeSleep()
     monkeypatch.setattr(asyncio, "sleep", pauses)
     plugin = Breaks(*[ValueError("again") for _ in range(3)])
-    tasks = PluginTasks(NoTimeout(), delays=RetryDelays(first=1.0, longest=1e-12))  # every run counts as long
+    monkeypatch.setattr(run_tasks, "LONGEST_DELAY", 1e-12)  # every run counts as long
+    tasks = PluginTasks(NoTimeout())
     tasks.keep([plugin])
     await until(lambda: len(plugin.events) == 4)
     assert pauses.requested == [1, 1, 1]
@@ -211,8 +219,11 @@ class Stubborn(Filter):
                 continue
 
 
-async def test_a_run_that_ignores_its_cancellation_is_abandoned(caplog: pytest.LogCaptureFixture) -> None:
-    plugin, tasks = Stubborn(), PluginTasks(NoTimeout(), cleanup_seconds=0.01)
+async def test_a_run_that_ignores_its_cancellation_is_abandoned(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_tasks, "CLEANUP_SECONDS", 0.01)
+    plugin, tasks = Stubborn(), PluginTasks(NoTimeout())
     tasks.keep([plugin])
     await until(lambda: plugin.events)
     async with asyncio.timeout(30):
@@ -259,10 +270,11 @@ class Spins(Filter):
         await asyncio.Event().wait()
 
 
+@pytest.mark.usefixtures("_no_delay")
 async def test_a_run_that_does_not_wait_is_stopped_by_the_timeout(caplog: pytest.LogCaptureFixture) -> None:
     timeout = SigalrmTimeout(0.05)
     try:
-        plugin, tasks = Spins(), PluginTasks(timeout, delays=NO_DELAY)
+        plugin, tasks = Spins(), PluginTasks(timeout)
         tasks.keep([plugin])
         await until(lambda: len(plugin.events) == 2)
         assert caplog.records[0].__dict__["error"] == "PluginTimeoutError: took longer than 0.05s"

@@ -77,7 +77,7 @@ OTHERS: Final[dict[str, int]] = {
     "core.cluster_changes:_affected_cache": BINDINGS * ENTRY,
     "core.cluster_changes:_may_take_cache": BINDINGS * ENTRY,
     # for the seconds of ``--scheduler-estimator-answer-ttl``
-    "estimator.shared_requests:_sent": CLUSTERS * 4096,
+    "estimator.accurate:_sent": CLUSTERS * 4096,
     # 4,096 Events of at most ten messages of 1,024 characters
     "client.event_correlator:_entries": 4096 * 10 * 1024,
     # in the page, and for the readers of records and metrics each: 1,000 users of 64 KiB at most, and 10,000 hashes

@@ -14,8 +14,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.algorithms.columns import Column
-from karmada_scheduler.core.ordering.columnar import SharedOrder
-from karmada_scheduler.core.ordering.feasible import FeasibleClusters, TierScore
+from karmada_scheduler.core.ordering.columnar import FeasibleClusters, SharedOrder, TierScore
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.runtime.filter_cache import Cursor, FilterResults, LRUCache
 from karmada_scheduler.framework.snapshot import Snapshot

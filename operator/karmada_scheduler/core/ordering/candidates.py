@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple, overload
@@ -48,13 +47,32 @@ class Region(NamedTuple):
         return self.group.weight
 
 
-class CandidateList(Sequence[Candidate], ABC):
+class CandidateList(Sequence[Candidate]):
     """Candidates in the order of preference; equal to any sequence of the same candidates."""
 
+    def __init__(self, ordered: Iterable[Candidate]) -> None:
+        """Take candidates in the order of preference."""
+        self._candidates = tuple(ordered)
+
     @property
-    @abstractmethod
     def all(self) -> tuple[Candidate, ...]:
         """All candidates."""
+        return self._candidates
+
+    def __len__(self) -> int:
+        return len(self._candidates)
+
+    @overload
+    def __getitem__(self, index: int) -> Candidate: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Candidate]: ...
+
+    def __getitem__(self, index: int | slice) -> Candidate | Sequence[Candidate]:
+        return self._candidates[index]
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return iter(self._candidates)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, CandidateList):
@@ -87,7 +105,7 @@ class CandidateList(Sequence[Candidate], ABC):
         for candidate in self:
             if candidate.cluster.region:
                 members.setdefault(candidate.cluster.region, []).append(candidate)
-        return {name: EagerCandidateList(each) for name, each in members.items()}
+        return {name: CandidateList(each) for name, each in members.items()}
 
     def regions(self, key: Hashable, score_of: Callable[[CandidateList], int]) -> Mapping[str, Region]:
         """Return the regions with their scores, in the order of names.
@@ -115,34 +133,6 @@ class CandidateList(Sequence[Candidate], ABC):
         return [target for target in targets if target.name in names]
 
 
-class EagerCandidateList(CandidateList):
-    """Candidates that exist as objects already."""
-
-    def __init__(self, ordered: Iterable[Candidate]) -> None:
-        """Take candidates in the order of preference."""
-        self._candidates = tuple(ordered)
-
-    @property
-    def all(self) -> tuple[Candidate, ...]:
-        """All candidates."""
-        return self._candidates
-
-    def __len__(self) -> int:
-        return len(self._candidates)
-
-    @overload
-    def __getitem__(self, index: int) -> Candidate: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Candidate]: ...
-
-    def __getitem__(self, index: int | slice) -> Candidate | Sequence[Candidate]:
-        return self._candidates[index]
-
-    def __iter__(self) -> Iterator[Candidate]:
-        return iter(self._candidates)
-
-
 def candidate_list(ordered: Sequence[Candidate]) -> CandidateList:
     """Return candidates that are in the order of preference as a list; the same object if it is one."""
-    return ordered if isinstance(ordered, CandidateList) else EagerCandidateList(ordered)
+    return ordered if isinstance(ordered, CandidateList) else CandidateList(ordered)

@@ -12,23 +12,75 @@ from functools import cached_property, partial
 from typing import Final, overload
 
 from karmada_scheduler.api.binding import TargetCluster
+from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import wrap32
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.core.algorithms.webster import SortedVotes
 from karmada_scheduler.core.ordering.candidates import NO_MORE, CandidateList, Region
-from karmada_scheduler.core.ordering.feasible import FeasibleClusters, Votes
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.runtime.filter_cache import LRUCache
+from karmada_scheduler.structs import Struct
 
 _FIRST_BATCH: Final = 8
 """Candidates that an iteration creates one by one; later ones are created in batches."""
 _MAX_REGIONS: Final = 256
 """Regions with scores that are kept with an order; bindings behind one policy have few different numbers of replicas."""
 
+TierScore = tuple[int, int]
+"""Tier and score of a cluster: its place depends on them and on its available replicas."""
+
+
+class FeasibleClusters(Struct, frozen=True):
+    """The clusters that pass a set of filters, in the order of names, with tier and score.
+
+    Attributes:
+        rows: Cluster name to row.
+        tier_scores: One per row.
+        ranks: The rank of each row's tier and score, from 0, the best; None if all are the same.
+        region_names: The names of the regions; the empty name means no region.
+        regions: Per row the index of its region in ``region_names``.
+    """
+
+    clusters: Sequence[Cluster]
+    rows: Mapping[str, int]
+    tier_scores: Sequence[TierScore]
+    ranks: Column | None
+    region_names: Sequence[str]
+    regions: Column
+
+
+class Votes(Sequence[tuple[int, str]]):
+    """Minus the available replicas and the name of each cluster, sorted."""
+
+    def __init__(self, clusters: Sequence[Cluster], available: Column, order: Column) -> None:
+        self._clusters, self._available, self._order = clusters, available, order
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[int, str]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[tuple[int, str]]: ...
+
+    def __getitem__(self, index: int | slice) -> tuple[int, str] | Sequence[tuple[int, str]]:
+        if not isinstance(index, slice):
+            row = self._order.item(index)
+            return -self._available.item(row), self._clusters[row].name
+        order = self._order[index]
+        return [
+            (-available, self._clusters[row].name)
+            for row, available in zip(order.tolist(), self._available[order].tolist(), strict=True)
+        ]
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        return iter(self[:])
+
 
 class LazyCandidateList(CandidateList):
-    """Some rows in the order of preference. Everything that it consists of is immutable.
+    """Some rows in the order of preference, as candidates when they are read. Everything that it consists of is immutable.
 
     Row numbers past the end of the shared columns index ``overrides``, the candidates evaluated for one binding only.
 

@@ -23,7 +23,7 @@ from karmada_scheduler.config.problems import ConfigError, ConfigProblem
 from karmada_scheduler.config.structure import structure
 from karmada_scheduler.framework import load_timeout
 from karmada_scheduler.framework.handle import Handle
-from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, LoadTimeoutError, call_in_thread
+from karmada_scheduler.framework.load_timeout import LoadTimeoutError, call_in_thread
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.profile.plugin_problems import plugin_problems, takes
 from karmada_scheduler.framework.runtime.plugin_call import exception_text
@@ -42,7 +42,6 @@ class Registration(Struct, frozen=True):
         name: The name in profiles and ``--plugins``, which must be the plugin's own ``name``.
         factory: Makes the plugin, once per profile.
         origin: The distribution with its version, or the file, for texts.
-        doc: One line of description.
         mandatory: Whether ``--plugins`` cannot disable it. Upstream's flag has Filter and Score plugins only, so
             ``--plugins=ClusterAffinity`` must not disable the binder.
         opt_in: Whether only a profile, or its name in ``--plugins``, enables it; ``*`` and the defaults do not.
@@ -51,9 +50,19 @@ class Registration(Struct, frozen=True):
     name: str
     factory: Factory
     origin: str = ""
-    doc: str = ""
     mandatory: bool = False
     opt_in: bool = False
+
+    @property
+    def doc(self) -> str:
+        """The first line of the factory's docstring, "" without one."""
+        factory: Any = self.factory.func if isinstance(self.factory, functools.partial) else self.factory
+        found = getattr(factory, "__doc__", None)
+        text = inspect.cleandoc(found).strip() if isinstance(found, str) else ""
+        generated = dataclasses.is_dataclass(factory) and text.startswith(
+            f"{getattr(factory, '__name__', '')}("
+        )
+        return "" if generated or not text else text.splitlines()[0]
 
 
 def make(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -> Plugin:
@@ -70,7 +79,7 @@ def make(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -
     """
     given = _arguments(plugin, args, handle)
     try:
-        made = call_in_thread(lambda: plugin.factory(*given), seconds=LOAD_SECONDS)
+        made = call_in_thread(lambda: plugin.factory(*given))
     except ConfigError:
         raise
     except (Exception, SystemExit) as error:
@@ -157,11 +166,3 @@ def _read_args(args: Mapping[str, Any] | None, type_: Any) -> object:
         return structure(dict(args or {}), type_, python_names=True)
     except ConfigError as error:
         raise ConfigError([each.below("args") for each in error.problems]) from error
-
-
-def first_doc_line(factory: Any) -> str:
-    """Return the first line of a factory's docstring, "" without one."""
-    factory = factory.func if isinstance(factory, functools.partial) else factory
-    text = inspect.cleandoc(getattr(factory, "__doc__", None) or "").strip()
-    generated = dataclasses.is_dataclass(factory) and text.startswith(f"{getattr(factory, '__name__', '')}(")
-    return "" if generated or not text else text.splitlines()[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from karmada_scheduler.framework.profile.factory import Factory, Registration, first_doc_line
+from karmada_scheduler.framework.profile.factory import Registration
 
 
 class SelectionMessage(NamedTuple):
@@ -25,13 +25,8 @@ class Selection(NamedTuple):
 class Registry(Mapping[str, Registration]):
     """Plugins by name, in running order."""
 
-    def __init__(self, plugins: Mapping[str, Registration | Factory] | None = None) -> None:
-        self._plugins: dict[str, Registration] = {}
-        for name, plugin in (plugins or {}).items():
-            if isinstance(plugin, Registration):
-                self.add(plugin)
-            else:
-                self.register(name, plugin)
+    def __init__(self, plugins: Iterable[Registration] = ()) -> None:
+        self._plugins = {plugin.name: plugin for plugin in plugins}
 
     def __getitem__(self, name: str) -> Registration:
         return self._plugins[name]
@@ -42,24 +37,12 @@ class Registry(Mapping[str, Registration]):
     def __len__(self) -> int:
         return len(self._plugins)
 
-    def register(
-        self,
-        name: str,
-        factory: Factory,
-        *,
-        origin: str = "",
-        mandatory: bool = False,
-        opt_in: bool = False,
-    ) -> None:
+    def add(self, plugin: Registration) -> None:
         """Add a plugin.
 
         Raises:
             ValueError: The name is taken; the registered plugin stays.
         """
-        self.add(Registration(name, factory, origin, first_doc_line(factory), mandatory, opt_in))
-
-    def add(self, plugin: Registration) -> None:
-        """Add a registration; raises as ``register`` does."""
         taken = self._plugins.get(plugin.name)
         if taken is not None:
             origins = f": {taken.origin} and {plugin.origin}" if taken.origin or plugin.origin else ""
@@ -99,10 +82,5 @@ class Registry(Mapping[str, Registration]):
         if choosable and not chosen:
             text = "No plugin of Filter and Score is enabled: every cluster fits"
             messages.append(SelectionMessage(warning=True, text=text))
-        selected = Registry(
-            {name: plugin for name, plugin in self.items() if plugin.mandatory or name in chosen}
-        )
+        selected = Registry(plugin for plugin in self.values() if plugin.mandatory or plugin.name in chosen)
         return Selection(selected, tuple(messages))
-
-
-__all__ = ["Factory", "Registration", "Registry", "Selection", "SelectionMessage"]

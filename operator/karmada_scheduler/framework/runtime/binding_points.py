@@ -20,7 +20,7 @@ from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
-from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
+from karmada_scheduler.framework.runtime.plugin_call import Observer, PluginCaller
 from karmada_scheduler.framework.runtime.validation import unexpected_code, validated
 from karmada_scheduler.structs import replace
 
@@ -118,7 +118,9 @@ class BindingPoints:
         Raises:
             SchedulingError: A plugin refused or failed.
         """
-        with self._timed(Point.PRE_BIND, when=bool(self._plugins.pre_bind)):
+        if not self._plugins.pre_bind:
+            return
+        with self._timed(Point.PRE_BIND):
             for plugin in self._plugins.pre_bind:
                 ensure_leading()
                 answer = await self._caller.call_async(plugin, Point.PRE_BIND, plugin.pre_bind, context)
@@ -172,16 +174,16 @@ class BindingPoints:
             except PluginError as error:
                 log.error("After binding %s: %s", context.binding.key.display, error)  # noqa: TRY400
 
-    def _timed(self, point: Point, *, when: bool = True) -> _Timed:
-        return _Timed(point, self._caller if when else None)
+    def _timed(self, point: Point) -> _Timed:
+        return _Timed(point, self._caller.observer)
 
 
 class _Timed:
     """Observes the duration of all plugins of an extension point."""
 
-    def __init__(self, point: Point, caller: PluginCaller | None) -> None:
+    def __init__(self, point: Point, observer: Observer | None) -> None:
         self._point = point
-        self._observer = caller.observer if caller is not None else None
+        self._observer = observer
 
     def __enter__(self) -> None:
         self._start = time.perf_counter()

@@ -81,20 +81,20 @@ class CircuitBreakers:
         self,
         *,
         clock: Callable[[], float],
-        exempt: Collection[str] = (),
+        exempt: Collection[str] | None = (),
         observer: CircuitBreakerObserver | None = None,
     ) -> None:
         """Start with all breakers closed.
 
         Args:
             clock: Returns seconds of a monotonic clock.
-            exempt: Names of plugins that are always called: the in-tree plugins, which all bindings need.
+            exempt: Names of plugins that are always called: the in-tree plugins, which all bindings need. None: all.
             observer: Receives every change.
         """
         self.open: Final[dict[int, _CircuitBreaker]] = {}
         self.openings = 0
         self._clock = clock
-        self._exempt = frozenset(exempt)
+        self._exempt = exempt
         self._observer = observer
         self.closed: Final[dict[int, _CircuitBreaker]] = {}
 
@@ -162,7 +162,7 @@ class CircuitBreakers:
             place: ``file:line`` of the plugin at the timeout, for the log.
         """
         text = f'plugin "{plugin.name}" {late} at {point.label}'
-        if plugin.name in self._exempt:
+        if self._exempt is None or plugin.name in self._exempt:
             return PluginError(f"{text}{cluster}")
         now, breaker = self._clock(), self.open.get(id(plugin))
         if breaker is None or breaker.number <= since:

@@ -6,35 +6,39 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final, TypeVar
 
-from karmada_scheduler.api.binding import TargetCluster
+from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.framework.cycle import Candidate, Cycle, InFlight
+from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.diagnosis import Diagnosis, PluginError, SchedulingError, UnschedulableError
 from karmada_scheduler.framework.extender import Extender
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
-from karmada_scheduler.framework.result import Result
+from karmada_scheduler.framework.result import SUCCESS, Code, Result
 from karmada_scheduler.framework.runtime import validation
 from karmada_scheduler.framework.runtime.binding_points import BindingPoints
 from karmada_scheduler.framework.runtime.filtering import run_filters
 from karmada_scheduler.framework.runtime.guarding import GuardRunner
 from karmada_scheduler.framework.runtime.keyed_results import KeyedResults
-from karmada_scheduler.framework.runtime.plugin_call import Observer, PluginCaller
-from karmada_scheduler.framework.runtime.post_filter import PostFilterRunner
-from karmada_scheduler.framework.runtime.pre_filter import PreFilterOutcome, PreFilterRunner
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
+from karmada_scheduler.framework.runtime.pre_filter import PreFilterRunner
 from karmada_scheduler.framework.runtime.reconsidering import ReconsiderRunner
 from karmada_scheduler.framework.runtime.scoring import ScoreRunner
 from karmada_scheduler.framework.runtime.validation import unexpected_code, validated
 from karmada_scheduler.framework.scheduling_points import (
     AssignContext,
+    PostFilterContext,
     PreScoreContext,
     SelectContext,
 )
 from karmada_scheduler.framework.workload import needs_workload
+from karmada_scheduler.structs import replace
+
+log = logging.getLogger(__name__)
 
 Context = TypeVar("Context")
 Chosen = TypeVar("Chosen")
@@ -51,11 +55,14 @@ class Framework:
         extenders: The extenders, in the order of the configuration.
         caller: Calls the plugins.
         binding: The extension points before and after a decision.
+        pre_filter: The extension point PreFilter.
+        scoring: The extension point Score.
         guard: The extension point Guard.
         reconsider: The extension point Reconsider.
         keyed: The results of plugins with keys.
         needs_workload: Whether a plugin needs the metadata of the workload.
-        needs_in_flight: Whether a PreFilter plugin takes the bindings that are decided and not yet written.
+        is_async: Whether a decision may wait for I/O of a plugin or an extender. Set when a decision waited although no
+            plugin has a coroutine function: a plain one returned a coroutine.
     """
 
     def __init__(
@@ -73,38 +80,12 @@ class Framework:
         self.guard: Final = GuardRunner(plugins.guard, self.caller)
         self.reconsider: Final = ReconsiderRunner(plugins.reconsider, self.caller)
         self.needs_workload: Final = any(needs_workload(plugin) for plugin in plugins.unique)
-        self._pre_filter = PreFilterRunner(plugins.pre_filter, self.caller)
-        self.needs_in_flight: Final = self._pre_filter.needs_in_flight
-        self._post_filter = PostFilterRunner(plugins.post_filter, self._pre_filter, self.caller)
-        self._scoring = ScoreRunner(plugins.score, plugins.weights, self.caller)
-        self._is_async = _has_coroutines(plugins) or any(
+        self.pre_filter: Final = PreFilterRunner(plugins.pre_filter, self.caller)
+        self.scoring: Final = ScoreRunner(plugins.score, plugins.weights, self.caller)
+        self.is_async = _has_coroutines(plugins) or any(
             each.filters or each.prioritizes for each in extenders
         )
         self.keyed: Final = KeyedResults(plugins, self.caller, has_extenders=bool(self.extenders))
-
-    @property
-    def is_async(self) -> bool:
-        """Whether a decision may wait for I/O of a plugin or an extender."""
-        return self._is_async
-
-    def mark_async(self) -> None:
-        """Record that a decision waited although no plugin has a coroutine function: a plain one returned a coroutine."""
-        self._is_async = True
-
-    @property
-    def observer(self) -> Observer | None:
-        """Receives durations."""
-        return self.caller.observer
-
-    async def run_pre_filter(
-        self, cycle: Cycle, clusters: Sequence[Cluster], in_flight: Sequence[InFlight] = ()
-    ) -> PreFilterOutcome:
-        """Run PreFilter, with the bindings that are decided and not yet written.
-
-        Raises:
-            PluginError: A plugin failed.
-        """
-        return await self._pre_filter.run(cycle, clusters, in_flight)
 
     def run_filter(
         self, cycle: Cycle, clusters: Sequence[Cluster], skipped: frozenset[str] = frozenset()
@@ -124,10 +105,6 @@ class Framework:
         """
         return run_filters(self.plugins.filter, self.caller, cycle, clusters, skipped)
 
-    def score_clusters(self, cycle: Cycle, clusters: Sequence[Cluster]) -> dict[str, list[int]]:
-        """Return scores as ``run_score`` does, without PreScore: a profile with a ``score_key`` has no PreScore plugins."""
-        return self._scoring.run(cycle, clusters, frozenset())
-
     async def run_post_filter(
         self,
         cycle: Cycle,
@@ -136,17 +113,42 @@ class Framework:
         skipped: frozenset[str] = frozenset(),
         left_out: Container[str] = (),
     ) -> bool:
-        """Run PostFilter after all clusters were refused; return whether the next attempt may succeed.
+        """Run PostFilter after all clusters were refused, until one plugin has a final result; errors are logged.
 
         Args:
             cycle: The attempt.
             diagnosis: Why each cluster is refused.
             skipped: The names of plugins that returned SKIP at PreFilter.
             left_out: The names of clusters that PreFilter refused; the cycle state has no data of them.
+
+        Returns:
+            Whether the next attempt may succeed.
         """
-        return await self._post_filter.run(
-            cycle, diagnosis, run_filter=self.run_filter, skipped=skipped, left_out=left_out
-        )
+
+        def fits_without(cluster: Cluster, peers: Sequence[Binding]) -> Result:
+            if cluster.name in left_out:
+                return diagnosis.result_by_cluster[cluster.name]
+            twin = replace(cycle, state=cycle.state.clone())
+            for peer in peers:
+                self.pre_filter.remove_binding(twin, peer, cluster, skipped=skipped)
+            _, refused = self.run_filter(twin, [cluster], skipped)
+            return refused.get(cluster.name, SUCCESS)
+
+        context = PostFilterContext(cycle, diagnosis, fits_without)
+        for plugin in self.plugins.post_filter:
+            try:
+                answer = await self.caller.call_async(plugin, Point.POST_FILTER, plugin.post_filter, context)
+                result = validated(plugin, Point.POST_FILTER, answer)
+                if result.code is Code.ERROR:
+                    raise unexpected_code(plugin, Point.POST_FILTER, result)
+            except PluginError as error:
+                log.error("PostFilter failed for %s: %s", cycle.binding.key.display, error)  # noqa: TRY400
+                return False
+            if result.is_success:
+                return True
+            if result.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return False
+        return False
 
     async def run_score(self, cycle: Cycle, clusters: Sequence[Cluster]) -> dict[str, list[int]]:
         """Run PreScore and Score for the clusters that passed the filters.
@@ -166,7 +168,7 @@ class Framework:
                 skipped.add(plugin.name)
             elif not result.is_success:
                 raise unexpected_code(plugin, Point.PRE_SCORE, result)
-        return self._scoring.run(cycle, clusters, skipped)
+        return self.scoring.run(cycle, clusters, skipped)
 
     async def run_select(self, context: SelectContext) -> Sequence[Candidate]:
         """Return the clusters of the first Select plugin that does not return SKIP.

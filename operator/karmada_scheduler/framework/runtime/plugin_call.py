@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Final, NoReturn, Protocol, TypeVar
 
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.config.profiles import DEFAULT_PLUGIN_SECONDS
 from karmada_scheduler.framework.diagnosis import PluginError, SchedulingError
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.plugin import Plugin
@@ -47,7 +48,7 @@ class PluginCaller:
         *,
         observer: Observer | None = None,
         timeout: timeouts.CallTimeout | None = None,
-        coroutine_seconds: float | None = timeouts.DEFAULT_SECONDS,
+        coroutine_seconds: float | None = DEFAULT_PLUGIN_SECONDS,
         breakers: CircuitBreakers | None = None,
         clock: Callable[[], float] = time.monotonic,
         interrupts: tuple[type[BaseException], ...] | None = None,
@@ -66,9 +67,9 @@ class PluginCaller:
         self.observer: Final = observer
         self.timeout: Final = timeout or timeouts.NoTimeout()
         self.coroutine_seconds: Final = coroutine_seconds
-        self._breakers: Final = breakers
-        self._open: Final = breakers.open if breakers is not None else {}
-        self._closed: Final = breakers.closed if breakers is not None else {}
+        self._breakers: Final = breakers or CircuitBreakers(clock=clock, exempt=None)
+        self._open: Final = self._breakers.open
+        self._closed: Final = self._breakers.closed
         self._failures: Final = FailureLog(clock=clock)
         if interrupts is None:
             interrupts = (KeyboardInterrupt,) if isinstance(self.timeout, timeouts.NoTimeout) else ()
@@ -135,7 +136,7 @@ class PluginCaller:
         Raises:
             PluginError: The plugin's circuit breaker is open.
         """
-        if self._open and self._breakers is not None:
+        if self._open:
             self._breakers.admit(plugin, point, probes=probes)
         return self.openings
 
@@ -146,7 +147,7 @@ class PluginCaller:
 
     def timeout_of(self, plugin: Plugin, *, adds_up: bool = False) -> timeouts.BlockTimeout:
         """Return the timeout of a plugin; ``adds_up`` is whether all blocks have it together if it is shorter than usual."""
-        if not self.has_shorter_timeouts or self._breakers is None:
+        if not self.has_shorter_timeouts:
             return self.timeout
         share = self._breakers.share_of(plugin)
         return self.timeout if share >= 1 else self.timeout.part(share, adds_up=adds_up)
@@ -154,7 +155,7 @@ class PluginCaller:
     @property
     def openings(self) -> int:
         """How often a circuit breaker has opened."""
-        return 0 if self._breakers is None else self._breakers.openings
+        return self._breakers.openings
 
     @property
     def has_open_breakers(self) -> bool:
@@ -163,7 +164,7 @@ class PluginCaller:
 
     def record_success(self, plugin: Plugin, point: Point, *, since: int) -> None:
         """Record that a call ended before its timeout."""
-        if self._open and self._breakers is not None:
+        if self._open:
             self._breakers.record_success(plugin, point, since=since)
 
     def raise_plugin_error(
@@ -200,9 +201,6 @@ class PluginCaller:
             ) from None
         where = f" for cluster {cluster}" if cluster else ""
         if isinstance(problem, timeouts.PluginTimeoutError):
-            if self._breakers is None:
-                raise PluginError(f'plugin "{plugin.name}" {problem} at {point.label}{where}') from None
-            place = plugin_location(plugin, problem)
             raise self._breakers.record_timeout(
                 plugin,
                 point,
@@ -210,7 +208,7 @@ class PluginCaller:
                 since=since,
                 binding=_binding_of(context),
                 cluster=where,
-                place=place,
+                place=plugin_location(plugin, problem),
             ) from None
         self.record_success(plugin, point, since=since)
         self.log_failure(plugin, point, problem)

@@ -49,7 +49,7 @@ class ScoreRunner:
         self._passed_on: tuple[type[BaseException], ...] = (PluginTimeoutError, *caller.interrupts)
 
     def run(
-        self, cycle: Cycle, clusters: Sequence[Cluster], skipped: AbstractSet[str]
+        self, cycle: Cycle, clusters: Sequence[Cluster], skipped: AbstractSet[str] = frozenset()
     ) -> dict[str, list[int]]:
         """Return each plugin's normalized scores times its weight, one per cluster in the given order.
 

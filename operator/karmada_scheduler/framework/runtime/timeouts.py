@@ -13,11 +13,9 @@ import logging
 import signal
 import threading
 import time
+from contextlib import AbstractContextManager, nullcontext
 from types import FrameType, TracebackType
 from typing import Final, Protocol, Self
-
-DEFAULT_SECONDS: Final = 2.0
-"""Timeout of the plain functions of an extension point for one binding, and of one coroutine of a plugin."""
 
 SHORTEST_SECONDS: Final = 0.1
 """The shortest part of a timeout: a busy machine may stop the process for some hundredths of a second."""
@@ -49,14 +47,8 @@ class PluginTimeoutError(BaseException):
         self.seconds: Final = seconds
 
 
-class BlockTimeout(Protocol):
-    """A context manager that raises PluginTimeoutError in its block at the timeout."""
-
-    def __enter__(self) -> object: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+BlockTimeout = AbstractContextManager[object, None]
+"""A context manager that raises PluginTimeoutError in its block at the timeout."""
 
 
 class CallTimeout(BlockTimeout, Protocol):
@@ -72,16 +64,8 @@ class CallTimeout(BlockTimeout, Protocol):
         ...
 
 
-class NoTimeout:
+class NoTimeout(nullcontext[None]):
     """Lets plugins run without a limit: for tests, and for threads other than the main one."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
 
     def part(self, share: float, *, adds_up: bool = False) -> Self:  # noqa: ARG002 (there is no limit)
         """Return this one."""

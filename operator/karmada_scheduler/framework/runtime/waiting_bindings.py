@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload
@@ -34,7 +35,12 @@ def timeout_message(plugin: str, seconds: float, reason: str = "") -> str:
 
 
 class PendingPermit:
-    """A binding that waits."""
+    """A binding that waits.
+
+    Attributes:
+        binding: The binding as it was when it was scheduled.
+        targets: The names of the clusters of the decision.
+    """
 
     def __init__(
         self,
@@ -52,16 +58,11 @@ class PendingPermit:
             reasons: By plugin name, for the message of a timeout.
         """
         self._reasons = reasons or {}
-        self._binding = binding
+        self.binding: Final = binding
         self._timeouts = dict(timeouts)
         self._pending = dict.fromkeys(timeouts)
-        self.targets = targets
+        self.targets: Final = targets
         self._result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-
-    @property
-    def binding(self) -> Binding:
-        """The binding as it was when it was scheduled."""
-        return self._binding
 
     @property
     def pending(self) -> Sequence[str]:
