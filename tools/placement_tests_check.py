@@ -19,7 +19,6 @@ from karmada_advisor.claims.claim import claim
 from karmada_advisor.claims.model import TemplateWritten
 from karmada_advisor.claims.template import read_template
 from karmada_advisor.placement_tests.case_state import CaseState
-from karmada_advisor.placement_tests.case_tries import CaseTries
 from karmada_advisor.placement_tests.changes import make_changes
 from karmada_advisor.placement_tests.checking import refused
 from karmada_advisor.placement_tests.model import (
@@ -29,12 +28,13 @@ from karmada_advisor.placement_tests.model import (
     ScenarioControllerManager,
     ScenarioScheduler,
 )
+from karmada_advisor.placement_tests.running import CaseTries
 from karmada_advisor.placement_tests.scenario import CaseClock, Scenario, objects_of, schedulers_named
 from karmada_advisor.placement_tests.uids import NONE_ODD, UIDS
 from karmada_advisor.plan.change import Draft
-from karmada_advisor.plan.inputs import Known, PlanInputs, parse
-from karmada_advisor.plan.objects import PlanObjects, UnversionedTemplateKey
-from karmada_advisor.plan.planner import make_plan
+from karmada_advisor.plan.inputs import PlanInputs, known_of
+from karmada_advisor.plan.objects import PlanObjects
+from karmada_advisor.plan.result import make_plan
 from karmada_advisor.plan.stored import ChangeError
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
 from karmada_scheduler.config.features import FeatureGates
@@ -138,7 +138,7 @@ def _rules() -> DryRun:
 def differences(file: PlacementTestFile, rng: random.Random, counts: Counter[str]) -> Iterator[str]:
     """Yield what differs in one case."""
     scenario = _scenario(file)
-    state = CaseState.begin(scenario, NONE_ODD, (), _every)
+    state = CaseState.begin(scenario, NONE_ODD, (), None)
     first = _simulated(scenario.objects)
     placed = _clusters(state)
     counts["placed"] += bool(placed)
@@ -172,8 +172,8 @@ def _of_uids(
 ) -> Iterator[str]:
     """Yield what differs between the results without a uid in the file, and those with either of two uids in it."""
     with_uid = [_scenario(_named(file, {"uid": uid})) for uid in UIDS]
-    expected = [CaseState.begin(each, NONE_ODD, (), _every) for each in with_uid]
-    tries = CaseTries(_scenario(_named(file, {})), (), _every)
+    expected = [CaseState.begin(each, NONE_ODD, (), None) for each in with_uid]
+    tries = CaseTries(_scenario(_named(file, {})), (), None)
     states = tries.begin()
     for number, change in enumerate([None, *changes]):
         if change is not None:
@@ -199,16 +199,11 @@ def _result(state: CaseState) -> tuple[dict[str, int], str]:
     return _clusters(state), "" if plan is None else plan.effect.value
 
 
-def _every(draft: Draft) -> Iterable[UnversionedTemplateKey]:
-    return draft.after.templates
-
-
 def _scenario(file: PlacementTestFile) -> Scenario:
     objects = objects_of(file)
-    parsed = parse(objects, objects)
     return Scenario(
         objects,
-        Known(parsed.clusters_before, parsed.bindings_before),
+        known_of(objects),
         _rules(),
         CaseClock(),
         schedulers_named([DEFAULT_SCHEDULER_NAME]),
@@ -225,8 +220,8 @@ def _simulated(objects: PlanObjects) -> dict[str, int]:
     [made] = [each.binding_after for each in found.templates.values()]
     assert made is not None
     rules = _rules()
-    parsed = parse(objects, objects)
-    snapshot, binding = Snapshot.of(parsed.clusters_before.values()), as_new(Binding.from_manifest(made))
+    snapshot = Snapshot.of(known_of(objects).clusters.values())
+    binding = as_new(Binding.from_manifest(made))
     rules.objects.show(snapshot, [binding])
     [result] = Simulation(rules, snapshot).run([binding])
     return {each.name: each.replicas for each in result.targets}

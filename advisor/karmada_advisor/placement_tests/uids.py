@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import combinations
 from typing import Final
 
-from karmada_advisor.plan.inputs import Known
 from karmada_advisor.plan.objects import (
     PlanObjects,
     UnversionedTemplateKey,
@@ -16,8 +15,10 @@ from karmada_advisor.plan.objects import (
 )
 from karmada_advisor.plan.steps import PlannedStep
 from karmada_scheduler.core.algorithms.webster import prefers_descending_names
+from karmada_scheduler.core.assign_replicas import assign_replicas
+from karmada_scheduler.core.decision import Decision, TermAttempt
 from karmada_scheduler.dryrun.dry_run import DryRun
-from karmada_scheduler.dryrun.uid import depends_on_uid, with_uid
+from karmada_scheduler.structs import replace
 
 OddTemplates = frozenset[UnversionedTemplateKey]
 """The templates without a uid that get an odd one; the others get an even one."""
@@ -44,37 +45,34 @@ def with_uids(objects: PlanObjects, odd: OddTemplates) -> PlanObjects:
     return found
 
 
-def renamed(objects: PlanObjects, known: Known, odd: OddTemplates) -> tuple[PlanObjects, Known]:
-    """Return objects and values as they would be if other templates had an odd uid, and no uid had decided anything."""
-    found, bindings = objects.copy(), dict(known.bindings)
-    for key, each in objects.templates.items():
-        uid = UIDS[key in odd]
-        if (old := text_of(each, "metadata", "uid")) in UIDS and old != uid:
-            found.templates[key] = {**each, "metadata": {**part(each, "metadata"), "uid": uid}}
-    for name, each in objects.bindings.items():
-        uid = UIDS[resource_key(each) in odd]
-        if (old := text_of(each, "spec", "resource", "uid")) in UIDS and old != uid:
-            spec = part(each, "spec")
-            found.bindings[name] = {
-                **each,
-                "spec": {**spec, "resource": {**part(spec, "resource"), "uid": uid}},
-            }
-            bindings[name] = with_uid(bindings[name], uid)
-    return found, Known(known.clusters, bindings)
-
-
 def decided_by_uid(step: PlannedStep, rules: DryRun) -> Iterator[UnversionedTemplateKey]:
     """Yield the templates without a uid of their own whose uid decides where a replica goes."""
-    reads_uid: Callable[..., bool] = _may_be_read if rules.frameworks.has_own_plugins else depends_on_uid
     for decision in step.decisions:
         binding = step.known.bindings.get(decision.key)
         uid = "" if binding is None else binding.spec.resource.uid
-        if uid in UIDS and reads_uid(decision, UIDS[1 - UIDS.index(uid)]):
+        if uid in UIDS and (
+            rules.frameworks.has_own_plugins or _depends_on_uid(decision, UIDS[1 - UIDS.index(uid)])
+        ):
             yield resource_key(step.objects.bindings[decision.key])
 
 
-def _may_be_read(*_: object) -> bool:
-    return True
+def _depends_on_uid(decision: Decision, other: str) -> bool:
+    """Return whether the workload would get other replicas if ``other`` was its uid.
+
+    The division is the only step of the core that reads the uid: ties go to the earlier or to the later name. So it
+    is made again for each run of the algorithm; plugins of one's own are not asked.
+    """
+    return any(_differs(each, other) for each in decision.attempts)
+
+
+def _differs(attempt: TermAttempt, other: str) -> bool:
+    cycle = attempt.cycle
+    if cycle is None or attempt.error is not None:
+        return False
+    spec = cycle.binding.spec
+    resource = spec.resource._replace(uid=other)
+    twin = replace(cycle, binding=replace(cycle.binding, spec=replace(spec, resource=resource)))
+    return assign_replicas(twin, attempt.selected) != assign_replicas(cycle, attempt.selected)
 
 
 def combined(dependent: OddTemplates, *, is_coupled: bool) -> Iterator[OddTemplates]:

@@ -6,22 +6,18 @@ identifiers that a file leaves out stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
-from karmada_advisor.plan import differences
-from karmada_advisor.plan.change_model import ChangeShown, FieldChange
-from karmada_advisor.plan.changed_objects import unknown
+from karmada_advisor.explain.names import unknown
+from karmada_advisor.plan.change_model import ChangeShown
 from karmada_advisor.plan.cluster_edits import ClusterEdits
+from karmada_advisor.plan.differences import changed_fields
 from karmada_advisor.plan.objects import (
     Manifest,
     PlanObjects,
     UnversionedTemplateKey,
-    binding_key,
     part,
-    policy_key,
     resource_key,
-    template_key,
     text_of,
 )
 from karmada_advisor.plan.stored import ChangeError, merged, next_generation, patched, with_defaults, with_id
@@ -63,40 +59,21 @@ class Draft(ClusterEdits, WorkloadEdits):
             self.notes.append(f"{kind} {name} is not read: it changes no placement")
         elif kind == "WorkloadRebalancer":
             self.rebalance_listed(manifest)
-        elif kind == CLUSTER:
-            self._put_into(self.after.clusters, name, manifest, differences.of_cluster)
-        elif kind in KINDS:
-            self._put_into(self.after.bindings, binding_key(manifest), manifest, differences.of_binding)
-        elif kind in ID_LABELS:
-            if self.after.policies is None:
-                self.after.policies = {}
-            filled = with_defaults(manifest)
-            if policy_key(filled) not in self.after.policies:
-                filled = with_id(filled)
-            self.written.append(manifest)
-            self._put_into(
-                self.after.policies,
-                policy_key(filled),
-                filled,
-                lambda old, new: differences.of_policy(with_defaults(old), new),
-            )
         else:
-            self._put_into(self.after.templates, template_key(manifest), manifest, differences.of_template)
+            self._put(manifest)
 
-    def _put_into(
-        self,
-        objects: dict[Any, Manifest],
-        key: Any,
-        manifest: Manifest,
-        compare: Callable[[Manifest, Manifest], list[FieldChange]],
-    ) -> None:
-        old = objects.get(key)
+    def _put(self, manifest: Manifest) -> None:
+        objects, key = self.after.place_of(manifest)
+        old, written, is_policy = objects.get(key), manifest, text_of(manifest, "kind") in ID_LABELS
+        if is_policy:
+            manifest = with_defaults(written)
+            self.written.append(written)
         if old is None:
-            objects[key] = manifest
+            objects[key] = with_id(manifest) if is_policy else manifest
             self.show("+", manifest)
             return
         new = merged(old, manifest)
-        fields = compare(old, new)
+        fields = changed_fields(with_defaults(old) if is_policy else old, new)
         if fields:
             objects[key] = new
         self.show("~" if fields else "=", new, ", ".join(map(str, fields)), fields)
@@ -111,19 +88,25 @@ class Draft(ClusterEdits, WorkloadEdits):
         if kind == CLUSTER:
             self.without(name)
             return
+        found = self._places_of(kind, namespace, name)
+        for objects, key in found:
+            self.show("-", objects.pop(key))
+            self._delete_binding_of(kind, namespace, name)
+        if not found:
+            self._delete_template(kind, namespace, name)
+
+    def _places_of(self, kind: str, namespace: str, name: str) -> list[tuple[dict[Any, Manifest], Any]]:
+        """Return where the objects with a name are, and their keys: one for each API group."""
+        if kind == CLUSTER:
+            return [(self.after.clusters, name)] if name in self.after.clusters else []
         groups: list[dict[Any, Manifest]] = [
             self.after.bindings,
             self.after.policies or {},
             self.after.templates,
         ]
-        for objects in groups:
-            found = [key for key in objects if key[-3:] == (kind, namespace, name)]
-            for key in found:
-                self.show("-", objects.pop(key))
-                self._delete_binding_of(kind, namespace, name)
-            if found:
-                return
-        self._delete_template(kind, namespace, name)
+        return [
+            (objects, key) for objects in groups for key in objects if key[-3:] == (kind, namespace, name)
+        ]
 
     def _delete_template(self, kind: str, namespace: str, name: str) -> None:
         """Delete a template that was not read: its binding goes with it."""
@@ -138,7 +121,7 @@ class Draft(ClusterEdits, WorkloadEdits):
             *map(str, self.after.templates),
             *(str(resource_key(each)) for each in self.after.bindings.values()),
         ]
-        raise ChangeError(unknown(shown, known, what=""))
+        raise ChangeError(unknown(shown, shown, known))
 
     def _delete_binding_of(self, kind: str, namespace: str, name: str) -> UnversionedTemplateKey | None:
         """Delete the binding of a template; return the template, None if it has no binding."""
@@ -156,34 +139,26 @@ class Draft(ClusterEdits, WorkloadEdits):
             ChangeError: It does not exist, or is no object afterwards.
         """
         kind = _canonical(kind, self.after)
-        groups: list[dict[Any, Manifest]] = [self.after.policies or {}, self.after.templates]
-        wanted: object = (kind, namespace, name)
-        if kind == CLUSTER:
-            groups, wanted = [self.after.clusters], name
-        for objects in groups:
-            for key, old in objects.items():
-                if (key if kind == CLUSTER else key[-3:]) != wanted:
-                    continue
-                new = patched(old, patch)
-                if not part(new, "metadata") or text_of(new, "metadata", "name") != name:
-                    raise ChangeError(f"--edit: the patch of {kind} {name} changes its name")
-                if kind in ID_LABELS:
-                    new = with_defaults(new)
-                    self.written.append(new)
-                compare = {CLUSTER: differences.of_cluster}.get(
-                    kind, differences.of_policy if kind in ID_LABELS else differences.of_template
-                )
-                fields = compare(old, new)
-                objects[key] = next_generation(new) if part(new, "spec") != part(old, "spec") else new
-                self.show("~", new, ", ".join(map(str, fields)), fields)
-                return
-        shown = "/".join(each for each in (kind, namespace, name) if each)
-        known = [
-            *(f"{CLUSTER}/{each}" for each in self.after.clusters),
-            *("/".join(filter(None, key)) for key in self.after.policies or ()),
-            *map(str, self.after.templates),
-        ]
-        raise ChangeError(unknown(shown, known, what="--edit:"))
+        places = [] if kind in KINDS else self._places_of(kind, namespace, name)
+        if not places:
+            shown = "/".join(each for each in (kind, namespace, name) if each)
+            known = [
+                *(f"{CLUSTER}/{each}" for each in self.after.clusters),
+                *("/".join(filter(None, key)) for key in self.after.policies or ()),
+                *map(str, self.after.templates),
+            ]
+            raise ChangeError(unknown(f"--edit: {shown}", shown, known))
+        objects, key = places[0]
+        old = objects[key]
+        new = patched(old, patch)
+        if not part(new, "metadata") or text_of(new, "metadata", "name") != name:
+            raise ChangeError(f"--edit: the patch of {kind} {name} changes its name")
+        if kind in ID_LABELS:
+            new = with_defaults(new)
+            self.written.append(new)
+        fields = changed_fields(old, new)
+        objects[key] = next_generation(new) if part(new, "spec") != part(old, "spec") else new
+        self.show("~", new, ", ".join(map(str, fields)), fields)
 
     def add_cluster(self, manifest: Manifest) -> None:
         """Add a cluster of a file.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from karmada_advisor.plan.change_model import FieldChange
-from karmada_advisor.plan.objects import Manifest, part
+from karmada_advisor.plan.objects import Manifest, part, text_of
+from karmada_scheduler.api.cluster import KIND as CLUSTER
+from karmada_scheduler.api.policy import ID_LABELS
 
 _NAMED_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "clusterAffinities": ("affinityName",),
@@ -31,28 +33,16 @@ _LEAST_ALIKE: Final = 0.3
 """The share of equal fields from which two items without a name are versions of one."""
 
 
-def of_policy(old: Manifest, new: Manifest) -> list[FieldChange]:
-    """Return what differs in the spec of two versions of a policy."""
-    return list(_of_values("spec", part(old, "spec"), part(new, "spec")))
+def changed_fields(old: Manifest, new: Manifest) -> list[FieldChange]:
+    """Return what differs in two versions of an object, as far as placements depend on it.
 
-
-def of_cluster(old: Manifest, new: Manifest) -> list[FieldChange]:
-    """Return what differs in spec, labels and status of two versions of a Cluster."""
-    return [
-        *of_policy(old, new),
-        *_of_values("metadata.labels", part(old, "metadata", "labels"), part(new, "metadata", "labels")),
-        *_of_values("status", part(old, "status"), part(new, "status")),
-    ]
-
-
-def of_binding(old: Manifest, new: Manifest) -> list[FieldChange]:
-    """Return what differs in spec and labels of two versions of a binding."""
-    return of_cluster({**old, "status": None}, {**new, "status": None})
-
-
-def of_template(old: Manifest, new: Manifest) -> list[FieldChange]:
-    """Return what differs in spec and labels of two versions of a template."""
-    return of_binding(old, new)
+    That is the spec, labels except those of policies, and the status of a Cluster.
+    """
+    kind = text_of(old, "kind")
+    paths: list[tuple[str, ...]] = [("spec",)] if kind in ID_LABELS else [("spec",), ("metadata", "labels")]
+    if kind == CLUSTER:
+        paths.append(("status",))
+    return [each for path in paths for each in _of_values(".".join(path), part(old, *path), part(new, *path))]
 
 
 def _of_values(path: str, old: Any, new: Any) -> Iterator[FieldChange]:
@@ -75,13 +65,6 @@ def _inner(path: str, key: str) -> str:
 
 def _is_list(value: Any) -> bool:
     return value is None or (isinstance(value, Sequence) and not isinstance(value, str))
-
-
-class _Pair(NamedTuple):
-    """An item of both versions of a list; None where one of them does not have it."""
-
-    old: int | None
-    new: int | None
 
 
 def _of_lists(path: str, old: list[Any], new: list[Any]) -> Iterator[FieldChange]:
@@ -138,8 +121,13 @@ def _name_of(item: Any, names: Iterable[str]) -> str:
     return next((str(item[name]) for name in names if item.get(name)), "")
 
 
-def _paired(old: list[Any], new: list[Any], names: tuple[str, ...]) -> Iterator[_Pair]:
-    """Yield the items of two lists as pairs: equal ones, those with one name, then the most alike ones."""
+def _paired(
+    old: list[Any], new: list[Any], names: tuple[str, ...]
+) -> Iterator[tuple[int | None, int | None]]:
+    """Yield the items of two lists as pairs, by their indexes; None where one of them does not have it.
+
+    Pairs are equal items, those with one name, then the most alike ones.
+    """
     left, right = list(range(len(old))), list(range(len(new)))
     pairs: dict[int, int] = {}
 
@@ -160,8 +148,8 @@ def _paired(old: list[Any], new: list[Any], names: tuple[str, ...]) -> Iterator[
             found = found if found and _alike(old[found[0]], new[other]) >= _LEAST_ALIKE else []
         if found:
             pair(found[0], other)
-    yield from (_Pair(one, None) for one in left)
-    yield from (_Pair(pairs.get(other), other) for other in range(len(new)))
+    yield from ((one, None) for one in left)
+    yield from ((pairs.get(other), other) for other in range(len(new)))
 
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final
 
@@ -19,6 +18,7 @@ from karmada_advisor.survive.loss_decision import (
     decided,
     question,
     question_of_filters,
+    settled,
     too_few_fit,
 )
 from karmada_advisor.survive.sweep import Sweeps, sweeps_of
@@ -27,7 +27,6 @@ from karmada_scheduler.api.binding import HEALTHY, Binding
 from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.dryrun.written import as_written
 from karmada_scheduler.structs import Struct
 
 _PURGED: Final = frozenset({"Directly", "Immediately"})
@@ -78,9 +77,7 @@ class LossDecisions(Struct, dict=True):
             return stored
         if same(found.targets, stored.spec.clusters):
             return stored
-        # It only has to be a time after which a requested reschedule is done.
-        decided_at = stored.spec.reschedule_triggered_at or datetime.fromtimestamp(0, UTC)
-        return as_written(stored, found, decided_at)
+        return settled(stored, found)
 
     def forget(self) -> None:
         """Drop what only further decisions need."""
@@ -265,16 +262,11 @@ class LossDecisions(Struct, dict=True):
         )
 
     def _decide(self, left: LeftBehind, masks: frozenset[str]) -> LossDecision:
-        key = (left.present if left.is_evicted else frozenset(), masks)
-        found = self._own.get(key)
+        known = self._own if self._question is None else self.shared.decided
+        key = (self._question, left.present if left.is_evicted else frozenset(), masks)
+        found = known.get(key)
         if found is None:
-            shared = (self._question, key) if self._question is not None else None
-            found = None if shared is None else self.shared.decided.get(shared)
-            if found is None:
-                found = self._made(left.binding, masks)
-                if shared is not None:
-                    self.shared.decided[shared] = found
-            self._own[key] = found
+            found = known[key] = self._made(left.binding, masks)
         return found
 
     def _made(self, evicted: Binding, masks: frozenset[str]) -> LossDecision:
@@ -283,11 +275,10 @@ class LossDecisions(Struct, dict=True):
         known = refused.get(question_of_filters(asked)) if refused and self._question is not None else None
         if known is not None:
             return known if known.failed_by is FailedBy.FIT else known._replace(after=evicted.spec.clusters)
-        found = self.side.rules.decide(asked, self.side.snapshot)
-        if not isinstance(found, Decision):  # a PreEnqueue plugin keeps it out of the queue
-            return LossDecision(evicted.spec.clusters, is_held=True)
+        answer = self.side.rules.decide(asked, self.side.snapshot)
+        found = answer if isinstance(answer, Decision) else None
         made = decided(found, evicted.spec.clusters)
-        if self._question is not None and too_few_fit(asked, found):
+        if found is not None and self._question is not None and too_few_fit(asked, found):
             refused[question_of_filters(asked)] = made
         return made
 

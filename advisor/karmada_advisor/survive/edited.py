@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import PolicyRef
@@ -13,17 +13,16 @@ from karmada_advisor.state.stored import value_at
 from karmada_advisor.survive.classify import Classified, starts
 from karmada_advisor.survive.engine import Losses
 from karmada_advisor.survive.loss import Loss
+from karmada_advisor.survive.loss_decision import settled
 from karmada_advisor.whynot.edits import Edit, ObjectRef
 from karmada_advisor.whynot.json_patch import patched
 from karmada_advisor.whynot.model import patches_of
 from karmada_advisor.whynot.objects import ObjectScheduler
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.manifest import Manifest, ManifestError
-from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.policy import PolicyKey
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.dryrun.written import as_written
 from karmada_scheduler.structs import Struct, replace
 
 PairKey = tuple[int, int]
@@ -53,18 +52,6 @@ class EditedFleet(Struct, frozen=True):
     starts: int = 0
 
 
-class LossChanges(NamedTuple):
-    """What an edit changes about losses in one world.
-
-    Attributes:
-        cured: The failing pairs that no longer fail.
-        worse: How many pairs are worse in any figure.
-    """
-
-    cured: frozenset[PairKey]
-    worse: int
-
-
 class FleetEditor(Struct, frozen=True):
     """Edits policies of a fleet whose losses are decided.
 
@@ -84,13 +71,10 @@ class FleetEditor(Struct, frozen=True):
         """Return a policy; of one that is not known, what a binding tells of it; None if it differs from the binding."""
         of_binding = value_at(self.manifests[binding.key], "spec", "placement")
         if self.policies is None:
-            return {"spec": {"placement": of_binding, **self._failover(binding)}}
+            failover = value_at(self.manifests[binding.key], "spec", "failover")
+            return {"spec": {"placement": of_binding, **({"failover": failover} if failover else {})}}
         found = self.policies.get(PolicyKey(ref.kind, ref.namespace, ref.name))
         return found if found is not None and value_at(found, "spec", "placement") == of_binding else None
-
-    def _failover(self, binding: Binding) -> Manifest:
-        found = value_at(self.manifests[binding.key], "spec", "failover")
-        return {"failover": found} if found else {}
 
     def edited(
         self, ref: PolicyRef, binding: Binding, edits: Sequence[Edit], *, rebalances: bool = False
@@ -114,24 +98,12 @@ class FleetEditor(Struct, frozen=True):
             return None
         after = found.manifests[target]
         of_binding = self.manifests[binding.key]
-        spec = {**of_binding["spec"], "placement": value_at(after, "spec", "placement")}
+        after_spec = {**of_binding["spec"], "placement": value_at(after, "spec", "placement")}
         try:
-            placement = self.scheduler.parse_binding({**of_binding, "spec": spec}).spec.placement
+            placement = self.scheduler.parse_binding({**of_binding, "spec": after_spec}).spec.placement
         except ManifestError:
             return None
         mode = value_at(after, "spec", "failover", "cluster", "purgeMode")
-        return self._written(ref, binding, placement, mode, patches_of(found), rebalances=rebalances)
-
-    def _written(
-        self,
-        ref: PolicyRef,
-        binding: Binding,
-        placement: Placement | None,
-        mode: Any,
-        apply: tuple[ObjectPatch, ...],
-        *,
-        rebalances: bool,
-    ) -> EditedFleet | None:
         self._show()
         changed: dict[int, Binding] = {}
         modes = dict(self.losses.inputs.purge_modes)
@@ -153,7 +125,7 @@ class FleetEditor(Struct, frozen=True):
             changed[place] = made
             moves += sum(one.replicas for one in starts(spec, made.spec.clusters, spec.clusters))
             started += sum(one.replicas for one in starts(spec, spec.clusters, made.spec.clusters))
-        return EditedFleet(self.losses.after(changed, modes), apply, moves, started)
+        return EditedFleet(self.losses.after(changed, modes), patches_of(found), moves, started)
 
     def resumed(self, keys: Collection[BindingKey], apply: tuple[ObjectPatch, ...]) -> EditedFleet | None:
         """Return the fleet after the end of the suspension of some bindings."""
@@ -183,12 +155,13 @@ class FleetEditor(Struct, frozen=True):
         found = side.rules.decide(edited, side.snapshot)
         if not isinstance(found, Decision) or found.error is not None or not found.targets:
             return None
-        asked = edited.spec.reschedule_triggered_at
-        return as_written(edited, found, asked or datetime.fromtimestamp(0, UTC))
+        return settled(edited, found)
 
 
-def changes(before: Losses, after: Losses, loss: Loss, *, holds: bool = False) -> LossChanges:
-    """Return what differs between the losses before and after an edit.
+def changes(
+    before: Losses, after: Losses, loss: Loss, *, holds: bool = False
+) -> tuple[frozenset[PairKey], int]:
+    """Return the failing pairs that no longer fail after an edit, and how many pairs are worse in any figure.
 
     Args:
         before: Without it.
@@ -208,7 +181,7 @@ def changes(before: Losses, after: Losses, loss: Loss, *, holds: bool = False) -
             worse += any(now > then for now, then in zip(other, one, strict=True))
             if fails(one, holds=holds) and not fails(other, holds=holds):
                 cured.add((number, place))
-    return LossChanges(frozenset(cured), worse)
+    return frozenset(cured), worse
 
 
 def figures(found: Classified) -> PairFigures:

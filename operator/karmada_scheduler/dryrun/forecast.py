@@ -9,8 +9,8 @@ from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.dryrun.dry_run import NOTHING_ASSUMED, DryRun, run
+from karmada_scheduler.dryrun.objects import WaitingDecision
 from karmada_scheduler.dryrun.result import HoldReasons, SimulationResult, decided, unchanged
-from karmada_scheduler.dryrun.state import WaitingDecision
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.binding_points import BindContext
 from karmada_scheduler.framework.diagnosis import FitError, SchedulingError, UnschedulableError
@@ -129,13 +129,13 @@ class Simulation:
 
 def _bind_context(binding: Binding, decision: Decision) -> BindContext | None:
     """Return the context for Reserve and Permit, None for a decision without them, as in the scheduler."""
-    if isinstance(decision.error, FitError) or decision.is_refused:
-        return None
-    if decision.targets is None or decision.cycle is None:
-        return None
-    if (decision.targets, decision.applied_placement) == (
-        binding.spec.clusters,
-        binding.applied_placement_json,
+    stored = binding.spec.clusters, binding.applied_placement_json
+    if (
+        isinstance(decision.error, FitError)
+        or decision.is_refused
+        or decision.targets is None
+        or decision.cycle is None
+        or (decision.targets, decision.applied_placement) == stored
     ):
         return None
     return BindContext(binding, decision.targets, decision.cycle, _write_nothing)
