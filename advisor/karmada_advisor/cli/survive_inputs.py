@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import orjson
 
 from karmada_advisor.cli.flags.survive import DOMAINS
 from karmada_advisor.explain.explain import policy_of
-from karmada_advisor.explain.names import nearest, unknown
+from karmada_advisor.explain.names import nearest_hint, unknown
 from karmada_advisor.sources.control_plane import control_plane
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.files import Contents, read
@@ -36,8 +37,7 @@ def settings_of(path: str, loss: Loss) -> LossSettings:
     """
     if not path:
         return LossSettings(loss)
-    read_one: Callable[[Mapping[str, Any]], LossSettings] = lambda manifest: read_settings(manifest, loss)  # noqa: E731
-    found = read([path], read_one)
+    found = read([path], partial(read_settings, loss=loss))
     if found.problems or len(found.objects) != 1:
         problem = str(found.problems[0]) if found.problems else f"{path}: expected one Deployment or Pod"
         raise NoAnswerError(f"--controller-manager: {problem}")
@@ -94,7 +94,7 @@ def taint_policies_of(
     from karmada_advisor.sources import live  # the client, which files do not need
 
     try:
-        return live.read_taint_policies(control_plane(arguments), timeout=arguments.request_timeout), ""
+        return live.read_taint_policies(control_plane(arguments)), ""
     except NoAnswerError as error:
         return None, f"clustertaintpolicies: which taints they would add is not known: {error}"
 
@@ -154,10 +154,7 @@ def kinds_of(written: Sequence[str]) -> list[str]:
     for kind in kinds:
         if kind in KINDS or (kind.startswith(LABEL) and kind != LABEL):
             continue
-        near = nearest(kind, KINDS)
-        raise NoAnswerError(
-            f"--domain: expected {DOMAINS}, got {kind}" + (f"; nearest: {near}" if near else "")
-        )
+        raise NoAnswerError(f"--domain: expected {DOMAINS}, got {kind}{nearest_hint(kind, KINDS)}")
     return kinds
 
 
@@ -215,12 +212,6 @@ def with_pairs(
     return tuple(dict.fromkeys((*chosen, *added)))
 
 
-def numbers_of(domains: Sequence[FailureDomain], one: str, other: str) -> tuple[int, int]:
-    """Return the positions of two domains with some names, which there are."""
-    names = [each.name for each in domains]
-    return names.index(one), names.index(other)
-
-
 def is_reported_by(arguments: argparse.Namespace) -> Callable[[Binding], bool]:
     """Return what says whether the flags ask for a binding: by its namespace, its policy and its priority."""
     namespaces, policies, least = arguments.namespaces, arguments.policy, arguments.min_priority
@@ -250,8 +241,7 @@ def fail_on_of(written: str) -> list[FailOn]:
     for text in (each.strip() for each in written.split(",") if each.strip()):
         word, separator, kind = text.partition("@")
         if word not in WORDS:
-            near = nearest(word, WORDS)
-            hint = f"; nearest: {near}" if near else ""
+            hint = nearest_hint(word, WORDS)
             raise NoAnswerError(f"--fail-on: {word} is none of {', '.join(WORDS)}{hint}")
         if separator and kind not in (*KINDS, PAIR) and not (kind.startswith(LABEL) and kind != LABEL):
             raise NoAnswerError(f"--fail-on: expected {DOMAINS} after @, got {kind or 'nothing'}")

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 import copy
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 from karmada_advisor.plan.change_model import ChangeShown
-from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.process_rules import ProcessConfiguration
-from karmada_advisor.sources.rules import dry_running, parsed_gates, print_warning
+from karmada_advisor.sources.rules import parsed_gates, print_warning, usable_dry_run
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.config import features
 from karmada_scheduler.config.decision_rules import DEFAULT_RULES
-from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.framework.profile.factory import Registration
@@ -26,7 +24,14 @@ _OVERCOMMIT: Final = "SchedulingOvercommitProtection"
 
 
 class Configurations(Struct):
-    """Both configurations; ``rules`` builds them."""
+    """Both configurations; ``rules`` builds them.
+
+    Attributes:
+        arguments: As parsed.
+        workloads: What their plugins see; None for none.
+        own: The plugins of a main program of the user's own.
+        stack: As long as it is open, plugins are usable.
+    """
 
     arguments: argparse.Namespace
     workloads: Sequence[Workload] | None
@@ -40,14 +45,8 @@ class Configurations(Struct):
         Raises:
             NoAnswerError: It cannot be used.
         """
-        gates = parsed_gates(arguments)
         objects = ShownObjects(Workloads(self.workloads))
-        try:
-            return self.stack.enter_context(
-                dry_running(arguments, gates, self.own, objects, say=self._warn_once)
-            )
-        except ConfigError as unusable:
-            raise NoAnswerError("\n".join(str(each) for each in unusable.problems)) from unusable
+        return self.stack.enter_context(usable_dry_run(arguments, self.own, objects, say=self._warn_once))
 
     def _warn_once(self, text: str) -> None:
         """Print a warning that may concern each of the configurations."""
@@ -107,34 +106,25 @@ class Configurations(Struct):
                 )
         return tuple(found)
 
-    def text(self, arguments: argparse.Namespace | None = None) -> str:
-        """Return a configuration for the fingerprint; the current one if none is given."""
-        current = arguments or self.current
-        gates = parsed_gates(current)
-        config = current.config.read_bytes().decode(errors="replace") if current.config else ""
-        process: ProcessConfiguration | None = current.process_rules
-        return ("" if process is None else repr(process)) + repr(
-            (
-                [
-                    *sorted((name, gates.enabled(name)) for name in features.KNOWN),
-                    *(() if gates.rules is DEFAULT_RULES else (gates.rules,)),
-                ],
-                current.plugins,
-                config,
-                list(map(str, current.plugin_dir)),
-                current.scheduler_name,
-                current.enable_empty_workload_propagation,
-            )
+
+def fingerprinted(arguments: argparse.Namespace) -> str:
+    """Return the rules of the command line for a fingerprint."""
+    gates = parsed_gates(arguments)
+    config = arguments.config.read_bytes().decode(errors="replace") if arguments.config else ""
+    process: ProcessConfiguration | None = arguments.process_rules
+    return ("" if process is None else repr(process)) + repr(
+        (
+            [
+                *sorted((name, gates.enabled(name)) for name in features.KNOWN),
+                *(() if gates.rules is DEFAULT_RULES else (gates.rules,)),
+            ],
+            arguments.plugins,
+            config,
+            list(map(str, arguments.plugin_dir)),
+            arguments.scheduler_name,
+            arguments.enable_empty_workload_propagation,
         )
-
-
-@contextmanager
-def configurations_of(
-    arguments: argparse.Namespace, workloads: Sequence[Workload] | None, own: Sequence[Registration]
-) -> Iterator[Configurations]:
-    """Provide both configurations; plugins are usable within the block."""
-    with ExitStack() as stack:
-        yield Configurations(arguments, workloads, own, stack)
+    )
 
 
 def _path(given: Sequence[str]) -> Path | None:

@@ -55,15 +55,6 @@ def add_fleet(parser: argparse.ArgumentParser, document: str) -> None:
     add_objects(parser)
     add_rules(parser)
     add_process(parser, "whose rules are used")
-    parser.set_defaults(
-        name="",
-        namespace="",
-        current_feature_gates=[],
-        current_decisions_of=None,
-        current_plugins=[],
-        current_config=[],
-        current_plugin_dir=[],
-    )
 
 
 def add_objects(parser: argparse.ArgumentParser, *, cluster_flag: str = "--cluster") -> None:
@@ -73,16 +64,12 @@ def add_objects(parser: argparse.ArgumentParser, *, cluster_flag: str = "--clust
         parser: Of a command.
         cluster_flag: The name of kubectl's ``--cluster``, where a command has another flag of this name.
     """
-    parser.add_argument("--clusters", action="append", metavar="FILE", help=f"Clusters: {FILES}")
-    parser.add_argument(
-        "--bindings", action="append", metavar="FILE", help=f"bindings of both kinds: {FILES}"
-    )
-    parser.add_argument(
-        "--policies",
-        action="append",
-        metavar="FILE",
-        help=f"policies, for what they say beyond the binding: {FILES}",
-    )
+    for flag, what in (
+        ("--clusters", "Clusters"),
+        ("--bindings", "bindings of both kinds"),
+        ("--policies", "policies, for what they say beyond the binding"),
+    ):
+        add_texts(parser, flag, "FILE", f"{what}: {FILES}")
     add_workloads(parser)
     add_control_plane(parser, cluster_flag=cluster_flag)
     parser.add_argument(
@@ -123,12 +110,8 @@ def add_control_plane(parser: argparse.ArgumentParser, *, cluster_flag: str = "-
 
 def add_workloads(parser: argparse.ArgumentParser) -> None:
     """Add the flag for files of workloads."""
-    parser.add_argument(
-        "--workloads",
-        action="append",
-        metavar="FILE",
-        help=f"objects of any kind, for plugins that read the workload's labels and annotations: {FILES}",
-    )
+    what = "objects of any kind, for plugins that read the workload's labels and annotations"
+    add_texts(parser, "--workloads", "FILE", f"{what}: {FILES}")
 
 
 def add_quotas(parser: argparse.ArgumentParser) -> None:

@@ -1,32 +1,97 @@
 """Who may read the page, from the flags: anyone who reaches a loopback address, or the holders of tokens.
 
-And who has read: the audit log.
+And who has read what: the audit log, one line of JSON for each request. A file system, or a reader of the log, that hangs or
+fails costs lines and no answers; later lines say how many so far.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
+import math
 import os
+import threading
+import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AsyncExitStack, aclosing, contextmanager
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from karmada_advisor.cli.flags.web import DEFAULT_AUDIENCE
+from karmada_advisor.sources.control_plane import control_plane, reads_files
 from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.web.audit import AuditLog
 from karmada_advisor.web.metrics import WebMetrics
 from karmada_scheduler.config import validation
 from karmada_scheduler.http_server.certificate import CertificateError, ServerCertificate
 from karmada_scheduler.http_server.messages import AnsweredRequest
 from karmada_scheduler.http_server.request_guard import Access
+from karmada_scheduler.records.log_file import LogFile
+from karmada_scheduler.records.record import timestamp
 
 if TYPE_CHECKING:  # files do not need the client
     from karmada_advisor.web.authorization import Authorization
     from karmada_advisor.web.sessions import Sessions
     from karmada_scheduler.client.connection import Connection
+
+_MAX_VALUE: Final = 253
+"""Characters of a value of a path; names of Kubernetes are not longer."""
+
+
+class AuditLog:
+    """A log of requests; ``with`` writes it."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        descriptor: int | None = None,
+        ignored: Callable[[str], bool] = lambda _: False,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Append to a file.
+
+        Args:
+            path: See ``LogFile``.
+            descriptor: See ``LogFile``.
+            ignored: Returns whether requests of a route have no line.
+            now: Returns seconds since 1970.
+        """
+        self._ignored = ignored
+        self._now = now
+        self._dropped = 0
+        self._lock = threading.Lock()
+        self._file = LogFile(
+            path, name="audit log", descriptor=descriptor, on_lost=self._lost, on_error=lambda: None
+        )
+
+    def __enter__(self) -> Self:
+        self._file.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, answered: AnsweredRequest) -> None:
+        """Note a request. It never waits for the file."""
+        if self._ignored(answered.route):
+            return
+        line: dict[str, Any] = {
+            "time": timestamp(self._now()),
+            "user": answered.user,
+            "method": answered.method,
+            "route": answered.route,
+            **{name: value[:_MAX_VALUE] for name, value in answered.path.items()},
+            "status": answered.status,
+            "milliseconds": round(answered.seconds * 1000),
+        }
+        if self._dropped:
+            line["dropped"] = self._dropped
+        self._file.write(json.dumps(line).encode() + b"\n")
+
+    def _lost(self, lines: int) -> None:
+        with self._lock:
+            self._dropped += lines
 
 
 @contextmanager
@@ -72,7 +137,8 @@ class PageAccess:
                 self._certificate = ServerCertificate(arguments.tls_cert_file, arguments.tls_key_file)
             except CertificateError as error:
                 raise NoAnswerError(str(error)) from error
-            metrics.expose_certificate(partial(_end_of, self._certificate))
+            certificate = self._certificate
+            metrics.expose_certificate(lambda: end_of(certificate.chain))
         self.tls = None if self._certificate is None else self._certificate.context
         self._stack = AsyncExitStack()
         self.connection = _OwnConnection(arguments, self._stack)
@@ -126,10 +192,14 @@ class PageAccess:
             raise NoAnswerError(f"--session-keys-file: {error}") from error
 
 
-def _end_of(certificate: ServerCertificate) -> float:
-    from karmada_advisor.web.certificate_end import end_of
+def end_of(chain: bytes) -> float:
+    """Return when the first certificate of a chain in PEM ends, in seconds since 1970; not a number if it cannot be read."""
+    from cryptography.x509 import load_pem_x509_certificate  # only where there is a certificate
 
-    return end_of(certificate.chain)
+    try:
+        return load_pem_x509_certificate(chain).not_valid_after_utc.timestamp()
+    except ValueError:  # OpenSSL, which serves it, takes more than this library does
+        return math.nan
 
 
 class _OwnConnection:
@@ -160,7 +230,6 @@ class _OwnConnection:
             return self._connection
 
     async def _made(self) -> Connection:
-        from karmada_advisor.sources.control_plane import control_plane
         from karmada_scheduler.client.api_error import ApiError
         from karmada_scheduler.client.connect import connect
         from karmada_scheduler.client.identity import ConnectionConfigError
@@ -191,5 +260,5 @@ def _check(arguments: argparse.Namespace) -> None:
         )
     if arguments.session_keys_file and not has_tokens:
         raise NoAnswerError("--session-keys-file is for --auth=token: without it nobody signs in")
-    if has_tokens and (arguments.clusters or arguments.bindings or arguments.replay):
+    if has_tokens and reads_files(arguments):
         raise NoAnswerError("--auth=token needs a control plane, which says who may read; files do not")
