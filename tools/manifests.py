@@ -89,3 +89,8 @@ def policy(
             **spec,
         },
     }
+
+
+def targets_of(binding: Mapping[str, Any]) -> dict[str, int]:
+    """Return the replicas of a stored binding by cluster."""
+    return {each["name"]: each.get("replicas", 0) for each in binding["spec"].get("clusters") or ()}

@@ -26,9 +26,8 @@ from tools.check_frame import on_control_plane, parser
 from tools.controlplane import ControlPlane
 from tools.controlplane.karmada import CLUSTERS
 from tools.controlplane.ours import start_scheduler
-from tools.manifests import AGGREGATED, CORDON, DUPLICATED, DYNAMIC, spread, static
+from tools.manifests import AGGREGATED, CORDON, DUPLICATED, DYNAMIC, spread, static, targets_of
 from tools.plan_check.__main__ import Check
-from tools.plan_check.compare import targets_of
 from tools.plan_check.objects import NAMESPACE, SCHEDULER, members
 from tools.survive_check.full import check_full
 from tools.survive_check.killed import PARTS, check_part

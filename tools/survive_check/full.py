@@ -22,8 +22,7 @@ from tools import manifests
 from tools.controlplane import ControlPlane
 from tools.controlplane.karmada import CLUSTERS
 from tools.controlplane.members import Node, RealMember
-from tools.manifests import DYNAMIC
-from tools.plan_check.compare import targets_of
+from tools.manifests import DYNAMIC, targets_of
 from tools.plan_check.objects import SCHEDULER
 from tools.survive_check.killed_objects import READ
 

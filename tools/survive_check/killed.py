@@ -19,7 +19,7 @@ from karmada_scheduler.command import main as command
 from tools import manifests
 from tools.controlplane import ControlPlane, WaitTimeoutError
 from tools.controlplane.karmada import CLUSTERS
-from tools.plan_check.compare import targets_of
+from tools.manifests import targets_of
 from tools.plan_check.objects import SCHEDULER
 from tools.survive_check.killed_objects import (
     EVICTING,

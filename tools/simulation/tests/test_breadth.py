@@ -9,9 +9,9 @@ import orjson
 import pytest
 
 from karmada_scheduler.api.binding import BindingKey
+from tools.manifests import targets_of
 from tools.simulation import generate_breadth, plugin_kit
 from tools.simulation.coverage import never_occurred
-from tools.simulation.decisions import targets_of
 from tools.simulation.estimators import ESTIMATOR_FAULTS
 from tools.simulation.extenders import EXTENDER_FAULTS
 from tools.simulation.faults import Faults
