@@ -8,7 +8,6 @@ the audit log has a write of the user who plans.
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import sys
 import tempfile
@@ -21,9 +20,8 @@ from typing import Any, Final
 
 import requests
 
-from karmada_scheduler.command import main as command
 from karmada_scheduler.core.algorithms.webster import prefers_descending_names
-from tools.check_frame import on_control_plane, parser
+from tools.check_frame import on_control_plane, parser, report_of
 from tools.controlplane import ControlPlane
 from tools.controlplane.ours import start_scheduler
 from tools.manifests import namespace
@@ -78,7 +76,7 @@ class Check:
         """
         self.different = 0
         self.plane, self._count = plane, count
-        self.kubeconfig = _reader(plane)
+        self.kubeconfig = plane.kubeconfig_of_reader(_USER, _READ.items())
 
     def prepare(self) -> None:
         """Create policies and workloads, and wait until they are placed."""
@@ -137,16 +135,10 @@ class Check:
             path = Path(folder) / "change.json"
             path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(files)}))
             named = ["-f", str(path)] if files else []
-            out = io.StringIO()
-            with contextlib.redirect_stdout(out):
-                status = command(
-                    ["plan", f"--kubeconfig={self.kubeconfig}", *named, *change.flags,
-                     f"--scheduler-name={SCHEDULER}", "-o", "json", "--fail-on", "none"]
-                )  # fmt: skip
-        if status:
-            raise SystemExit(f"plan ended with status {status}")
-        found: dict[str, Any] = json.loads(out.getvalue())
-        return found
+            return report_of(
+                "plan", f"--kubeconfig={self.kubeconfig}", *named, *change.flags,
+                f"--scheduler-name={SCHEDULER}", "--fail-on=none",
+            )  # fmt: skip
 
     def _bindings(self) -> dict[str, Manifest]:
         """Return all bindings by name; on a busy machine a long answer may be cut off, and is asked for again."""
@@ -193,13 +185,6 @@ def _takes_the_later_name(binding: Manifest | None) -> bool:
 
 def _shown(outcome: Outcome | None) -> str:
     return "nothing" if outcome is None else f"{outcome.effect} {outcome.targets}"
-
-
-def _reader(plane: ControlPlane) -> Path:
-    rules = [
-        {"apiGroups": [group], "resources": names, "verbs": ["get", "list"]} for group, names in _READ.items()
-    ]
-    return plane.kubeconfig_with_rules(_USER, rules)
 
 
 def main() -> int:

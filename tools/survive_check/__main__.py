@@ -2,16 +2,13 @@
 
 A user who may only get and list asks ``survive`` about one cluster. Then the loss is made real, and every binding is compared
 once nothing moves any more, those that the forecast does not list included. Losses are: a NoExecute taint, which
-karmada-controller-manager evicts from; a NoSchedule taint, as a cluster that is not ready has it; and the deletion of the
-Cluster; real members whose API server is ended (``killed``); and losses with too little capacity elsewhere (``full``). Ends with status 1 if a binding differs, or if the audit log
-has a write of the user who asks.
+karmada-controller-manager evicts from; a NoSchedule taint, as a cluster that is not ready has it; the deletion of the
+Cluster; real members whose API server is ended (``killed``); and losses with too little capacity elsewhere (``full``). Ends
+with status 1 if a binding differs, or if the audit log has a write of the user who asks.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
 import sys
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
@@ -20,9 +17,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from karmada_advisor.survive.loss import UNREACHABLE
-from karmada_scheduler.command import main as command
 from tools import manifests
-from tools.check_frame import on_control_plane, parser
+from tools.check_frame import on_control_plane, parser, report_of
 from tools.controlplane import ControlPlane
 from tools.controlplane.karmada import CLUSTERS
 from tools.controlplane.ours import start_scheduler
@@ -182,15 +178,10 @@ class SurviveCheck(Check):
         self, real: RealLoss, before: Mapping[str, Manifest]
     ) -> tuple[Counter[str], dict[str, Placement], list[str]]:
         """Return the number of bindings by class, where the forecast puts each, and the clusters that are lost."""
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            status = command(
-                ["survive", real.name, f"--domain={real.kind}", "--no-remedies", f"--loss={real.loss}", "--all", "-o=json",
-                 f"--kubeconfig={self.kubeconfig}", f"--scheduler-name={SCHEDULER}", "--fail-on=none"]
-            )  # fmt: skip
-        if status:
-            raise SystemExit(f"survive ended with status {status}")
-        report: dict[str, Any] = json.loads(out.getvalue())
+        report = report_of(
+            "survive", real.name, f"--domain={real.kind}", "--no-remedies", f"--loss={real.loss}", "--all",
+            f"--kubeconfig={self.kubeconfig}", f"--scheduler-name={SCHEDULER}", "--fail-on=none",
+        )  # fmt: skip
         wanted = {name: targets_of(each) for name, each in before.items()}
         for each in report["bindings"]:
             [loss] = each["losses"]
