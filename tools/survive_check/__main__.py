@@ -81,36 +81,24 @@ def placement(number: int) -> Manifest:
     eternal = [{"operator": "Exists"}]
     weights: dict[tuple[str, ...], int] = {(name,): weight for weight, name in enumerate(names[:3], 1)}
     one_region = [spread("region", 1, 1), spread("cluster", 1, 2)]
+    terms = [
+        {"affinityName": "primary", "clusterNames": names[:1]},
+        {"affinityName": "backup", "clusterNames": names[1:3]},
+    ]
+    made = manifests.placement
     kinds: Sequence[Manifest] = (
-        {"clusterAffinity": in_regions, "replicaScheduling": DYNAMIC},
-        {"clusterAffinity": in_regions, "replicaScheduling": AGGREGATED},
-        {
-            "clusterAffinity": tier,
-            "replicaScheduling": DYNAMIC,
-            "spreadConstraints": [spread("cluster", 2, 3)],
-        },
-        {
-            "replicaScheduling": DYNAMIC,
-            "spreadConstraints": [spread("region", 2, 2), spread("cluster", 2, 4)],
-        },
-        {"clusterAffinity": {"clusterNames": names[:3]}, "replicaScheduling": static(weights)},
-        {"clusterAffinity": {"clusterNames": names[:4]}, "replicaScheduling": DUPLICATED},
-        {"replicaScheduling": DUPLICATED, "spreadConstraints": one_region},
-        {"clusterAffinity": tier, "replicaScheduling": DUPLICATED, "spreadConstraints": one_region},
-        {
-            "clusterAffinities": [
-                {"affinityName": "primary", "clusterNames": names[:1]},
-                {"affinityName": "backup", "clusterNames": names[1:3]},
-            ],
-            "replicaScheduling": DYNAMIC,
-        },
-        {"clusterAffinity": {"clusterNames": names[:1]}, "replicaScheduling": DYNAMIC},
-        {
-            "clusterAffinity": {"clusterNames": names[:2]},
-            "replicaScheduling": DYNAMIC,
-            "spreadConstraints": [spread("cluster", 2, 2)],
-        },
-        {"clusterAffinity": in_regions, "replicaScheduling": DYNAMIC, "clusterTolerations": eternal},
+        made(DYNAMIC, clusterAffinity=in_regions),
+        made(AGGREGATED, clusterAffinity=in_regions),
+        made(DYNAMIC, spread("cluster", 2, 3), clusterAffinity=tier),
+        made(DYNAMIC, spread("region", 2, 2), spread("cluster", 2, 4)),
+        made(static(weights), clusterAffinity={"clusterNames": names[:3]}),
+        made(DUPLICATED, clusterAffinity={"clusterNames": names[:4]}),
+        made(DUPLICATED, *one_region),
+        made(DUPLICATED, *one_region, clusterAffinity=tier),
+        made(DYNAMIC, clusterAffinities=terms),
+        made(DYNAMIC, clusterAffinity={"clusterNames": names[:1]}),
+        made(DYNAMIC, spread("cluster", 2, 2), clusterAffinity={"clusterNames": names[:2]}),
+        made(DYNAMIC, clusterAffinity=in_regions, clusterTolerations=eternal),
     )
     return kinds[number % len(kinds)]
 
