@@ -14,7 +14,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from karmada_scheduler.core.algorithms.webster import prefers_descending_names
 from tools.check_frame import on_control_plane, parser, report_of
 from tools.controlplane import ControlPlane
 from tools.controlplane.ours import start_scheduler
+from tools.controlplane.parallel import in_parallel
 from tools.manifests import namespace
 from tools.plan_check.compare import Outcome, happened, has_failed, predicted
 from tools.plan_check.objects import (
@@ -83,8 +83,7 @@ class Check:
         self.plane.client.create(namespace(NAMESPACE))
         for each in self.policies():
             self.plane.client.apply(each)
-        with ThreadPoolExecutor(max_workers=8) as pool:
-            list(pool.map(self.plane.client.apply, map(self.deployment, range(self._count))))
+        in_parallel(self.plane.client.apply, [self.deployment(number) for number in range(self._count)])
         self.settled(at_least=self._count)
 
     def policies(self) -> list[Manifest]:
