@@ -6,12 +6,16 @@ The status of a check is 0 if nothing is wrong, 1 if something is, and 2 if it c
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+import json
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from karmada_scheduler.command import main as command
 from tools.controlplane import ApiError, WaitTimeoutError, binaries
 from tools.controlplane.processes import ProcessDiedError
 from tools.controlplane.workspace import DEFAULT, WorkspaceError, workspace
@@ -54,6 +58,17 @@ def on_control_plane(folder: Path, check: Callable[[Path], bool], *not_made: typ
     except _NOT_MADE + not_made as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+
+
+def report_of(*arguments: str) -> dict[str, Any]:
+    """Run a command of ours; return what it prints as JSON, or end if its status is not 0."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        status = command([*arguments, "-o=json"])
+    if status:
+        raise SystemExit(f"{arguments[0]} ended with status {status}")
+    found: dict[str, Any] = json.loads(out.getvalue())
+    return found
 
 
 class Progress:

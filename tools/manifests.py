@@ -28,6 +28,15 @@ def spread(field: str, least: int, most: int) -> Manifest:
     return {"spreadByField": field, "minGroups": least, "maxGroups": most}
 
 
+def placement(scheduling: Manifest, *constraints: Manifest, **more: Any) -> Manifest:
+    """Return a placement; ``more`` are its further fields."""
+    return {
+        **more,
+        "replicaScheduling": scheduling,
+        **({"spreadConstraints": [*constraints]} if constraints else {}),
+    }
+
+
 def namespace(name: str, **metadata: Any) -> Manifest:
     """Return a Namespace."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, **metadata}}
@@ -89,3 +98,8 @@ def policy(
             **spec,
         },
     }
+
+
+def targets_of(binding: Mapping[str, Any]) -> dict[str, int]:
+    """Return the replicas of a stored binding by cluster."""
+    return {each["name"]: each.get("replicas", 0) for each in binding["spec"].get("clusters") or ()}

@@ -24,31 +24,29 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
 from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.plan.decide import grouped
-from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION, CLUSTER_POLICY_ID_LABEL
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.available_replicas import Estimators
-from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.testing import cluster, framework
+from tools.bench import files
+from tools.bench.files import Manifest, cost_of, decided
 from tools.bench.plane_meters import percentile
 from tools.controlplane.processes import free_port
 from tools.manifests import AGGREGATED, DYNAMIC, spread
 from tools.why_not_check.check import Checker
 from tools.why_not_check.questions import CheckedQuestion
-
-Manifest = dict[str, Any]
 
 POLICIES: Final = 60
 REQUESTS: Final = 20
@@ -60,12 +58,6 @@ _ROUNDS: Final = 7
 _PLAN_SECONDS: Final = {True: 15.0, False: 10.0}
 _PLAN_MIB: Final = 1024
 _EXPLAIN_MS: Final = {1000: 100, 5000: 300}
-_LAUNCHER: Final = """
-import resource, subprocess, sys
-subprocess.run(sys.argv[1:], check=True)
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
-"""
 _PAGE: Final = {1000: (300, 200), 5000: (1500, 1000)}
 """Milliseconds and kB of the first page, by number of clusters."""
 
@@ -141,8 +133,8 @@ def _why_not(folder: Path) -> tuple[str, bool]:
     """Ask why bindings are not on random clusters; the seconds are those of the search."""
     clusters, bindings = _items(folder, "clusters"), _items(folder, "bindings")[:20]
     dice, seconds, answered = random.Random("why-not"), list[float](), 0
-    with tempfile.TemporaryDirectory() as files:
-        checker = Checker(Path(files), timeout="2s")
+    with tempfile.TemporaryDirectory() as asked:
+        checker = Checker(Path(asked), timeout="2s")
         for number in range(_QUESTIONS):
             name = dice.choice(clusters)["metadata"]["name"]
             question = CheckedQuestion("", clusters, bindings, bindings[number % len(bindings)], name, ())
@@ -184,22 +176,12 @@ def _get(url: str) -> tuple[float, float]:
 
 
 def _plan(folder: Path, flags: Sequence[str], *, drift: bool) -> tuple[str, bool]:
-    files = [f"--{each}={folder / each}.json" for each in ("clusters", "bindings", "policies")]
-    command = [sys.executable, "-m", "karmada_scheduler", "plan", *files, *flags, "--fail-on", "none"]
-    began = time.perf_counter()
-    # A small process starts it, because the peak of a child has that of its parent in it.
-    done = subprocess.run(
-        [sys.executable, "-c", _LAUNCHER, *command, *([] if drift else ["--no-drift"])],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    seconds = time.perf_counter() - began
-    *lines, usage = done.stdout.rstrip().splitlines()
-    cpu, mib = map(float, usage.split())
-    summary = lines[-1]
-    holds = seconds <= _PLAN_SECONDS[drift] and mib <= _PLAN_MIB
-    return f"{seconds:.1f} s, {cpu:.1f} s CPU, {mib:.0f} MiB  {summary}", holds
+    read = [f"--{each}={folder / each}.json" for each in ("clusters", "bindings", "policies")]
+    cost = cost_of("plan", *read, *flags, "--fail-on", "none", *([] if drift else ["--no-drift"]))
+    assert not cost.status, cost
+    summary = [each for each in cost.lines if each][-1]
+    holds = cost.seconds <= _PLAN_SECONDS[drift] and cost.mib <= _PLAN_MIB
+    return f"{cost.seconds:.1f} s, {cost.cpu:.1f} s CPU, {cost.mib:.0f} MiB  {summary}", holds
 
 
 def write(folder: Path, cluster_count: int, binding_count: int) -> None:
@@ -207,9 +189,9 @@ def write(folder: Path, cluster_count: int, binding_count: int) -> None:
     dice = random.Random(f"plan/{cluster_count}/{binding_count}")
     clusters = [cluster_manifest(index, dice) for index in range(cluster_count)]
     policies = [_policy(index, _placement(index)) for index in range(POLICIES)]
-    _write(folder / "clusters.json", clusters)
-    _write(folder / "policies.json", policies)
-    _write(
+    files.write(folder / "clusters.json", clusters)
+    files.write(folder / "policies.json", policies)
+    files.write(
         folder / "bindings.json",
         _placed(clusters, [binding_manifest(each, dice) for each in range(binding_count)]),
     )
@@ -220,10 +202,6 @@ def write(folder: Path, cluster_count: int, binding_count: int) -> None:
             edit(changed["spec"]["placement"])
             path = folder / name / f"{policy['metadata']['name']}.json"
             path.write_bytes(orjson.dumps(changed))
-
-
-def _write(path: Path, items: Sequence[Manifest]) -> None:
-    path.write_bytes(orjson.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
 
 
 def cluster_manifest(index: int, dice: random.Random) -> Manifest:
@@ -321,17 +299,9 @@ def binding_manifest(index: int, dice: random.Random) -> Manifest:
     }
 
 
-def _placed(clusters: Sequence[Manifest], bindings: Sequence[Manifest]) -> list[Manifest]:
+def _placed(clusters: Sequence[Manifest], bindings: Sequence[Manifest]) -> Sequence[Manifest]:
     """Let the core place the bindings."""
-    gates = FeatureGates()
-    algorithm = SchedulingAlgorithm(gates, (GeneralEstimator(gates),))
-    plugins, snapshot = framework(gates=gates), Snapshot.of(map(Cluster.from_manifest, clusters))
-    by_key: dict[BindingKey, Manifest] = {}
-    for manifest in bindings:
-        by_key[Binding.from_manifest(manifest).key] = manifest
-    for made in grouped(Binding.from_manifest(each) for each in bindings):
-        decision = run_sync(algorithm.decide(made, snapshot, plugins))
-        manifest = by_key[made.key]
+    for manifest, decision in decided(clusters, bindings):
         status = "True" if decision.error is None else "False"
         manifest["spec"]["clusters"] = [each._asdict() for each in decision.targets or ()]
         applied = Placement.from_manifest(manifest["spec"]["placement"]).to_json()
@@ -341,7 +311,7 @@ def _placed(clusters: Sequence[Manifest], bindings: Sequence[Manifest]) -> list[
             "schedulerObservedGeneration": 1,
             "conditions": [{"type": "Scheduled", "status": status, "reason": "Success"}],
         }
-    return list(bindings)
+    return bindings
 
 
 if __name__ == "__main__":

@@ -8,12 +8,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import resource
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +21,10 @@ from karmada_advisor.cli.flags.test import make_parser
 from karmada_advisor.cli.test import report_of
 from karmada_advisor.placement_tests.model import API_VERSION, KIND
 from karmada_scheduler.testing import cluster
+from tools import manifests
+from tools.bench.files import cost_of
 from tools.bench.start import with_compiled_modules
+from tools.manifests import DYNAMIC, spread
 
 EXAMPLE: Final = Path(__file__).parents[2] / "docs" / "examples" / "tests"
 _TOLERANCE: Final = 1.5
@@ -61,13 +62,12 @@ def _figures(folder: Path, runs: int) -> Iterator[tuple[str, float, str, float]]
         yield f"100 cases, {clusters:,} clusters, reading included", wanted, "s", _run(path, runs)
     path = _written(folder, 1_000, 1, steps=0)
     yield "reading 1,000 clusters, and one case", 0.8, "s", _run(path, runs)
-    command = [sys.executable, "-m", "karmada_scheduler", "test", str(EXAMPLE)]
     environment = with_compiled_modules(folder / "compiled")
-    _of_process(command, environment)  # compiles
-    seconds = _least(runs, lambda: _of_process(command, environment))
+    cost_of("test", str(EXAMPLE), environment=environment)  # compiles
+    seconds = _least(runs, lambda: cost_of("test", str(EXAMPLE), environment=environment).cpu)
     yield "docs/examples/tests, the whole command", 0.8, "s", seconds
     path = _written(folder, 1_000, 1_000, steps=0)
-    yield "1,000 clusters, 1,000 cases, memory", 200, "MiB", _memory(path)
+    yield "1,000 clusters, 1,000 cases, memory", 200, "MiB", cost_of("test", str(path)).mib
 
 
 def _written(folder: Path, clusters: int, cases: int, *, steps: int) -> Path:
@@ -83,25 +83,11 @@ def _written(folder: Path, clusters: int, cases: int, *, steps: int) -> Path:
         for number in range(clusters)
     ]
     (root / "fleet.yaml").write_text(_yaml({"apiVersion": "v1", "kind": "List", "items": fleet}))
-    policy = {
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "PropagationPolicy",
-        "metadata": {"name": "web", "namespace": "shop"},
-        "spec": {
-            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}],
-            "placement": {
-                "clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "prod"}}},
-                "spreadConstraints": [
-                    {"spreadByField": "cluster", "minGroups": 2, "maxGroups": 6},
-                ],
-                "replicaScheduling": {
-                    "replicaSchedulingType": "Divided",
-                    "replicaDivisionPreference": "Weighted",
-                    "weightPreference": {"dynamicWeight": "AvailableReplicas"},
-                },
-            },
-        },
-    }
+    placement = manifests.placement(
+        DYNAMIC,
+        spread("cluster", 2, 6),
+        clusterAffinity={"labelSelector": {"matchLabels": {"tier": "prod"}}},
+    )
     workload = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -127,7 +113,7 @@ def _written(folder: Path, clusters: int, cases: int, *, steps: int) -> Path:
             for number in range(cases)
         ],
     }
-    (root / "policy.yaml").write_text(_yaml(policy))
+    (root / "policy.yaml").write_text(_yaml(manifests.policy("shop", "web", placement)))
     path = root / "web_test.yaml"
     path.write_text(_yaml(content))
     return path
@@ -158,28 +144,6 @@ def _run(path: Path, runs: int) -> float:
 
 def _least(runs: int, measure: Callable[[], float]) -> float:
     return min(measure() for _ in range(runs))
-
-
-def _of_process(command: list[str], environment: Mapping[str, str]) -> float:
-    """Return the CPU seconds of a process."""
-    begun = _of_children()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
-    return _of_children() - begun
-
-
-def _of_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def _memory(path: Path) -> float:
-    """Return the largest resident memory of the command, in MiB."""
-    launcher = (
-        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)"
-    )
-    command = [sys.executable, "-c", launcher, sys.executable, "-m", "karmada_scheduler", "test", str(path)]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 if __name__ == "__main__":

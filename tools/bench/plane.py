@@ -20,7 +20,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -31,7 +30,7 @@ from tools.bench.plane_http import ROOT
 from tools.bench.plane_meters import Quiet
 from tools.bench.plane_run import Case, Runner
 from tools.bench.scenarios import BARE, DEFAULT, RECORDS, SCHEDULERS
-from tools.controlplane import ControlPlane, karmada, simulated
+from tools.controlplane import ControlPlane, simulated
 from tools.controlplane.binaries import TOOLS
 
 CONTROLLERS = ("karmada-controller-manager", "kube-controller-manager")
@@ -88,13 +87,7 @@ def add_clusters(plane: ControlPlane, present: int, count: int) -> None:
     if any(process.name == CONTROLLERS[0] for process in plane.processes):
         simulated.register(plane.client, members, plane.check, timeout=600)
         return
-
-    def create(member: simulated.SimulatedMember) -> None:
-        plane.client.create(member.manifest())
-        plane.client.patch(f"{karmada.CLUSTERS}/{member.name}/status", {"status": member.status()})
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(create, members))
+    simulated.create(plane.client, members)
 
 
 @contextmanager

@@ -11,29 +11,17 @@ from __future__ import annotations
 
 import argparse
 import random
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import orjson
-
-from karmada_advisor.plan.decide import grouped
-from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
-from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.core.run_sync import run_sync
-from karmada_scheduler.core.schedule import SchedulingAlgorithm
-from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.framework import Snapshot
-from karmada_scheduler.testing import cluster, framework
-from tools.manifests import AGGREGATED, DUPLICATED, DYNAMIC, spread
-
-Manifest = dict[str, Any]
+from karmada_scheduler.testing import cluster
+from tools.bench import files
+from tools.bench.files import Manifest, cost_of, decided
+from tools.manifests import AGGREGATED, DUPLICATED, DYNAMIC, placement, spread, static
 
 SIZES: Final = {(100, 1_000): (2.0, 700), (1_000, 5_000): (10.0, 700), (5_000, 10_000): (60.0, 700)}
 """Clusters and bindings, with the seconds and MiB that ``survive`` of all clusters may take, without remedies."""
@@ -44,12 +32,6 @@ _REPLICAS: Final = (1, 2, 3, 3, 5, 5, 10, 20)
 _CPU: Final = ("100m", "250m", "500m", "1", "2")
 _MEMORY: Final = ("128Mi", "256Mi", "512Mi", "1Gi", "3Gi")
 _PROVIDERS: Final = ("alpha", "beta", "gamma")
-_LAUNCHER: Final = """
-import resource, subprocess, sys
-status = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(status, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
-"""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -70,28 +52,23 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{clusters:,} clusters, {bindings:,} bindings")
             bounded, without = ["--domain=cluster", "--no-remedies"], "--no-remedies"
             for flags in (bounded, ["--domain=region", without], [without], ["--domain=cluster"]):
-                seconds, cpu, mib = _measured(folder, flags)
-                is_within = flags != bounded or (seconds <= bounds[0] and mib <= bounds[1])
+                cost = cost_of(
+                    "survive",
+                    *[f"--{each}={folder / each}.json" for each in ("clusters", "bindings")],
+                    *flags,
+                    "-o",
+                    "json",
+                )
+                assert cost.status in {0, 1}, cost.status
+                is_within = flags != bounded or (cost.seconds <= bounds[0] and cost.mib <= bounds[1])
                 name = " ".join(flags) or "all kinds"
                 mark = "" if is_within else "  ABOVE THE BOUND"
-                print(f"  {name:<32} {seconds:.1f} s, {cpu:.1f} s CPU, {mib:.0f} MiB{mark}", flush=True)
+                print(
+                    f"  {name:<32} {cost.seconds:.1f} s, {cost.cpu:.1f} s CPU, {cost.mib:.0f} MiB{mark}",
+                    flush=True,
+                )
                 is_good = is_good and is_within
     return 0 if is_good else 1
-
-
-def _measured(folder: Path, flags: Sequence[str]) -> tuple[float, float, float]:
-    """Return seconds, seconds of CPU, and MiB of the largest resident set."""
-    files = [f"--{each}={folder / each}.json" for each in ("clusters", "bindings")]
-    command = [sys.executable, "-m", "karmada_scheduler", "survive", *files, *flags, "-o", "json"]
-    began = time.perf_counter()
-    # A small process starts it, because the peak of a child has that of its parent in it.
-    done = subprocess.run(
-        [sys.executable, "-c", _LAUNCHER, *command], stdout=subprocess.PIPE, text=True, check=True
-    )
-    seconds = time.perf_counter() - began
-    status, cpu, mib = done.stdout.split()
-    assert status in {"0", "1"}, done.stdout
-    return seconds, float(cpu), float(mib)
 
 
 def write(folder: Path, clusters: int, bindings: int) -> None:
@@ -100,12 +77,9 @@ def write(folder: Path, clusters: int, bindings: int) -> None:
     members = [_cluster(number, clusters, dice) for number in range(clusters)]
     placements = [_placement(number, members, dice) for number in range(max(12, bindings // _PER_POLICY))]
     made = [_binding(number, number % len(placements), placements, dice) for number in range(bindings)]
-    _write(folder / "clusters.json", members)
-    _write(folder / "bindings.json", list(_placed(members, made)))
-
-
-def _write(path: Path, items: Sequence[Manifest]) -> None:
-    path.write_bytes(orjson.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    _place(members, made)
+    files.write(folder / "clusters.json", members)
+    files.write(folder / "bindings.json", made)
 
 
 def _cluster(number: int, count: int, dice: random.Random) -> Manifest:
@@ -135,73 +109,26 @@ def _placement(number: int, clusters: Sequence[Manifest], dice: random.Random) -
     own = sorted({each["spec"]["region"] for each in dice.sample(list(clusters), 3)})
     by_region = {"fieldSelector": {"matchExpressions": [{"key": "region", "operator": "In", "values": own}]}}
     tier = {"labelSelector": {"matchLabels": {"tier": str(number % 4)}}}
-    match number % 12:
-        case 0:
-            return {
-                "clusterAffinity": by_region,
-                "replicaScheduling": DYNAMIC,
-                "spreadConstraints": [spread("cluster", 1, 8)],
-            }
-        case 1:
-            return {
-                "clusterAffinity": tier,
-                "replicaScheduling": DYNAMIC,
-                "spreadConstraints": [spread("cluster", 2, 4)],
-            }
-        case 2:
-            return {
-                "clusterAffinity": {},
-                "replicaScheduling": DYNAMIC,
-                "spreadConstraints": [spread("region", 2, 2), spread("cluster", 2, 6)],
-            }
-        case 3:
-            return {"clusterAffinity": tier, "replicaScheduling": AGGREGATED}
-        case 4:
-            return {
-                "clusterAffinity": by_region,
-                "replicaScheduling": AGGREGATED,
-                "spreadConstraints": [spread("cluster", 2, 4)],
-            }
-        case 5:
-            weights = [
-                {"targetCluster": {"clusterNames": [name]}, "weight": weight}
-                for weight, name in enumerate(names[:3], 1)
-            ]
-            return {
-                "clusterAffinity": {"clusterNames": names[:3]},
-                "replicaScheduling": {
-                    "replicaSchedulingType": "Divided",
-                    "replicaDivisionPreference": "Weighted",
-                    "weightPreference": {"staticWeightList": weights},
-                },
-            }
-        case 6:
-            return {"clusterAffinity": {"clusterNames": names[:4]}, "replicaScheduling": DUPLICATED}
-        case 7:
-            return {
-                "clusterAffinity": tier,
-                "replicaScheduling": DUPLICATED,
-                "spreadConstraints": [spread("region", 1, 1), spread("cluster", 1, 2)],
-            }
-        case 8:
-            return {
-                "clusterAffinity": {},
-                "replicaScheduling": DUPLICATED,
-                "spreadConstraints": [spread("region", 2, 3), spread("cluster", 2, 4)],
-            }
-        case 9:
-            terms = [
-                {"affinityName": "primary", "clusterNames": names[:2]},
-                {"affinityName": "backup", "clusterNames": names[2:5]},
-            ]
-            return {"clusterAffinities": terms, "replicaScheduling": DYNAMIC}
-        case 10:
-            return {"clusterAffinity": {"clusterNames": names[:1]}, "replicaScheduling": DYNAMIC}
-    return {
-        "clusterAffinity": {"clusterNames": names[:2]},
-        "replicaScheduling": DYNAMIC,
-        "spreadConstraints": [spread("cluster", 2, 2)],
-    }
+    weights: dict[tuple[str, ...], int] = {(name,): weight for weight, name in enumerate(names[:3], 1)}
+    terms = [
+        {"affinityName": "primary", "clusterNames": names[:2]},
+        {"affinityName": "backup", "clusterNames": names[2:5]},
+    ]
+    kinds = (
+        placement(DYNAMIC, spread("cluster", 1, 8), clusterAffinity=by_region),
+        placement(DYNAMIC, spread("cluster", 2, 4), clusterAffinity=tier),
+        placement(DYNAMIC, spread("region", 2, 2), spread("cluster", 2, 6), clusterAffinity={}),
+        placement(AGGREGATED, clusterAffinity=tier),
+        placement(AGGREGATED, spread("cluster", 2, 4), clusterAffinity=by_region),
+        placement(static(weights), clusterAffinity={"clusterNames": names[:3]}),
+        placement(DUPLICATED, clusterAffinity={"clusterNames": names[:4]}),
+        placement(DUPLICATED, spread("region", 1, 1), spread("cluster", 1, 2), clusterAffinity=tier),
+        placement(DUPLICATED, spread("region", 2, 3), spread("cluster", 2, 4), clusterAffinity={}),
+        placement(DYNAMIC, clusterAffinities=terms),
+        placement(DYNAMIC, clusterAffinity={"clusterNames": names[:1]}),
+        placement(DYNAMIC, spread("cluster", 2, 2), clusterAffinity={"clusterNames": names[:2]}),
+    )
+    return kinds[number % len(kinds)]
 
 
 def _binding(number: int, policy: int, placements: Sequence[Manifest], dice: random.Random) -> Manifest:
@@ -237,21 +164,14 @@ def _binding(number: int, policy: int, placements: Sequence[Manifest], dice: ran
     }
 
 
-def _placed(clusters: Sequence[Manifest], bindings: Sequence[Manifest]) -> Iterator[Manifest]:
-    """Yield bindings where a decision puts them; those that no cluster takes are left without."""
-    gates = FeatureGates()
-    algorithm = SchedulingAlgorithm(gates, (GeneralEstimator(gates),))
-    plugins, snapshot = framework(gates=gates), Snapshot.of(map(Cluster.from_manifest, clusters))
-    parsed = {Binding.from_manifest(each).key: each for each in bindings}
-    for each in grouped([Binding.from_manifest(manifest) for manifest in bindings]):
-        found = run_sync(algorithm.decide(each, snapshot, plugins))
-        manifest = parsed[each.key]
+def _place(clusters: Sequence[Manifest], bindings: Sequence[Manifest]) -> None:
+    """Put bindings where a decision puts them; those that no cluster takes are left without."""
+    for manifest, found in decided(clusters, bindings):
         if found.targets:
             manifest["spec"]["clusters"] = [target._asdict() for target in found.targets]
             manifest["metadata"]["annotations"][APPLIED_PLACEMENT_ANNOTATION] = found.applied_placement
             if found.affinity_name:
                 manifest["status"]["schedulerObservingAffinityName"] = found.affinity_name
-    yield from bindings
 
 
 if __name__ == "__main__":

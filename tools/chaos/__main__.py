@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
-import time
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from tools.chaos.judge import Judge
@@ -16,8 +15,8 @@ from tools.chaos.plan import KINDS, faults_for, missing_kinds
 from tools.chaos.records import read
 from tools.chaos.report import report
 from tools.chaos.run import run
-from tools.controlplane import ApiError, ProcessDiedError, WaitTimeoutError, binaries
-from tools.controlplane.workspace import DEFAULT
+from tools.controlplane import binaries
+from tools.controlplane.workspace import DEFAULT, run_by_hand, timed_lines
 from tools.simulation.planted_bugs import BUGS
 
 _ALL_KINDS_MINUTES = 15.0
@@ -27,8 +26,10 @@ _ALL_KINDS_MINUTES = 15.0
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns 0 if no invariant was broken."""
     options = _parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    return run_by_hand(partial(_command, options), interrupted=130)
+
+
+def _command(options: argparse.Namespace) -> int:
     if options.plan:
         for fault in faults_for(options.seed, options.minutes):
             print(f"{fault.at:7.1f} s  {fault.kind} for {fault.seconds:g} s")
@@ -37,21 +38,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if folder is None:
         now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         folder = options.folder / f"seed{options.seed}-{now}"
-        try:
-            _run(folder.resolve(), options)
-        except (binaries.BuildError, ProcessDiedError, WaitTimeoutError, ApiError) as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 1
+        _run(folder.resolve(), options)
     return _judge(folder.resolve())
 
 
 def _run(folder: Path, options: argparse.Namespace) -> None:
     binaries.ensure(quiet=True)
-    started = time.monotonic()
-
-    def say(line: str) -> None:
-        print(f"{time.monotonic() - started:7.1f} s  {line}", flush=True)
-
     program = [sys.executable, "-m", "tools.chaos.planted", options.planted] if options.planted else []
     run(
         folder,
@@ -60,7 +52,7 @@ def _run(folder: Path, options: argparse.Namespace) -> None:
         bindings=options.bindings,
         replicas=options.replicas,
         program=program,
-        say=say,
+        say=timed_lines(),
     )
 
 

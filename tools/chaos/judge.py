@@ -26,7 +26,8 @@ from karmada_scheduler.api.cluster import Cluster
 from tools.chaos.records import Records, Request, State
 from tools.chaos.terms import Terms
 from tools.chaos.writers import Delays, writers_of
-from tools.simulation.decisions import DecisionCore, targets_of
+from tools.manifests import targets_of
+from tools.simulation.decisions import DecisionCore
 from tools.simulation.plan import Plan
 from tools.simulation.rules import (
     MOST_REQUESTS_AT_REST,

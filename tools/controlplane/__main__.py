@@ -3,50 +3,37 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import textwrap
-import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from . import binaries, versions
-from .api import ApiError
 from .controlplane import ControlPlane
 from .fleet import real_members, simulated_members
 from .ours import environment
 from .outages import Outages
-from .processes import ProcessDiedError
-from .waiting import WaitTimeoutError
-from .workspace import DEFAULT, WorkspaceError, workspace
+from .workspace import DEFAULT, run_by_hand, timed_lines, workspace
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     options = _parser().parse_args(arguments)
-    # So that `kill` ends it as Ctrl-C does: in order.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with `&`
-    try:
-        if options.command == "binaries":
-            binaries.ensure(options.karmada)
-        else:
-            _up(options)
-    except KeyboardInterrupt:
-        print("\nStopped; nothing is left running.")
-    except (binaries.BuildError, ProcessDiedError, WaitTimeoutError, WorkspaceError, ApiError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    return run_by_hand(partial(_run, options), interrupted=0)
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.command == "binaries":
+        binaries.ensure(options.karmada)
+    else:
+        _up(options)
     return 0
 
 
 def _up(options: argparse.Namespace) -> None:
     binaries.ensure(options.karmada, quiet=True)
-    started = time.monotonic()
-
-    def say(line: str) -> None:
-        print(f"{time.monotonic() - started:5.1f} s  {line}", flush=True)
-
+    say = timed_lines()
     with (
         workspace(options.folder.resolve()) as folder,
         ControlPlane(

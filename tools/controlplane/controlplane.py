@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import datetime as dt
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -202,6 +202,16 @@ class ControlPlane:
         self.client.apply({**role, "kind": "ClusterRole", "rules": rules})
         self.client.apply({**role, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": subjects})
         return self.kubeconfig_for(user)
+
+    def kubeconfig_of_reader(self, user: str, resources: Iterable[tuple[str, Sequence[str]]]) -> Path:
+        """Write a kubeconfig for a user who may get and list the resources of API groups and nothing else."""
+        return self.kubeconfig_with_rules(
+            user,
+            [
+                {"apiGroups": [group], "resources": list(names), "verbs": ["get", "list"]}
+                for group, names in resources
+            ],
+        )
 
     def kubeconfig_for_scheduler(self, user: str, *, lease: str | None = None) -> Path:
         """Write a kubeconfig for a user who may do what a scheduler needs and nothing else.

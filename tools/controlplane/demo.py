@@ -8,29 +8,26 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from karmada_advisor.cli.output import table
 
 from . import binaries, versions
-from .api import ApiError
 from .controlplane import ControlPlane
 from .demo_findings import Claim, brief, claims, look, shown
 from .demo_objects import CASES, DEFAULT, MINE, NAMESPACE
 from .fleet import real_members, simulated_members
 from .ours import environment, start_scheduler, start_web
 from .outages import Outages
-from .processes import ProcessDiedError, free_port
+from .processes import free_port
 from .versions import KarmadaVersion
 from .waiting import WaitTimeoutError
 from .workspace import DEFAULT as WORKSPACES
-from .workspace import WorkspaceError, workspace
+from .workspace import run_by_hand, timed_lines, workspace
 
 
 def report(karmada: ControlPlane) -> str:
@@ -100,11 +97,7 @@ def run(folder: Path, version: KarmadaVersion, *, keep: bool) -> int:
 
     One that is kept has garbage collection, because people delete what they look at.
     """
-    started = time.monotonic()
-
-    def say(line: str) -> None:
-        print(f"{time.monotonic() - started:5.1f} s  {line}", flush=True)
-
+    say = timed_lines()
     print("Two schedulers on one Karmada control plane\n")
     with ControlPlane(folder, version=version, garbage_collection=keep, audit_log=True, say=say) as karmada:
         karmada.add(*real_members(2), *simulated_members(6))
@@ -218,18 +211,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--keep", action="store_true", help="leave it running until Ctrl-C")
     versions.add_flag(parser)
     options = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with `&`
-    try:
+
+    def act() -> int:
         binaries.ensure(options.karmada, names=binaries.needed(garbage_collection=options.keep), quiet=True)
         with workspace(options.folder.resolve()) as folder:
             return run(folder, options.karmada, keep=options.keep)
-    except KeyboardInterrupt:
-        print("\nStopped; nothing is left running.")
-        return 130
-    except (binaries.BuildError, ProcessDiedError, WaitTimeoutError, WorkspaceError, ApiError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+
+    return run_by_hand(act, interrupted=130)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import requests
 from .api import ApiError, Client, Object
 from .karmada import CLUSTERS, WORKS
 from .members import is_ready
+from .parallel import in_parallel
 from .waiting import wait_for
 
 EXECUTION_SPACE = "karmada-es-"
@@ -103,17 +104,21 @@ class SimulatedMember:
         }
 
 
-def register(
-    karmada: Client, members: Sequence[SimulatedMember], check: Callable[[], None], *, timeout: float = 120
-) -> None:
-    """Create the Clusters with their status, and wait until Karmada reports them as ready."""
+def create(karmada: Client, members: Sequence[SimulatedMember]) -> None:
+    """Create the Clusters with their status."""
 
     def one(member: SimulatedMember) -> None:
         karmada.create(member.manifest())
         karmada.patch(f"{CLUSTERS}/{member.name}/status", {"status": member.status()})
 
-    with ThreadPoolExecutor(max_workers=16) as pool:
-        list(pool.map(one, members))
+    in_parallel(one, members, workers=16)
+
+
+def register(
+    karmada: Client, members: Sequence[SimulatedMember], check: Callable[[], None], *, timeout: float = 120
+) -> None:
+    """Create the Clusters with their status, and wait until Karmada reports them as ready."""
+    create(karmada, members)
     names = {member.name for member in members}
 
     def unfinished() -> list[str]:

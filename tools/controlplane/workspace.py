@@ -1,12 +1,22 @@
-"""The folder of one control plane started by hand: cleared of an earlier run, used by one run at a time."""
+"""A control plane started by hand: its folder, which is cleared of an earlier run and used by one run at a time; lines with the
+time since the start; and how the command ends.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import shutil
-from collections.abc import Iterator
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from .api import ApiError
+from .binaries import BuildError
+from .processes import ProcessDiedError
+from .waiting import WaitTimeoutError
 
 DEFAULT = Path(__file__).parents[2] / ".controlplane"  # ignored by git
 MARKS = ("pki", "logs")  # what a folder of ours holds, so that no other is ever cleared
@@ -32,3 +42,24 @@ def workspace(folder: Path) -> Iterator[Path]:
                 )
             shutil.rmtree(folder)
         yield folder
+
+
+def timed_lines() -> Callable[[str], None]:
+    """Return what prints a line with the seconds since now."""
+    started = time.monotonic()
+    return lambda line: print(f"{time.monotonic() - started:5.1f} s  {line}", flush=True)
+
+
+def run_by_hand(act: Callable[[], int], *, interrupted: int) -> int:
+    """Return the exit status of a command; ``interrupted`` is that after Ctrl-C."""
+    # So that `kill` ends it as Ctrl-C does: in order.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with `&`
+    try:
+        return act()
+    except KeyboardInterrupt:
+        print("\nStopped; nothing is left running.")
+        return interrupted
+    except (BuildError, ProcessDiedError, WaitTimeoutError, WorkspaceError, ApiError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1

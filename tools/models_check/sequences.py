@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 CLUSTERS: Final = ("a", "b", "c")
 TIMEOUT_SECONDS: Final = 20
@@ -16,43 +16,22 @@ Grace = int | str
 """The seconds of grace of an eviction task, or a purge mode; ``Never`` suppresses the deletion."""
 
 
-class BindingEvents(Protocol):
-    """A control plane with one binding whose policy names all clusters, and no scheduler."""
-
-    def place(self, targets: Mapping[str, int], leaving: Mapping[str, Grace], /) -> None:
-        """Write targets and eviction tasks as a scheduler does: cluster to replicas, and to what ends its copy."""
-
-    def observe(self) -> None:
-        """Write that the scheduler has seen the binding as it is."""
-
-    def report(self, cluster: str, health: str, /) -> None:
-        """Let copies on a cluster be ``Healthy``, ``Unhealthy``, or silent (an empty text)."""
-
-    def taint(self, cluster: str, effect: str, /) -> None:
-        """Give a cluster one taint of this effect, or none for an empty text."""
-
-    def edit(self, *clusters: str) -> None:
-        """Change the clusters that the policy names."""
-
-    def scale(self, replicas: int, /) -> None:
-        """Change the replicas of the workload."""
-
-    def tolerate(self, seconds: float, /) -> None:
-        """Let the policy tolerate taints for so many seconds: 0 not at all, infinity for ever."""
-
-    def fail_over(self, mode: str, /) -> None:
-        """Give the policy a purge mode for failed clusters, or none for an empty text."""
-
-    def confirm(self) -> None:
-        """Allow the deletions that eviction tasks suppress, as a person does."""
-
-    def rest(self, seconds: int, /) -> None:
-        """Let time pass."""
-
-
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call of a function of ``BindingEvents``."""
+    """One event of a binding whose policy names all clusters, without a scheduler: a call of a function of ``ModelBinding``
+    and of ``RealBinding``.
+
+    - ``place``: write targets and eviction tasks as a scheduler does: cluster to replicas, and to what ends its copy.
+    - ``observe``: write that the scheduler has seen the binding as it is.
+    - ``report``: let copies on a cluster be ``Healthy``, ``Unhealthy``, or silent (an empty text).
+    - ``taint``: give a cluster one taint of this effect, or none for an empty text.
+    - ``edit``: change the clusters that the policy names.
+    - ``scale``: change the replicas of the workload.
+    - ``tolerate``: let the policy tolerate taints for so many seconds: 0 not at all, infinity for ever.
+    - ``fail_over``: give the policy a purge mode for failed clusters, or none for an empty text.
+    - ``confirm``: allow the deletions that eviction tasks suppress, as a person does.
+    - ``rest``: let time pass.
+    """
 
     name: str
     arguments: tuple[object, ...] = ()

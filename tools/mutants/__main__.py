@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
-from tools.mutants import planted, report, results, tracing
+from tools.mutants import report, results, tracing
 from tools.mutants.live import Live
 from tools.mutants.mutation import Module, Mutation
 from tools.mutants.packages import PACKAGES, Package
@@ -188,15 +188,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--report", action="store_true", help="write docs/measurements/mutants.md from earlier runs"
     )
-    parser.add_argument(
-        "--planted", action="store_true", help="plant the mistakes of tools/mutants/planted.py"
-    )
     options = parser.parse_args(arguments)
     if unknown := set(options.packages) - set(names):
         parser.error(f"unknown packages: {', '.join(sorted(unknown))}")
     os.nice(max(0, 15 - os.nice(0)))
-    if options.planted:
-        return with_session(planted.FOLDERS, planted.run)
     if options.report:
         return write_report(options)
     status = 0

@@ -8,24 +8,22 @@ the audit log has a write of the user who plans.
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
 import requests
 
-from karmada_scheduler.command import main as command
 from karmada_scheduler.core.algorithms.webster import prefers_descending_names
-from tools.check_frame import on_control_plane, parser
+from tools.check_frame import on_control_plane, parser, report_of
 from tools.controlplane import ControlPlane
 from tools.controlplane.ours import start_scheduler
+from tools.controlplane.parallel import in_parallel
 from tools.manifests import namespace
 from tools.plan_check.compare import Outcome, happened, has_failed, predicted
 from tools.plan_check.objects import (
@@ -78,15 +76,14 @@ class Check:
         """
         self.different = 0
         self.plane, self._count = plane, count
-        self.kubeconfig = _reader(plane)
+        self.kubeconfig = plane.kubeconfig_of_reader(_USER, _READ.items())
 
     def prepare(self) -> None:
         """Create policies and workloads, and wait until they are placed."""
         self.plane.client.create(namespace(NAMESPACE))
         for each in self.policies():
             self.plane.client.apply(each)
-        with ThreadPoolExecutor(max_workers=8) as pool:
-            list(pool.map(self.plane.client.apply, map(self.deployment, range(self._count))))
+        in_parallel(self.plane.client.apply, [self.deployment(number) for number in range(self._count)])
         self.settled(at_least=self._count)
 
     def policies(self) -> list[Manifest]:
@@ -137,16 +134,10 @@ class Check:
             path = Path(folder) / "change.json"
             path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(files)}))
             named = ["-f", str(path)] if files else []
-            out = io.StringIO()
-            with contextlib.redirect_stdout(out):
-                status = command(
-                    ["plan", f"--kubeconfig={self.kubeconfig}", *named, *change.flags,
-                     f"--scheduler-name={SCHEDULER}", "-o", "json", "--fail-on", "none"]
-                )  # fmt: skip
-        if status:
-            raise SystemExit(f"plan ended with status {status}")
-        found: dict[str, Any] = json.loads(out.getvalue())
-        return found
+            return report_of(
+                "plan", f"--kubeconfig={self.kubeconfig}", *named, *change.flags,
+                f"--scheduler-name={SCHEDULER}", "--fail-on=none",
+            )  # fmt: skip
 
     def _bindings(self) -> dict[str, Manifest]:
         """Return all bindings by name; on a busy machine a long answer may be cut off, and is asked for again."""
@@ -193,13 +184,6 @@ def _takes_the_later_name(binding: Manifest | None) -> bool:
 
 def _shown(outcome: Outcome | None) -> str:
     return "nothing" if outcome is None else f"{outcome.effect} {outcome.targets}"
-
-
-def _reader(plane: ControlPlane) -> Path:
-    rules = [
-        {"apiGroups": [group], "resources": names, "verbs": ["get", "list"]} for group, names in _READ.items()
-    ]
-    return plane.kubeconfig_with_rules(_USER, rules)
 
 
 def main() -> int:

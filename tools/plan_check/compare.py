@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tools.manifests import targets_of
+
 Manifest = dict[str, Any]
 Targets = dict[str, int]
 
@@ -24,11 +26,6 @@ class Outcome:
 
     effect: str
     targets: Targets
-
-
-def targets_of(binding: Manifest) -> Targets:
-    """Return replicas by cluster."""
-    return {each["name"]: each.get("replicas", 0) for each in binding["spec"].get("clusters") or ()}
 
 
 def has_failed(binding: Manifest) -> bool:

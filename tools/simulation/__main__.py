@@ -17,7 +17,7 @@ from tools.simulation.plan import Plan, load
 from tools.simulation.planted_aims import AIMED_BUGS
 from tools.simulation.planted_answers import ANSWER_BUGS
 from tools.simulation.planted_breadth import BREADTH_BUGS
-from tools.simulation.planted_bugs import BUGS, LEAKS
+from tools.simulation.planted_bugs import BUGS, LEAKS, PlantedBug
 from tools.simulation.planted_guard import GUARD_BUGS
 from tools.simulation.profiles import PROFILES, ROUNDS, plan_for
 from tools.simulation.rules import Violation
@@ -107,6 +107,12 @@ def show_plan(path: Path) -> int:
     return 1 if report.violations else 0
 
 
+def broken_laws(bug: PlantedBug, plan: Plan) -> frozenset[str]:
+    """Return which of the laws that a bug is expected to break a run breaks while it is planted."""
+    with bug.planted():
+        return bug.invariants & {each.invariant for each in Run(plan).execute().violations}
+
+
 def count_finds(seeds: range, profiles: Sequence[str]) -> int:
     """Print how many seeds find each planted bug of some profiles; return how many bugs no seed finds."""
     missed = 0
@@ -114,16 +120,11 @@ def count_finds(seeds: range, profiles: Sequence[str]) -> int:
     for bug in PLANTED:
         if not set(bug.profiles) <= set(profiles):
             continue
-        found, laws = 0, Counter[str]()
-        with bug.planted():
-            for number, profile in product(seeds, bug.profiles):
-                violations = Run(plan_for(str(number), profile)).execute().violations
-                broken = {each.invariant for each in violations} & bug.invariants
-                found += bool(broken)
-                laws.update(broken)
+        tried = [broken_laws(bug, plan_for(str(seed), each)) for seed, each in product(seeds, bug.profiles)]
+        found = sum(map(bool, tried))
         missed += not found
-        share = f"{found} of {len(seeds) * len(bug.profiles)}"
-        print(f"| {bug.name} | {', '.join(bug.profiles)} | {share} | {', '.join(sorted(laws))} |", flush=True)
+        laws = ", ".join(sorted(frozenset().union(*tried)))
+        print(f"| {bug.name} | {', '.join(bug.profiles)} | {found} of {len(tried)} | {laws} |", flush=True)
     return missed
 
 
@@ -131,24 +132,15 @@ def find_bugs(seeds: int) -> int:
     """Run each planted bug until a seed finds it; return how many are not found."""
     missed = 0
     for bug in PLANTED:
-        started, found = time.monotonic(), None
-        with bug.planted():
-            for number, profile in product(range(1, seeds + 1), bug.profiles):
-                report = Run(plan_for(str(number), profile)).execute()
-                broken = {each.invariant for each in report.violations}
-                if broken & bug.invariants:
-                    found = number, profile, sorted(broken)
-                    break
-        seconds = time.monotonic() - started
-        if found is None:
-            missed += 1
-            print(f"NOT FOUND in {seeds} seeds: {bug.name} ({seconds:.0f} s)", flush=True)
+        started = time.monotonic()
+        for seed, profile in product(range(1, seeds + 1), bug.profiles):
+            if laws := broken_laws(bug, plan_for(str(seed), profile)):
+                found = f"found by seed {seed}, {profile}: {bug.name}: {', '.join(sorted(laws))}"
+                break
         else:
-            seed, profile, names = found
-            print(
-                f"found by seed {seed}, {profile}: {bug.name}: {', '.join(names)} ({seconds:.1f} s)",
-                flush=True,
-            )
+            missed += 1
+            found = f"NOT FOUND in {seeds} seeds: {bug.name}"
+        print(f"{found} ({time.monotonic() - started:.1f} s)", flush=True)
     return missed
 
 

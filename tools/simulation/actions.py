@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from tests.fake_apiserver.objects import DUPLICATED, DYNAMIC, cluster, deployment
-from tools.apiserver_model import ApiServerModel, Backup
+from tools.apiserver_model import Backup
 from tools.manifests import AGGREGATED, static
 from tools.simulation.bindings import kind_and_key, new_binding
-from tools.simulation.network import Network
 from tools.simulation.process import SchedulerProcess
-from tools.simulation.simulation import Simulation
+
+if TYPE_CHECKING:
+    from tools.simulation.run import Run
 
 Object = dict[str, Any]
 
@@ -48,18 +49,6 @@ _FINALIZER: Final = "karmada.io/cluster-controller"
 _UNJOIN_SECONDS: Final = 5.0
 
 
-class Replicas(Protocol):
-    """The schedulers of a run."""
-
-    def process(self, index: int) -> SchedulerProcess | None:
-        """Return the running process of a replica, None while it is down."""
-        ...
-
-    def leader(self) -> SchedulerProcess | None:
-        """Return the process that holds the Lease, None if none does."""
-        ...
-
-
 class Actions:
     """Takes the steps of a plan.
 
@@ -67,13 +56,11 @@ class Actions:
         taken: How often each action had an effect.
     """
 
-    def __init__(
-        self, simulation: Simulation, model: ApiServerModel, network: Network, replicas: Replicas
-    ) -> None:
-        self._simulation = simulation
-        self._model = model
-        self._network = network
-        self._replicas = replicas
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._simulation = run.simulation
+        self._model = run.model
+        self._network = run.network
         self._backups: list[tuple[float, Backup]] = []
         self.taken: Counter[str] = Counter()
 
@@ -272,7 +259,7 @@ class Actions:
     def do_freeze_leader(self, seconds: float, name: str = "") -> bool:
         """Freeze the leader, as soon as it has sent a write that is not answered yet, or at once if it writes nothing."""
         del name  # of the binding of a moment
-        leader = self._replicas.leader()
+        leader = self._run.leader()
         if leader is None:
             return False
         leader.freeze(seconds)
@@ -281,7 +268,7 @@ class Actions:
     def do_kill_leader(self, name: str = "") -> bool:
         """Kill the leader; it is started again."""
         del name  # of the binding of a moment
-        leader = self._replicas.leader()
+        leader = self._run.leader()
         if leader is not None:
             leader.kill()
         return leader is not None
@@ -358,7 +345,7 @@ class Actions:
         return True
 
     def _on(self, index: int, call: Callable[[SchedulerProcess], object]) -> bool:
-        process = self._replicas.process(index)
+        process = self._run.process(index)
         if process is None:
             return False
         call(process)

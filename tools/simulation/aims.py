@@ -13,24 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.scheduling_queue.queue import PROCESSING
-from tools.apiserver_model import ApiServerModel, Write
+from tools.apiserver_model import Write
 from tools.simulation.bindings import BINDING_KINDS, name_of
-from tools.simulation.process import SchedulerProcess
-from tools.simulation.simulation import Simulation
 
-MOMENTS: Final = ("in flight", "placed", "reported", "elected")
-
-
-class Leading(Protocol):
-    """Knows the leader of a run."""
-
-    def leader(self) -> SchedulerProcess | None: ...
+if TYPE_CHECKING:
+    from tools.simulation.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +38,13 @@ class _Aim:
 class Aims:
     """The steps that wait for their moment; each is taken once."""
 
-    def __init__(
-        self,
-        simulation: Simulation,
-        model: ApiServerModel,
-        leading: Leading,
-        take: Callable[[str, dict[str, Any]], object],
-    ) -> None:
+    def __init__(self, run: Run, take: Callable[[str, dict[str, Any]], None]) -> None:
         """Take steps by ``take``."""
-        self._simulation = simulation
-        self._leading = leading
+        self._run = run
         self._take = take
         self._waiting: list[_Aim] = []
         self._holder = ""
-        model.observers.append(self._on_write)
+        run.model.observers.append(self._on_write)
 
     def wait(self, moment: str, seconds: float, delay: float, action: str, arguments: dict[str, Any]) -> None:
         """Take an action some seconds after the next such moment, unless that does not come in time.
@@ -66,14 +52,14 @@ class Aims:
         The action is about the binding of the moment, unless its arguments name an object; after ``elected`` they must, or
         the action needs none.
         """
-        until = self._simulation.now + seconds
+        until = self._run.simulation.now + seconds
         self._waiting.append(_Aim(moment, until, delay, action, arguments))
 
     def after_step(self) -> None:
         """Look for attempts of the leader that have not ended."""
         if not any(each.moment == "in flight" for each in self._waiting):
             return
-        leader = self._leading.leader()
+        leader = self._run.leader()
         if leader is None or leader.application is None:
             return
         state = leader.application.state
@@ -96,15 +82,12 @@ class Aims:
 
     def _reached(self, moment: str, name: str) -> None:
         """Take all steps that wait for a moment, which is about a binding."""
-        now = self._simulation.now
+        now = self._run.simulation.now
         self._waiting = [each for each in self._waiting if each.until > now]
         for aim in [each for each in self._waiting if each.moment == moment]:
             self._waiting.remove(aim)
             arguments = {"name": name, **aim.arguments} if name and aim.arguments else aim.arguments
-            self._simulation.after(aim.delay, partial(self._act, aim.action, arguments))
-
-    def _act(self, action: str, arguments: dict[str, Any]) -> None:
-        self._take(action, arguments)
+            self._run.simulation.after(aim.delay, partial(self._take, aim.action, arguments))
 
 
 def _name_of(key: BindingKey) -> str:

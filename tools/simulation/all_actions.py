@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from tests.fake_apiserver.objects import policy
-from tools.apiserver_model import ApiServerModel
-from tools.simulation.actions import Actions, Object, Replicas, placement
+from tools.simulation.actions import Actions, Object, placement
 from tools.simulation.aims import Aims
 from tools.simulation.bindings import BINDING_KINDS, id_of_policy, kind_and_key
 from tools.simulation.controllers import Controllers
-from tools.simulation.faults import Faults
-from tools.simulation.network import Network
 from tools.simulation.plan import Fault
-from tools.simulation.setup import SOURCES, Setup
-from tools.simulation.simulation import Simulation
+from tools.simulation.setup import SOURCES
+
+if TYPE_CHECKING:
+    from tools.simulation.run import Run
 
 _DETECTOR_SECONDS: Final = 0.3
 """How long Karmada's detector takes to change the bindings of a changed policy."""
@@ -74,22 +73,13 @@ UNREADABLE: Final[dict[str, Callable[[Object], None]]] = {
 class AllActions(Actions):
     """Takes the steps of a plan."""
 
-    def __init__(
-        self,
-        simulation: Simulation,
-        model: ApiServerModel,
-        network: Network,
-        replicas: Replicas,
-        setup: Setup,
-        faults: Faults,
-    ) -> None:
+    def __init__(self, run: Run) -> None:
         """Take the parts of the run."""
-        super().__init__(simulation, model, network, replicas)
-        self._setup = setup
-        self._controllers = None if setup.guard is None else Controllers(simulation, model)
+        super().__init__(run)
+        self._setup = run.setup
+        self._controllers = None if run.setup.guard is None else Controllers(run.simulation, run.model)
         self._readable: dict[str, bytes] = {}
-        self._faults = faults
-        self.aims: Final = Aims(simulation, model, replicas, self.take)
+        self.aims: Final = Aims(run, self.take)
 
     def do_aim(self, moment: str, then: str, within: float, delay: float, **arguments: Any) -> None:
         """Take an action at a moment that is to come within some seconds; see ``aims``."""
@@ -99,7 +89,7 @@ class AllActions(Actions):
         """Let a fault apply from now on for some seconds."""
         del name  # of the binding of a moment
         now = self._simulation.now
-        self._faults.add(Fault(kind=kind, start=now, end=now + seconds, requests=requests, value=value))
+        self._run.faults.add(Fault(kind=kind, start=now, end=now + seconds, requests=requests, value=value))
 
     def _change_binding(self, name: str, change: Callable[[Object], None]) -> bool:
         return name not in self._readable and super()._change_binding(name, change)

@@ -12,8 +12,9 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
 from tools.apiserver_model import BY_NAME, Write
+from tools.manifests import targets_of
 from tools.simulation.bindings import BINDING_KINDS
-from tools.simulation.decisions import Targets, read_binding, targets_of
+from tools.simulation.decisions import Targets, read_binding
 from tools.simulation.setup import WORKLOAD_READER
 
 if TYPE_CHECKING:

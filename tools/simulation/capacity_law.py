@@ -17,8 +17,8 @@ import orjson
 from karmada_scheduler.api.quantity import parse
 from tests.fake_apiserver.objects import DUPLICATED
 from tools.apiserver_model import Key, Write
+from tools.manifests import targets_of
 from tools.simulation.actions import STATIC
-from tools.simulation.decisions import targets_of
 from tools.simulation.network import Sent
 
 Object = Mapping[str, Any]

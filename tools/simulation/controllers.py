@@ -25,6 +25,7 @@ import orjson
 
 from karmada_scheduler.api.manifest import format_time, parse_time
 from tools.apiserver_model import BY_NAME, ApiServerModel, Key, Write
+from tools.manifests import targets_of
 from tools.simulation.bindings import BINDING_KINDS
 from tools.simulation.environment import START
 from tools.simulation.simulation import Simulation
@@ -146,7 +147,7 @@ class Controllers:
         """Write the aggregated status; return in how many seconds it changes by itself."""
         now, left = self._simulation.now, float("inf")
         spec = found["spec"]
-        targets = {each["name"]: each.get("replicas", 0) for each in spec.get("clusters") or ()}
+        targets = targets_of(found)
         tasks = spec.get("gracefulEvictionTasks") or ()
         purged = {each["fromCluster"] for each in tasks if each.get("purgeMode") in _DIRECTLY}
         leaving = {each["fromCluster"] for each in tasks} - purged

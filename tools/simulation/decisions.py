@@ -28,6 +28,7 @@ from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import framework, gates
 from tests.fake_apiserver.objects import DUPLICATED
+from tools.manifests import targets_of
 from tools.simulation.estimators import GivenEstimates, replicas_in
 from tools.simulation.extenders import HealthyTransport, NamedManifests
 from tools.simulation.setup import Setup
@@ -36,11 +37,6 @@ _DECIDING = ("region_filter", "name_score", "reading", "divider")
 """The plugin files with extension points of the decision. Others only delay or fail what is decided."""
 
 Targets = dict[str, int]
-
-
-def targets_of(manifest: Any) -> Targets:
-    """Return the clusters of a stored binding."""
-    return {each["name"]: each.get("replicas", 0) for each in manifest["spec"].get("clusters") or ()}
 
 
 def read_binding(raw: bytes) -> Binding | None:

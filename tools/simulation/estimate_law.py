@@ -17,7 +17,8 @@ import orjson
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.core.available_replicas import NO_OPINION
 from tools.apiserver_model import Write
-from tools.simulation.decisions import DecisionCore, Targets, read_binding, targets_of
+from tools.manifests import targets_of
+from tools.simulation.decisions import DecisionCore, Targets, read_binding
 from tools.simulation.estimators import EstimatorCalls
 from tools.simulation.harm_law import HarmLaw
 from tools.simulation.network import Sent

@@ -71,75 +71,54 @@ def _items(keep: Callable[[int], bool]) -> Body:
     return change
 
 
+_REFUSALS: Final = {
+    "conflict": (409, "Conflict"), "unavailable": (503, "ServiceUnavailable"), "forbidden": (403, "Forbidden"),
+    "unauthorized": (401, "Unauthorized"), "not_found": (404, "NotFound"),
+}  # fmt: skip
+
+
 def _apply(fault: Fault, fate: Fate, draw: Random) -> None:
     match fault.kind:
         case "lost_before":
-            fate.instead, fate.is_carried_out = (
-                ConnectionResetError("injected: lost before it was sent"),
-                False,
-            )
+            fate.is_carried_out = False
+            fate.instead = ConnectionResetError("injected: lost before it was sent")
         case "lost_after":
             fate.instead = ConnectionResetError("injected: the response was lost")
         case "silent":
             fate.is_silent, fate.is_carried_out = True, draw.random() < 0.5
         case "slow":
             fate.delay += float(fault.value) * draw.uniform(0.5, 1.5)
-        case "conflict":
-            fate.instead, fate.is_carried_out = status(409, "Conflict"), False
         case "throttled":
             headers = {} if fault.value is None else {"retry-after": str(fault.value)}
             fate.instead, fate.is_carried_out = status(429, "TooManyRequests", headers), False
-        case "unavailable":
-            fate.instead, fate.is_carried_out = status(503, "ServiceUnavailable"), False
         case "internal_error":
             fate.instead, fate.is_carried_out = status(500, "InternalError"), draw.random() < 0.5
-        case "forbidden":
-            fate.instead, fate.is_carried_out = status(403, "Forbidden"), False
-        case "unauthorized":
-            fate.instead, fate.is_carried_out = status(401, "Unauthorized"), False
         case "foreign":
             fate.instead, fate.is_carried_out = _FOREIGN[fault.value], False
         case "torn":
             fate.change = lambda body: body[: len(body) // 2]
-        case "not_found":
-            fate.instead, fate.is_carried_out = status(404, "NotFound"), False
         case "empty_list":
             fate.change = _items(lambda _: False)
         case "partial_list":
             kept = draw.randrange(2)
             fate.change = _items(lambda index: index % 2 == kept)
-        case other:
-            raise ValueError(f"unknown fault {other!r}")
+        case refusal:
+            fate.instead, fate.is_carried_out = status(*_REFUSALS[refusal]), False
 
 
-REQUEST_FAULTS: Final = (
-    "lost_before",
-    "lost_after",
-    "silent",
-    "slow",
-    "conflict",
-    "throttled",
-    "unavailable",
-    "internal_error",
-    "forbidden",
-    "unauthorized",
-    "foreign",
-    "torn",
-    "not_found",
-    "empty_list",
-    "partial_list",
-)
-"""Faults of a request. A ``slow`` request takes ``value`` seconds; ``throttled`` has it as Retry-After."""
+REQUEST_FAULTS: Final = {
+    "lost_before": 0.03, "lost_after": 0.03, "silent": 0.01, "slow": 0.1, "conflict": 0.1, "throttled": 0.05,
+    "unavailable": 0.05, "internal_error": 0.03, "forbidden": 0.02, "unauthorized": 0.02, "foreign": 0.01,
+    "torn": 0.01, "not_found": 0.02, "empty_list": 0.1, "partial_list": 0.2,
+}  # fmt: skip
+"""Faults of a request, with the share of requests that each applies to when it lasts for a whole run. A ``slow``
+request takes ``value`` seconds; ``throttled`` has it as Retry-After."""
 
-WATCH_FAULTS: Final = (
-    "watch_stalled",
-    "watch_cut",
-    "watch_repeated",
-    "watch_expired",
-    "watch_garbage",
-    "watch_late",
-)
-"""Faults of the lines of a watch."""
+WATCH_FAULTS: Final = {
+    "watch_stalled": 0.01, "watch_cut": 0.02, "watch_repeated": 0.05, "watch_expired": 0.02, "watch_garbage": 0.03,
+    "watch_late": 0.1,
+}  # fmt: skip
+"""Faults of the lines of a watch, with the share of lines."""
 
 
 class Faults:
@@ -168,14 +147,11 @@ class Faults:
 
     def fate(self, process: int, kind: str, now: float) -> Fate:
         """Return what happens to a request that is sent now."""
-        self._numbers[process, kind] += 1
         fate = Fate()
-        for index, (fault, pattern) in enumerate(self._faults):
-            if fault.kind in _REQUEST_KINDS and self._applies(fault, pattern, process, kind, now):
-                draw = Random(f"{self._seed}:{index}:{process}:{kind}:{self._numbers[process, kind]}")
-                if draw.random() < fault.share and self._fits(fault, kind):
-                    self.hits[fault.kind, kind] += 1
-                    _apply(fault, fate, draw)
+        for fault, draw in self.drawn(
+            _REQUEST_KINDS, process, kind, now, fits=lambda each: self._fits(each, kind)
+        ):
+            _apply(fault, fate, draw)
         return fate
 
     def line(self, process: int, kind: str, now: float) -> list[Fault]:

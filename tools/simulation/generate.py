@@ -15,7 +15,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
-from tools.simulation.faults import FOREIGN
+from tools.simulation.faults import FOREIGN, REQUEST_FAULTS, WATCH_FAULTS
 from tools.simulation.plan import Fault, Plan, Step
 
 PROFILES: Final = ("calm", "storm", "churn")
@@ -25,7 +25,9 @@ _LONG_OUTAGE: Final = 20.0
 
 _LONGEST_FREEZE: Final = 60.0
 
-_REGIONS: Final = ("north", "south")
+REGIONS: Final = ("north", "south")
+POLICIES: Final = ("p0", "shop/p1", "/p2")
+STRATEGIES: Final = ("duplicated", "dynamic", "static", "aggregated")
 _KINDS: Final = ("resourcebindings", "clusters", "leases", "")
 _RETRY_AFTER: Final = (0, 1, 30, 1_000_000, "soon", None)
 
@@ -91,11 +93,11 @@ class _Generator:
 
     def _put_cluster(self, at: float, name: str) -> None:
         self._step(
-            at, "put_cluster", name=name, region=self._draw.choice(_REGIONS), cpu=self._draw.randrange(2, 30)
+            at, "put_cluster", name=name, region=self._draw.choice(REGIONS), cpu=self._draw.randrange(2, 30)
         )
 
     def _strategy(self) -> str:
-        return self._draw.choice(("duplicated", "dynamic", "static", "aggregated"))
+        return self._draw.choice(STRATEGIES)
 
     def _create_bindings(self) -> None:
         for name in self._bindings:
@@ -106,7 +108,7 @@ class _Generator:
                 name=name,
                 replicas=self._draw.choice((0, 1, 2, 5, 9)),
                 strategy=self._strategy(),
-                region=self._draw.choice(("", "", *_REGIONS)),
+                region=self._draw.choice(("", "", *REGIONS)),
                 groups=self._draw.choice((0, 0, 2)),
             )
 
@@ -119,7 +121,7 @@ class _Generator:
                 "change_placement",
                 name=name,
                 strategy=self._strategy(),
-                region=draw.choice(("", *_REGIONS)),
+                region=draw.choice(("", *REGIONS)),
             ),
             "report": lambda: self._step(at, "report_status", name=name),
         }
@@ -279,7 +281,7 @@ class _Generator:
     def _faults(self) -> list[Fault]:
         """Draw the faults of requests and watches."""
         draw, found = self._draw, []
-        for kind, share in _SHARES.items():
+        for kind, share in (REQUEST_FAULTS | WATCH_FAULTS).items():
             if draw.random() < 0.5:
                 continue
             for _ in range(draw.choice((1, 1, 2))):
@@ -309,29 +311,3 @@ class _Generator:
             case "watch_late":
                 return self._draw.choice((0.5, 5.0, 30.0))
         return None
-
-
-_SHARES: Final = {
-    "lost_before": 0.03,
-    "lost_after": 0.03,
-    "silent": 0.01,
-    "slow": 0.1,
-    "conflict": 0.1,
-    "throttled": 0.05,
-    "unavailable": 0.05,
-    "internal_error": 0.03,
-    "forbidden": 0.02,
-    "unauthorized": 0.02,
-    "foreign": 0.01,
-    "torn": 0.01,
-    "not_found": 0.02,
-    "empty_list": 0.1,
-    "partial_list": 0.2,
-    "watch_stalled": 0.01,
-    "watch_cut": 0.02,
-    "watch_repeated": 0.05,
-    "watch_expired": 0.02,
-    "watch_garbage": 0.03,
-    "watch_late": 0.1,
-}
-"""The share of requests or lines that a fault applies to when it lasts for the whole run."""

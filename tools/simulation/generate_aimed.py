@@ -17,11 +17,11 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final
 
+from tools.simulation.generate import REGIONS
 from tools.simulation.plan import Fault, Plan, Step
 
 PROFILES: Final = ("aimed",)
 
-_REGIONS: Final = ("north", "south")
 _STRATEGIES: Final = ("duplicated", "dynamic", "aggregated")
 _BEGIN: Final = 20.0
 """Seconds until one process leads and the bindings are placed."""
@@ -78,9 +78,9 @@ class _Aimed(AimedPlan):
     def plan(self) -> Plan:
         draw = self._draw
         for index in range(4):
-            self._step(0.0, "put_cluster", name=f"m{index}", region=_REGIONS[index % 2], cpu=200)
+            self._step(0.0, "put_cluster", name=f"m{index}", region=REGIONS[index % 2], cpu=200)
         for name in self._names:
-            strategy, region = draw.choice(_STRATEGIES), draw.choice(("", *_REGIONS))
+            strategy, region = draw.choice(_STRATEGIES), draw.choice(("", *REGIONS))
             replicas = draw.randrange(1, 9)
             self._step(
                 draw.uniform(1, 10), "create_binding",
@@ -104,7 +104,7 @@ class _Aimed(AimedPlan):
         """Return a change of a binding, without its name."""
         if self._draw.random() < 0.6:
             return "scale", {"replicas": self._draw.randrange(1, 12)}
-        strategy, region = self._draw.choice(_STRATEGIES), self._draw.choice(("", *_REGIONS))
+        strategy, region = self._draw.choice(_STRATEGIES), self._draw.choice(("", *REGIONS))
         return "change_placement", {"strategy": strategy, "region": region}
 
     def _disturb(self, at: float, count: int = 1) -> None:
@@ -183,7 +183,7 @@ class _Aimed(AimedPlan):
         name = f"n{int(at)}"
         late = Fault(kind="watch_late", start=at, end=at + 8, requests="clusters", value=8.0)
         self._faults.append(late)
-        self._step(at + 0.1, "put_cluster", name=name, region=self._draw.choice(_REGIONS), cpu=200)
+        self._step(at + 0.1, "put_cluster", name=name, region=self._draw.choice(REGIONS), cpu=200)
         self._step(at + 0.2, "place_binding", name=self._draw.choice(self._names), cluster=name)
         self._disturb(at + 0.3, 2)
 

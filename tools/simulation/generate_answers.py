@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from tools.simulation.generate import REGIONS
 from tools.simulation.generate_aimed import AimedPlan
 from tools.simulation.plan import Fault, Plan
 from tools.simulation.plugin_kit import REFUSES
 
 PROFILES: Final = ("answers",)
 
-_REGIONS: Final = ("north", "south")
 _DIVIDED: Final = ("dynamic", "aggregated")
 _REFUSING: Final = ("pre_enqueue", "filter", "select", "guard", "reserve", "permit")
 _BEGIN: Final = 20.0
@@ -57,7 +57,7 @@ class _Answers(AimedPlan):
 
     def _clusters(self, cpu: int, count: int = 4) -> None:
         for index in range(count):
-            self._step(0.0, "put_cluster", name=f"m{index}", region=_REGIONS[index % 2], cpu=cpu)
+            self._step(0.0, "put_cluster", name=f"m{index}", region=REGIONS[index % 2], cpu=cpu)
 
     def _create(self, at: float, name: str, **more: Any) -> None:
         given = {"replicas": self._draw.randrange(1, 4), "strategy": self._draw.choice(_DIVIDED), **more}
@@ -110,7 +110,7 @@ class _Answers(AimedPlan):
             self._fault("estimator_slow", at, 8.0, "estimator m[02]", 2.0)
             self._fault("estimator_number", at, 8.0, "estimator m[02]", 1)
             self._fault("estimator_slow", at, 8.0, "estimator m1", 2.0)
-            self._create(at + 0.1, f"t{int(at)}", terms=list(_REGIONS), replicas=draw.randrange(4, 9))
+            self._create(at + 0.1, f"t{int(at)}", terms=list(REGIONS), replicas=draw.randrange(4, 9))
         return 12.0
 
     def _failed_writes(self) -> Callable[[float], float]:

@@ -19,14 +19,13 @@ from typing import Any, Final
 from tools.simulation.all_actions import PLUGIN_TEXTS, UNREADABLE
 from tools.simulation.estimators import ESTIMATOR_FAULTS
 from tools.simulation.extenders import BODIES, EXTENDER_FAULTS
-from tools.simulation.generate import _REGIONS, _Generator
+from tools.simulation.generate import POLICIES, REGIONS, STRATEGIES, _Generator
 from tools.simulation.plan import Fault, Plan, Step
 from tools.simulation.plugin_kit import PLUGIN_FAULTS
 from tools.simulation.setup import WORKLOAD_READER
 
 PROFILES: Final = ("kinds", "plugins", "extenders", "estimators", "readers", "workloads")
 
-_STRATEGIES: Final = ("duplicated", "dynamic", "static", "aggregated")
 _FILES: Final = (
     "bind_steps", "books", "divider", "gate", "name_score", "reading", "region_filter", "reserver", "turnstile",
 )  # fmt: skip
@@ -75,14 +74,7 @@ class _Breadth:
 
     def plan(self) -> Plan:
         self._rename()
-        {
-            "kinds": self._kinds,
-            "plugins": self._plugins,
-            "extenders": self._extenders,
-            "estimators": self._estimators,
-            "readers": self._readers,
-            "workloads": self._workloads,
-        }[self._base.profile]()
+        getattr(self, f"_{self._base.profile}")()
         if self._draw.random() < 0.5:
             self._front_ends()
         if self._draw.random() < 0.33:
@@ -135,7 +127,7 @@ class _Breadth:
         if self._base.profile not in ("kinds", "readers"):
             return found
         if draw.random() < 0.7:
-            found["policy"] = draw.choice(("p0", "shop/p1", "/p2"))
+            found["policy"] = draw.choice(POLICIES)
         if draw.random() < 0.5:
             found["priority"] = draw.choice((-5, 0, 1, 2**31 - 1))
         if draw.random() < 0.5:
@@ -154,20 +146,23 @@ class _Breadth:
         self._setup["gates"] = {name: draw.random() < 0.5 for name in gates}
         if draw.random() < 0.5:
             self._setup["profiles"] = ["my-scheduler", "second"]
-        for policy in ("p0", "shop/p1", "/p2"):
-            self._step(0.0, "put_policy", name=policy, strategy=draw.choice(_STRATEGIES))
-            for _ in range(draw.randrange(4)):
-                self._change_policy(policy)
+        self._policies()
         for name in self._names.values():
             for _ in range(draw.randrange(3)):
                 self._step(self._moment(), "report_status", name=name)
+
+    def _policies(self) -> None:
+        for policy in POLICIES:
+            self._step(0.0, "put_policy", name=policy, strategy=self._draw.choice(STRATEGIES))
+            for _ in range(self._draw.randrange(4)):
+                self._change_policy(policy)
 
     def _change_policy(self, policy: str) -> None:
         draw, at = self._draw, self._moment()
         match draw.choice(("put", "put", "touch", "delete")):
             case "put":
-                region = draw.choice(("", *_REGIONS))
-                self._step(at, "put_policy", name=policy, strategy=draw.choice(_STRATEGIES), region=region)
+                region = draw.choice(("", *REGIONS))
+                self._step(at, "put_policy", name=policy, strategy=draw.choice(STRATEGIES), region=region)
             case "touch":
                 self._step(at, "touch_policy", name=policy)
             case "delete":
@@ -239,10 +234,7 @@ class _Breadth:
 
     def _readers(self) -> None:
         draw = self._draw
-        for policy in ("p0", "shop/p1", "/p2"):
-            self._step(0.0, "put_policy", name=policy, strategy=draw.choice(_STRATEGIES))
-            for _ in range(draw.randrange(4)):
-                self._change_policy(policy)
+        self._policies()
         for name in self._clusters:
             for ready in draw.choice(((), (False,), (False, True))):
                 self._step(self._moment(), "set_ready", name=name, ready=ready)

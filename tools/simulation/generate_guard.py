@@ -17,6 +17,7 @@ from random import Random
 from typing import Any, Final
 
 from tools.simulation import generate
+from tools.simulation.generate import POLICIES, REGIONS
 from tools.simulation.plan import Fault, Plan, Step
 from tools.simulation.taint_manager import tolerations
 
@@ -30,8 +31,6 @@ _DISRUPTIONS: Final = frozenset((
 _MOST_DISRUPTIONS: Final = 2
 _WITHOUT_LISTS: Final = frozenset(("empty_list", "partial_list"))
 _SLOW_TO_SEE: Final = frozenset(("watch_late", "watch_stalled", "silent"))
-_POLICIES: Final = ("p0", "shop/p1", "/p2")
-_REGIONS: Final = ("north", "south")
 _FIRST: Final = ("m0", "m2")
 """The clusters of the first region."""
 _PURGE_MODES: Final = ("", "", "", "Gracefully", "Directly")
@@ -59,7 +58,7 @@ class _Guarded:
 
     def plan(self) -> Plan:
         for index in range(4):
-            self._step(0.0, "put_cluster", name=f"m{index}", region=_REGIONS[index % 2], cpu=200)
+            self._step(0.0, "put_cluster", name=f"m{index}", region=REGIONS[index % 2], cpu=200)
         setup = self._guard() if self._is_guard else self._fail_back()
         if self._draw.random() < 0.4:
             kept = [each for each in self._base.steps if each.action in _DISRUPTIONS]
@@ -111,14 +110,14 @@ class _Guarded:
     def _guard(self) -> dict[str, Any]:
         draw, aim = self._draw, _AIMS[int(self._base.seed) % len(_AIMS)]
         names = self._bindings(8)
-        for policy in _POLICIES:
+        for policy in POLICIES:
             self._step(0.0, "put_policy", name=policy, strategy="dynamic", region="north")
         for name in names:
-            self._create(name, draw.choice(_POLICIES), region="north")
+            self._create(name, draw.choice(POLICIES), region="north")
         at, turn = _BEGIN, 0
         while at < self._end - 40:
             turn += 1
-            region = _REGIONS[turn % 2]
+            region = REGIONS[turn % 2]
             if aim == "nowhere" and turn == 1:
                 region = "nowhere"
             self._burst(at, region)
@@ -126,7 +125,7 @@ class _Guarded:
             for name in draw.sample(names, 2):
                 self._step(at + draw.uniform(0, 30), "scale", name=name, replicas=draw.randrange(1, 7))
             at += draw.uniform(13, 17) if aim == "quick bursts" and turn % 4 else draw.uniform(34, 60)
-        self._burst(self._end - 35, draw.choice(_REGIONS))
+        self._burst(self._end - 35, draw.choice(REGIONS))
         if draw.random() < 0.15:
             self._step(draw.uniform(_BEGIN, self._end), "delete_cluster", name=draw.choice(("m0", "m1")))
         if draw.random() < 0.3:
@@ -136,7 +135,7 @@ class _Guarded:
         return {"guard": self._args(aim)}
 
     def _burst(self, at: float, region: str) -> None:
-        for policy in _POLICIES:
+        for policy in POLICIES:
             strategy = self._draw.choice(("duplicated", "dynamic", "aggregated"))
             begin = at + self._draw.uniform(0, 3)
             self._step(begin, "put_policy", name=policy, strategy=strategy, region=region)
@@ -195,7 +194,7 @@ class _Guarded:
     def _fail_back(self) -> dict[str, Any]:
         draw = self._draw
         for name in self._bindings(4):
-            self._create(name, "p0", terms=list(_REGIONS))
+            self._create(name, "p0", terms=list(REGIONS))
         at = _BEGIN - 15
         while at < self._end - 80:
             self._fail(at, down=True)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from tools.simulation.estimators import ESTIMATOR_FAULTS
 from tools.simulation.extenders import BODIES, EXTENDER_FAULTS
+from tools.simulation.generate import STRATEGIES
 from tools.simulation.plan import Fault, Plan, Step
 from tools.simulation.plugin_kit import PLUGIN_FAULTS
 
@@ -26,7 +27,6 @@ _REST_SECONDS: Final = 130.0
 """Rest after each block: more than the longest backoff, watch timeout and circuit breaker."""
 
 _START: Final = 20.0
-_STRATEGIES: Final = ("duplicated", "dynamic", "static", "aggregated")
 _REQUEST_FAULTS: Final = (
     "lost_before", "lost_after", "slow", "conflict", "throttled", "unavailable", "internal_error", "forbidden",
     "torn", "not_found",
@@ -81,7 +81,7 @@ class _Generator:
         for number in range(4):
             self._first.append(_step(0.0, "put_cluster", name=f"m{number}", region="north", cpu=40))
         for number in range(4):
-            strategy = _STRATEGIES[number]
+            strategy = STRATEGIES[number]
             self._first.append(_step(1.0, "create_binding", name=f"b{number}", replicas=2, strategy=strategy))
 
     def _surround(self) -> None:
@@ -124,7 +124,7 @@ class _Generator:
             self._steps += [
                 _step(
                     at, "create_binding", name=name, replicas=draw.randrange(1, 5),
-                    strategy=draw.choice(_STRATEGIES), region=region, policy="p{round}",
+                    strategy=draw.choice(STRATEGIES), region=region, policy="p{round}",
                 ),
                 _step(at + draw.uniform(0.01, 3), "scale", name=name, replicas=draw.randrange(6)),
                 _step(at + draw.uniform(0.01, 6), "delete_binding", name=name),

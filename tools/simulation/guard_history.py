@@ -39,11 +39,6 @@ class Written:
     identity: str = ""
 
 
-def targets_in(found: Object) -> dict[str, int]:
-    """Return the replicas by cluster."""
-    return {each["name"]: each.get("replicas", 0) for each in found["spec"].get("clusters") or ()}
-
-
 def healthy_in(found: Object) -> frozenset[str]:
     """Return the clusters that report the workload healthy."""
     items: Iterable[Object] = (found.get("status") or {}).get("aggregatedStatus") or ()

@@ -23,6 +23,7 @@ from typing import Final
 
 from karmada_scheduler.api.own_annotations import FAIL_BACK, HELD, LAST_MOVE
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
+from tools.manifests import targets_of
 from tools.simulation.guard_history import (
     Id,
     Object,
@@ -33,7 +34,6 @@ from tools.simulation.guard_history import (
     moved_by,
     ready_in,
     seconds_of,
-    targets_in,
     terms_in,
     tolerates_for_ever,
 )
@@ -130,7 +130,7 @@ class GuardLaws:
         """Judge a write of a binding."""
         history = self._histories.setdefault(write.id, _History())
         if write.sent is not None and write.before is not None and write.after is not None:
-            old, new = targets_in(write.before), targets_in(write.after)
+            old, new = targets_of(write.before), targets_of(write.after)
             self._check_ready(write, history)
             if old != new:
                 self._check_kept(write, old, new)
@@ -145,7 +145,7 @@ class GuardLaws:
         else:
             self._bindings[write.id] = write.after
             healthy = healthy_in(write.after)
-            targets, ready = targets_in(write.after), ready_in(write.after)
+            targets, ready = targets_of(write.after), ready_in(write.after)
             history.ready = {
                 name: max(ready.get(name, 0), history.ready.get(name, 0))
                 for name in targets.keys() & (ready.keys() | history.ready.keys())
@@ -172,7 +172,7 @@ class GuardLaws:
             return
         if observed != write.after["metadata"]["generation"] or not self._own_tasks(write.after):
             return
-        for name, count in targets_in(write.after).items():
+        for name, count in targets_of(write.after).items():
             if history.ready.get(name, -1) < count:
                 self._add("ready first", f"{write.id} is observed before {name} has been ready")
 
@@ -332,7 +332,7 @@ class GuardLaws:
         history.left, history.is_returning = 0.0, True
 
     def _is_returning(self, found: Object) -> bool:
-        return bool(self._own_tasks(found)) or not targets_in(found).keys() <= healthy_in(found)
+        return bool(self._own_tasks(found)) or not targets_of(found).keys() <= healthy_in(found)
 
     def _region(self, name: str) -> str:
         return str(self._clusters[name]["metadata"]["labels"]["region"])

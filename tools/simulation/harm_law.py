@@ -11,7 +11,8 @@ import orjson
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from tools.apiserver_model import Write
-from tools.simulation.decisions import DecisionCore, ReadableClusters, Targets, read_binding, targets_of
+from tools.manifests import targets_of
+from tools.simulation.decisions import DecisionCore, ReadableClusters, Targets, read_binding
 from tools.simulation.extenders import EXTENDER_FAULTS
 
 if TYPE_CHECKING:

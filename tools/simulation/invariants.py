@@ -45,11 +45,12 @@ from karmada_scheduler.core.condition import UNSCHEDULABLE as UNSCHEDULABLE_REAS
 from karmada_scheduler.core.requeue_rules import is_claimed
 from karmada_scheduler.scheduling_queue.queue import UNSCHEDULABLE as UNSCHEDULABLE_SET
 from tools.apiserver_model import BY_NAME, Write
+from tools.manifests import targets_of
 from tools.simulation import at_rest
 from tools.simulation.answer_laws import AnswerLaws
 from tools.simulation.at_rest import Placed
 from tools.simulation.bindings import BINDING_KINDS
-from tools.simulation.decisions import DecisionCore, read_binding, targets_of
+from tools.simulation.decisions import DecisionCore, read_binding
 from tools.simulation.environment import START
 from tools.simulation.flat import growing, sizes_of
 from tools.simulation.former_leaders import FormerLeaders

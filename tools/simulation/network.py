@@ -203,35 +203,29 @@ class SimulatedTransport:
     async def request(
         self, method: str, path: str, *, headers: Mapping[str, str], body: bytes = b"", timeout: float
     ) -> Response:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Response] = loop.create_future()
-
-        def set_result(result: Response | OSError) -> None:
-            if future.done():
-                return
-            if isinstance(result, OSError):
-                future.set_exception(result)
-            else:
-                future.set_result(result)
-
         request = _request(method, path, headers, body, self._process.identity)
-        self._network.send(
-            self._process,
-            request,
-            lambda result: _post(self._process, loop, set_result, result),
-            lambda: self._network.front_ends.handle(self._process.index, request),
-        )
+        front_ends, index = self._network.front_ends, self._process.index
+        response = self._send(request, lambda: front_ends.handle(index, request))
         async with asyncio.timeout(timeout):
-            return await future
+            return await response
 
     @asynccontextmanager
     async def stream(
         self, identity: Identity, target: str, headers: Mapping[str, str]
     ) -> AsyncIterator[SimulatedStream]:
         del identity
+        lines = _Lines(asyncio.get_running_loop(), self._process)
+        request = _request("GET", target, headers, b"", self._process.identity)
+        response = self._send(request, lambda: self._network.open_stream(self._process, request, lines))
+        try:
+            yield SimulatedStream(await response, lines)
+        finally:
+            lines.close()
+            self._network.forget(lines)
+
+    def _send(self, request: Request, carry_out: Callable[[], Response]) -> asyncio.Future[Response]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Response] = loop.create_future()
-        lines = _Lines(loop, self._process)
 
         def set_result(result: Response | OSError) -> None:
             if future.done():
@@ -241,18 +235,10 @@ class SimulatedTransport:
             else:
                 future.set_result(result)
 
-        request = _request("GET", target, headers, b"", self._process.identity)
         self._network.send(
-            self._process,
-            request,
-            lambda result: _post(self._process, loop, set_result, result),
-            lambda: self._network.open_stream(self._process, request, lines),
+            self._process, request, lambda result: _post(self._process, loop, set_result, result), carry_out
         )
-        try:
-            yield SimulatedStream(await future, lines)
-        finally:
-            lines.close()
-            self._network.forget(lines)
+        return future
 
     def retire(self) -> None:
         return

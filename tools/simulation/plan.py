@@ -19,7 +19,7 @@ class Step:
 
     Attributes:
         at: In seconds.
-        action: The name of an action; see ``actions`` and ``disruptions``.
+        action: The name of an action; see ``actions`` and ``all_actions``.
         arguments: Its arguments.
     """
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from functools import partial
 from typing import Any, Final
 
 from karmada_scheduler.binding_cycle import spec_writer
 from karmada_scheduler.informer.reflector import Reflector
-from tools.simulation.generate_aimed import PROFILES
-from tools.simulation.planted_bugs import Patches, PlantedBug
+from tools.simulation.planted_bugs import Patches, PlantedBug, plants
+
+AIMED_BUGS: Final[list[PlantedBug]] = []
+_bug = partial(plants, AIMED_BUGS)
 
 
+@_bug("a decision is written over a newer spec", "converged", "no harm", found_by=("0", "aimed"))
 def _written_over_a_newer_spec() -> Patches:
     yield spec_writer, "_decision_inputs", lambda binding: (binding.uid,)
 
 
+@_bug("a watch swallows its cancellation", "stops", found_by=("6", "aimed"))
 def _cancellation_is_swallowed() -> Patches:
     async def next_event(self: Reflector, events: AsyncGenerator[Any, None]) -> Any:
         self._waiting = asyncio.current_task()
@@ -32,6 +37,9 @@ def _cancellation_is_swallowed() -> Patches:
     yield Reflector, "_next", next_event
 
 
+@_bug(
+    "a watch waits for a response without end", "cached", "converged", "no lost key", found_by=("4", "aimed")
+)
 def _response_is_awaited_without_end() -> Patches:
     original = Reflector._check
 
@@ -40,18 +48,3 @@ def _response_is_awaited_without_end() -> Patches:
             original(self)
 
     yield Reflector, "_check", check
-
-
-AIMED_BUGS: Final = tuple(
-    PlantedBug(name, frozenset(invariants), patches, PROFILES)
-    for name, invariants, patches in (
-        ("a decision is written over a newer spec", ("no harm", "converged"), _written_over_a_newer_spec),
-        ("a watch swallows its cancellation", ("stops",), _cancellation_is_swallowed),
-        (
-            "a watch waits for a response without end",
-            ("cached", "converged", "no lost key"),
-            _response_is_awaited_without_end,
-        ),
-    )
-)
-"""All bugs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from karmada_scheduler.binding_cycle.cycle import BindingCycle
@@ -12,10 +13,13 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.estimator import session
 from karmada_scheduler.estimator.session import EstimatorResponse
 from karmada_scheduler.structs import replace
-from tools.simulation.generate_answers import PROFILES
-from tools.simulation.planted_bugs import Patches, PlantedBug
+from tools.simulation.planted_bugs import Patches, PlantedBug, plants
+
+ANSWER_BUGS: Final[list[PlantedBug]] = []
+_bug = partial(plants, ANSWER_BUGS)
 
 
+@_bug("an earlier assumption is lost", "no overcommit", found_by=("2", "answers"))
 def _earlier_assumption_is_lost() -> Patches:
     def forget(self: AssumedPlacements, key: Any) -> None:
         entry = self._entries.get(key)
@@ -25,6 +29,7 @@ def _earlier_assumption_is_lost() -> Patches:
     yield AssumedPlacements, "forget", forget
 
 
+@_bug("a late estimate is 0", "estimated", found_by=("1", "answers"))
 def _late_estimate_is_0() -> Patches:
     def response(replicas: int, problem: str = "", *, timed_out: bool = False) -> EstimatorResponse:
         is_late = problem.startswith("no answer within")
@@ -33,6 +38,7 @@ def _late_estimate_is_0() -> Patches:
     yield session, "EstimatorResponse", response
 
 
+@_bug("an older generation is ignored", "converged", "no lost key", found_by=("3", "answers"))
 def _older_generation_is_ignored() -> Patches:
     original = requeue_rules.on_binding
 
@@ -44,6 +50,7 @@ def _older_generation_is_ignored() -> Patches:
     yield requeue_rules, "on_binding", on_binding
 
 
+@_bug("the time of a refusal is lost", "in time", found_by=("4", "answers"))
 def _time_of_a_refusal_is_lost() -> Patches:
     original = BindingCycle._report_end
 
@@ -56,18 +63,6 @@ def _time_of_a_refusal_is_lost() -> Patches:
     yield BindingCycle, "_report_end", report_end
 
 
+@_bug("the time that a filter asks for is lost", "converged", "in time", found_by=("4", "answers"))
 def _time_of_a_filter_is_lost() -> Patches:
     yield Decision, "retry_after", 0.0
-
-
-ANSWER_BUGS: Final = tuple(
-    PlantedBug(name, frozenset(invariants), patches, PROFILES)
-    for name, invariants, patches in (
-        ("an earlier assumption is lost", ("no overcommit",), _earlier_assumption_is_lost),
-        ("a late estimate is 0", ("estimated",), _late_estimate_is_0),
-        ("an older generation is ignored", ("no lost key", "converged"), _older_generation_is_ignored),
-        ("the time of a refusal is lost", ("in time",), _time_of_a_refusal_is_lost),
-        ("the time that a filter asks for is lost", ("in time", "converged"), _time_of_a_filter_is_lost),
-    )
-)
-"""All bugs."""

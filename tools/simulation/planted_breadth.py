@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from karmada_advisor.cli.web.watched import WatchedFleet
@@ -22,9 +23,13 @@ from karmada_scheduler.framework.scheduling_points import FilterContext
 from karmada_scheduler.informer.workloads.metadata_store import MetadataStore
 from karmada_scheduler.records.record_store import RecordStore
 from karmada_scheduler.records.recorder import Recorder
-from tools.simulation.planted_bugs import Patches, PlantedBug
+from tools.simulation.planted_bugs import Patches, PlantedBug, plants
+
+BREADTH_BUGS: Final[list[PlantedBug]] = []
+_bug = partial(plants, BREADTH_BUGS)
 
 
+@_bug("a refused Reserve stays reserved", "balanced", found_by=("1", "plugins"))
 def _refused_reserve_is_kept() -> Patches:
     original, unreserve = BindingPoints.reserve, BindingPoints.unreserve
     refused: list[Any] = []
@@ -44,6 +49,7 @@ def _refused_reserve_is_kept() -> Patches:
     yield BindingPoints, "unreserve", without_refused
 
 
+@_bug("a failed extender refuses no cluster", "converged", "no harm", found_by=("2", "extenders"))
 def _failed_extender_refuses_nothing() -> Patches:
     original = HttpExtender.filter
 
@@ -58,6 +64,7 @@ def _failed_extender_refuses_nothing() -> Patches:
     yield HttpExtender, "filter", filter_all
 
 
+@_bug("a failed filter refuses the cluster", "no harm", found_by=("24", "plugins"))
 def _failed_filter_refuses() -> Patches:
     original = FilterRunner.__call__
 
@@ -74,14 +81,19 @@ async def _do_nothing(*_: Any) -> None:
     return
 
 
+@_bug("an unresponsive estimator is not asked again", "balanced", found_by=("16", "estimators"))
 def _unresponsive_estimator_is_not_probed() -> Patches:
     yield AccurateEstimator, "_probe", _do_nothing
 
 
+@_bug(
+    "an unreadable cluster counts as gone", "no harm", found_by=("1", "kinds"), profiles=("kinds", "plugins")
+)
 def _unreadable_cluster_counts_as_gone() -> Patches:
     yield schedule, "_unknown_cluster", lambda *_: None
 
 
+@_bug("the page keeps what a list lacks", "shown", found_by=("15", "readers"))
 def _page_keeps_what_a_list_lacks() -> Patches:
     yield WatchedFleet, "keep_only", lambda *_: None
 
@@ -90,14 +102,17 @@ async def _need_not_list(*_: Any) -> bool:
     return False
 
 
+@_bug("the page does not see a restore", "shown", found_by=("55", "readers"))
 def _page_does_not_see_a_restore() -> Patches:
     yield Watcher, "must_relist", _need_not_list
 
 
+@_bug("the page does not count", "shown", found_by=("55", "readers"))
 def _page_does_not_count() -> Patches:
     yield Watcher, "_compare_counts", _do_nothing
 
 
+@_bug("a row of the page stays as it was", "shown", found_by=("1", "readers"))
 def _index_keeps_the_first_row() -> Patches:
     original = BindingIndex.put
 
@@ -108,14 +123,17 @@ def _index_keeps_the_first_row() -> Patches:
     yield BindingIndex, "put", put
 
 
+@_bug("rows of the page do not follow their clusters", "shown", found_by=("3", "readers"))
 def _state_of_a_cluster_changes_no_rows() -> Patches:
     yield WatchedFleet, "_index_again_on", lambda *_: None
 
 
+@_bug("each record repeats the last one", "recorded", found_by=("2", "readers"))
 def _each_record_repeats_the_last() -> Patches:
     yield Recorder, "_is_repetition", lambda self, entry: self._store.get(entry.binding.key) is not None
 
 
+@_bug("changes of workloads are dropped", "cached", found_by=("1", "workloads"))
 def _changes_of_workloads_are_dropped() -> Patches:
     original = MetadataStore.put
 
@@ -126,10 +144,12 @@ def _changes_of_workloads_are_dropped() -> Patches:
     yield MetadataStore, "put", put
 
 
+@_bug("deleted workloads stay", "cached", found_by=("2", "workloads"))
 def _deleted_workloads_stay() -> Patches:
     yield MetadataStore, "deleted", lambda *_: None
 
 
+@_bug("workloads that come are dropped", "cached", found_by=("3", "workloads"))
 def _workloads_that_come_are_dropped() -> Patches:
     original = MetadataStore.put
 
@@ -140,6 +160,7 @@ def _workloads_that_come_are_dropped() -> Patches:
     yield MetadataStore, "put", put
 
 
+@_bug("the first record of a binding stays", "recorded", found_by=("2", "readers"))
 def _first_record_stays() -> Patches:
     original = RecordStore.put
 
@@ -147,50 +168,3 @@ def _first_record_stays() -> Patches:
         return 0 if self.get(key) is not None else original(self, key, record, reserved=reserved)
 
     yield RecordStore, "put", put
-
-
-BREADTH_BUGS: Final = tuple(
-    PlantedBug(name, frozenset(invariants), patches, profiles)
-    for name, invariants, patches, profiles in (
-        ("a refused Reserve stays reserved", ("balanced",), _refused_reserve_is_kept, ("plugins",)),
-        ("a failed filter refuses the cluster", ("no harm",), _failed_filter_refuses, ("plugins",)),
-        (
-            "a failed extender refuses no cluster",
-            ("no harm", "converged"),
-            _failed_extender_refuses_nothing,
-            ("extenders",),
-        ),
-        (
-            "an unresponsive estimator is not asked again",
-            ("balanced",),
-            _unresponsive_estimator_is_not_probed,
-            ("estimators",),
-        ),
-        (
-            "an unreadable cluster counts as gone",
-            ("no harm",),
-            _unreadable_cluster_counts_as_gone,
-            ("kinds", "plugins"),
-        ),
-        *(
-            (name, (invariant,), patches, ("readers",))
-            for name, invariant, patches in (
-                ("the page keeps what a list lacks", "shown", _page_keeps_what_a_list_lacks),
-                ("the page does not see a restore", "shown", _page_does_not_see_a_restore),
-                ("the page does not count", "shown", _page_does_not_count),
-                ("a row of the page stays as it was", "shown", _index_keeps_the_first_row),
-                (
-                    "rows of the page do not follow their clusters",
-                    "shown",
-                    _state_of_a_cluster_changes_no_rows,
-                ),
-                ("each record repeats the last one", "recorded", _each_record_repeats_the_last),
-                ("the first record of a binding stays", "recorded", _first_record_stays),
-            )
-        ),
-        ("changes of workloads are dropped", ("cached",), _changes_of_workloads_are_dropped, ("workloads",)),
-        ("deleted workloads stay", ("cached",), _deleted_workloads_stay, ("workloads",)),
-        ("workloads that come are dropped", ("cached",), _workloads_that_come_are_dropped, ("workloads",)),
-    )
-)
-"""Bugs that the profiles of ``generate_breadth`` find."""

@@ -7,8 +7,9 @@ until a seed finds it.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -43,32 +44,58 @@ class PlantedBug:
     Attributes:
         name: Its name.
         invariants: The invariants that it is expected to break.
-        patches: Yields what is replaced: an object, the name of an attribute, and the new value.
+        found_by: A seed and a profile that found it; a change of the scheduler's timing may leave it to another seed.
         profiles: Those whose seeds are tried.
+        patches: Yields what is replaced: an object, the name of an attribute, and the new value.
     """
 
     name: str
     invariants: frozenset[str]
+    found_by: tuple[str, str]
+    profiles: tuple[str, ...]
     patches: Callable[[], Patches]
-    profiles: tuple[str, ...] = PROFILES
 
     @contextmanager
     def planted(self) -> Iterator[None]:
         """Plant the bug for the block."""
-        active = [patch.object(owner, name, new) for owner, name, new in self.patches()]
-        for each in active:
-            each.start()
-        try:
+        with ExitStack() as stack:
+            for owner, name, new in [*self.patches()]:
+                stack.enter_context(patch.object(owner, name, new))
             yield
-        finally:
-            for each in reversed(active):
-                each.stop()
 
 
+def plants(
+    bugs: list[PlantedBug],
+    name: str,
+    *invariants: str,
+    found_by: tuple[str, str],
+    profiles: tuple[str, ...] | None = None,
+) -> Callable[[Callable[[], Patches]], Callable[[], Patches]]:
+    """Return a decorator that adds a bug to ``bugs``; its ``profiles`` are that of ``found_by`` unless they are given."""
+
+    def add(patches: Callable[[], Patches]) -> Callable[[], Patches]:
+        tried = (found_by[1],) if profiles is None else profiles
+        bugs.append(PlantedBug(name, frozenset(invariants), found_by, tried, patches))
+        return patches
+
+    return add
+
+
+BUGS: Final[list[PlantedBug]] = []
+"""Bugs that the profiles of ``generate`` find."""
+
+LEAKS: Final[list[PlantedBug]] = []
+"""Bugs that the profile ``rounds`` finds."""
+
+_bug = partial(plants, BUGS, profiles=PROFILES)
+
+
+@_bug("a failed write is not retried", "converged", "no lost key", "quiet", found_by=("2", "calm"))
 def _lost_retry() -> Patches:
     yield BindingCycle, "report", _report_without(Action.RETRY)
 
 
+@_bug("a conflict ends the attempt", "converged", "no lost key", "quiet", found_by=("2", "calm"))
 def _conflict_is_final() -> Patches:
     yield BindingCycle, "report", _report_without(Action.DECIDE_AGAIN)
 
@@ -83,10 +110,12 @@ def _report_without(action: Action) -> Any:
     return report
 
 
+@_bug("any 404 means that the object is gone", "converged", "no harm", "quiet", found_by=("1", "calm"))
 def _any_404_is_gone() -> Patches:
     yield ApiError, "is_object_not_found", lambda self, _: self.code == 404
 
 
+@_bug("writes name no resourceVersion", "guarded", found_by=("1", "calm"))
 def _unguarded_write() -> Patches:
     original = Connection.request
 
@@ -101,6 +130,7 @@ def _unguarded_write() -> Patches:
     yield Connection, "request", request
 
 
+@_bug("the Lease has no deadline", "fenced", found_by=("1", "storm"))
 def _no_deadline_of_the_lease() -> Patches:
     def seconds_left(self: Elector) -> float:
         return 0.0 if self._lost or self._renewed_at is None else 10.0
@@ -108,6 +138,7 @@ def _no_deadline_of_the_lease() -> Patches:
     yield Elector, "seconds_left", seconds_left
 
 
+@_bug("a renewal counts from its response", "fenced", found_by=("3", "calm"))
 def _renewal_counts_from_the_response() -> Patches:
     original = Elector._try_acquire_or_renew
 
@@ -120,6 +151,7 @@ def _renewal_counts_from_the_response() -> Patches:
     yield Elector, "_try_acquire_or_renew", attempt
 
 
+@_bug("the Lease is checked before the wait", "fenced", found_by=("18", "storm"))
 def _lease_is_checked_before_the_wait() -> Patches:
     @asynccontextmanager
     async def slot(self: BindingWriter, *, low_priority: bool) -> AsyncIterator[None]:
@@ -130,6 +162,7 @@ def _lease_is_checked_before_the_wait() -> Patches:
     yield BindingWriter, "_slot", slot
 
 
+@_bug("a watch starts again without a list", "converged", "quiet", found_by=("16", "churn"))
 def _watch_goes_on_without_a_list() -> Patches:
     original = Relister.list_and_start_version
 
@@ -141,6 +174,7 @@ def _watch_goes_on_without_a_list() -> Patches:
     yield Relister, "list_and_start_version", start
 
 
+@_bug("older lists change nothing", "converged", "quiet", found_by=("21", "churn"))
 def _older_lists_change_nothing() -> Patches:
     original = Store.is_known
 
@@ -156,11 +190,13 @@ async def _read_nothing(*_: Any) -> None:
     return
 
 
+@_bug("an incomplete list is believed", "converged", "no harm", found_by=("11", "storm"))
 def _incomplete_list_is_believed() -> Patches:
     yield Relister, "_read_unlisted", _read_nothing
     yield ClusterLists, "added", lambda *_: None
 
 
+@_bug("an empty list is believed", "no harm", found_by=("11", "storm"))
 def _empty_list_is_believed() -> Patches:
     yield Relister, "_read_unlisted", _read_nothing
     yield ClusterLists, "removes_others", lambda *_: True
@@ -168,6 +204,7 @@ def _empty_list_is_believed() -> Patches:
     yield schedule, "_unknown_cluster", lambda *_: None
 
 
+@_bug("an error loses a slot", "alive", "balanced", "converged", found_by=("7", "storm"))
 def _slot_is_lost_with_an_error() -> Patches:
     original = WriteLimiter.slot
 
@@ -183,6 +220,7 @@ def _slot_is_lost_with_an_error() -> Patches:
     yield WriteLimiter, "slot", slot
 
 
+@_bug("conflicts repeat without a pause", "polite", found_by=("1", "calm"))
 def _conflicts_without_a_pause() -> Patches:
     def again(self: FailureHandler, key: Any, conflicts: int) -> None:
         del conflicts
@@ -191,6 +229,7 @@ def _conflicts_without_a_pause() -> Patches:
     yield FailureHandler, "_decide_again", again
 
 
+@_bug("a change is taken for known", "converged", found_by=("12", "storm"))
 def _change_is_taken_for_known() -> Patches:
     original = Store.is_known
 
@@ -201,6 +240,7 @@ def _change_is_taken_for_known() -> Patches:
     yield Store, "is_known", is_known
 
 
+@_bug("a key is dropped while it is in process", "converged", "no lost key", found_by=("2", "calm"))
 def _key_is_dropped_while_in_process() -> Patches:
     original = WorkQueue.add
 
@@ -211,58 +251,21 @@ def _key_is_dropped_while_in_process() -> Patches:
     yield WorkQueue, "add", add
 
 
+@_bug("a silent watch is kept", "alive", "converged", found_by=("7", "storm"))
 def _silent_watch_is_kept() -> Patches:
     yield reflector, "IDLE_SECONDS", 1e9
 
 
+@_bug("a lost Lease is ignored", "fenced", found_by=("20", "calm"))
 def _lost_lease_is_ignored() -> Patches:
     yield Elector, "is_leader", lambda self: self._renewed_at is not None
 
 
+@plants(LEAKS, "own writes are kept", "flat", found_by=("1", ROUNDS))
 def _own_writes_are_kept() -> Patches:
     yield OwnWrites, "forget", lambda *_: None
 
 
+@plants(LEAKS, "deleted bindings stay in the queue of a standby", "flat", found_by=("1", ROUNDS))
 def _deleted_bindings_stay_in_the_queue() -> Patches:
     yield Requeuer, "on_deleted", lambda _: None
-
-
-LEAKS: Final = tuple(
-    PlantedBug(name, frozenset(("flat",)), patches, (ROUNDS,))
-    for name, patches in (
-        ("own writes are kept", _own_writes_are_kept),
-        ("deleted bindings stay in the queue of a standby", _deleted_bindings_stay_in_the_queue),
-    )
-)
-"""Bugs that the profile ``rounds`` finds."""
-
-BUGS: Final = tuple(
-    PlantedBug(name, frozenset(invariants), patches)
-    for name, invariants, patches in (
-        ("a failed write is not retried", ("no lost key", "converged", "quiet"), _lost_retry),
-        ("a conflict ends the attempt", ("no lost key", "converged", "quiet"), _conflict_is_final),
-        ("any 404 means that the object is gone", ("converged", "quiet", "no harm"), _any_404_is_gone),
-        ("writes name no resourceVersion", ("guarded",), _unguarded_write),
-        ("the Lease has no deadline", ("fenced",), _no_deadline_of_the_lease),
-        ("a renewal counts from its response", ("fenced",), _renewal_counts_from_the_response),
-        ("the Lease is checked before the wait", ("fenced",), _lease_is_checked_before_the_wait),
-        ("a lost Lease is ignored", ("fenced",), _lost_lease_is_ignored),
-        ("a watch starts again without a list", ("converged", "quiet"), _watch_goes_on_without_a_list),
-        ("older lists change nothing", ("converged", "quiet"), _older_lists_change_nothing),
-        ("an incomplete list is believed", ("no harm", "converged"), _incomplete_list_is_believed),
-        ("an empty list is believed", ("no harm",), _empty_list_is_believed),
-        ("an error loses a slot", ("converged", "balanced", "alive"), _slot_is_lost_with_an_error),
-        ("conflicts repeat without a pause", ("polite",), _conflicts_without_a_pause),
-        ("a change is taken for known", ("converged",), _change_is_taken_for_known),
-        (
-            "a key is dropped while it is in process",
-            (
-                "no lost key",
-                "converged",
-            ),
-            _key_is_dropped_while_in_process,
-        ),
-        ("a silent watch is kept", ("converged", "alive"), _silent_watch_is_kept),
-    )
-)
-"""All bugs."""

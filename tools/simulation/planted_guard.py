@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -16,13 +17,19 @@ from karmada_scheduler_plugins._guard_budget import MoveBooks
 from karmada_scheduler_plugins._moves_under_way import MovesUnderWay
 from karmada_scheduler_plugins.fail_back import FailBack
 from karmada_scheduler_plugins.placement_guard import PlacementGuard
-from tools.simulation.planted_bugs import Patches, PlantedBug
+from tools.simulation.generate import PROFILES
+from tools.simulation.planted_bugs import Patches, PlantedBug, plants
+
+GUARD_BUGS: Final[list[PlantedBug]] = []
+_bug = partial(plants, GUARD_BUGS)
 
 
+@_bug("moves under way do not count", "within budget", found_by=("1", "guard"))
 def _moves_under_way_do_not_count() -> Patches:
     yield MovesUnderWay, "begin", lambda *_: None
 
 
+@_bug("a move whose answer was lost does not count", "within budget", found_by=("8", "guard"))
 def _lost_moves_do_not_count() -> Patches:
     original = MovesUnderWay.end_failed
 
@@ -32,10 +39,12 @@ def _lost_moves_do_not_count() -> Patches:
     yield MovesUnderWay, "end_failed", end_failed
 
 
+@_bug("moves are not recorded", "within budget", found_by=("1", "guard"))
 def _moves_are_not_recorded() -> Patches:
     yield PlacementGuard, "_record", lambda *_: None
 
 
+@_bug("a window is half as long", "within budget", found_by=("1", "guard"))
 def _window_is_half() -> Patches:
     original = MoveBooks._recent
 
@@ -47,6 +56,7 @@ def _window_is_half() -> Patches:
     yield MoveBooks, "_recent", recent
 
 
+@_bug("atOnce counts stored tasks only", "within budget", found_by=("6", "guard"))
 def _at_once_counts_stored_tasks_only() -> Patches:
     def leaves(self: MoveBooks, key: Any) -> bool:
         binding = self._handle.binding(key)
@@ -55,10 +65,12 @@ def _at_once_counts_stored_tasks_only() -> Patches:
     yield MoveBooks, "_leaves", leaves
 
 
+@_bug("percent is ignored", "within budget", found_by=("1", "guard"))
 def _percent_is_ignored() -> Patches:
     yield MoveBooks, "_most_replicas", lambda _self, budget, _scope: budget.replicas
 
 
+@_bug("a new leader does not look for moves", "within budget", found_by=("3", "guard"))
 def _budget_of_others_is_not_seen_after_a_start() -> Patches:
     def scan(self: MoveBooks, now: float) -> None:
         self._scanned = now
@@ -66,26 +78,32 @@ def _budget_of_others_is_not_seen_after_a_start() -> Patches:
     yield MoveBooks, "_scan_if_due", scan
 
 
+@_bug("what fits nowhere is emptied", "kept", found_by=("4", "guard"))
 def _empties_what_fits_nowhere() -> Patches:
     yield PlacementGuard, "_nothing_fits", lambda *_: SUCCESS
 
 
+@_bug("a graceful move has no tasks", "graceful", found_by=("6", "guard"))
 def _leaves_without_tasks() -> Patches:
     yield PlacementGuard, "_tasks", lambda *_: []
 
 
+@_bug("the last healthy copy is not seen", "last copy", found_by=("3", "guard"))
 def _last_copy_is_not_seen() -> Patches:
     yield placement_guard, "leaves_last_healthy_copy", lambda _: False
 
 
+@_bug("a held move begins to wait again", "converged", found_by=("5", "guard"))
 def _held_begins_again() -> Patches:
     yield placement_guard, "held_in", lambda _: None
 
 
+@_bug("a generation is observed before it is ready", "ready first", found_by=("6", "guard"))
 def _observed_before_it_is_ready() -> Patches:
     yield PlacementGuard, "guard_observation", lambda *_: SUCCESS
 
 
+@_bug("the wait goes on after a miss", "no early return", found_by=("1", "fail_back"))
 def _wait_goes_on_after_a_miss() -> Patches:
     original = FailBack.reconsider
 
@@ -99,26 +117,37 @@ def _wait_goes_on_after_a_miss() -> Patches:
     yield FailBack, "reconsider", reconsider
 
 
+@_bug(
+    "a taint that is tolerated for a while is no miss",
+    "no early return",
+    "no flapping",
+    found_by=("1", "fail_back"),
+)
 def _short_toleration_is_no_miss() -> Patches:
     yield fail_back, "evicted_again", lambda *_: ""
 
 
+@_bug("an exclusive move is graceful", "graceful", found_by=("1", "fail_back"))
 def _exclusive_move_is_graceful() -> Patches:
     yield placement_guard, "_is_exclusive", lambda _: False
 
 
+@_bug("the wait is not doubled", "no flapping", found_by=("1", "fail_back"))
 def _wait_is_not_doubled() -> Patches:
     yield FailBack, "_number", lambda *_: 0
 
 
+@_bug("a return has no wait", "no early return", found_by=("1", "fail_back"))
 def _returns_without_a_wait() -> Patches:
     yield FailBack, "_wait_of", lambda *_: 0
 
 
+@_bug("any number returns at once", "returns at once", found_by=("1", "fail_back"))
 def _any_number_returns_at_once() -> Patches:
     yield FailBack, "_count_under_way", lambda *_: 0
 
 
+@_bug("nothing is reconsidered", "converged", found_by=("1", "fail_back"))
 def _nothing_is_reconsidered_at_intervals() -> Patches:
     async def look(_: Reconsiderations) -> None:
         return
@@ -126,6 +155,7 @@ def _nothing_is_reconsidered_at_intervals() -> Patches:
     yield Reconsiderations, "look", look
 
 
+@_bug("taints wake nobody", "converged", "no lost key", found_by=("1", "churn"), profiles=PROFILES)
 def _taints_wake_nobody() -> Patches:
     def on_cluster(old: Any, new: Any) -> Any:
         if old is None or new is None:
@@ -135,6 +165,7 @@ def _taints_wake_nobody() -> Patches:
     yield requeue_rules, "on_cluster", on_cluster
 
 
+@_bug("deletions are known already", "cached", "converged", found_by=("3", "churn"))
 def _deletions_are_known_already() -> Patches:
     original = Reflector._is_known
 
@@ -144,6 +175,13 @@ def _deletions_are_known_already() -> Patches:
     yield Reflector, "_is_known", is_known
 
 
+@_bug(
+    "the first event of a connection is lost",
+    "cached",
+    "converged",
+    found_by=("3", "churn"),
+    profiles=("calm", "churn"),
+)
 def _first_event_of_a_connection_is_lost() -> Patches:
     original = Reflector._connection
 
@@ -158,6 +196,7 @@ def _first_event_of_a_connection_is_lost() -> Patches:
     yield Reflector, "_connection", connection
 
 
+@_bug("earlier moves of a binding are forgotten", "within budget", found_by=("2", "guard"))
 def _earlier_moves_are_forgotten() -> Patches:
     original = PlacementGuard._record
 
@@ -166,69 +205,3 @@ def _earlier_moves_are_forgotten() -> Patches:
             return original(self, context, move, now)
 
     yield PlacementGuard, "_record", record
-
-
-GUARD_BUGS: Final = tuple(
-    PlantedBug(name, frozenset(invariants), patches, profiles)
-    for name, invariants, patches, profiles in (
-        ("moves under way do not count", ("within budget",), _moves_under_way_do_not_count, ("guard",)),
-        (
-            "a move whose answer was lost does not count",
-            ("within budget",),
-            _lost_moves_do_not_count,
-            ("guard",),
-        ),
-        ("moves are not recorded", ("within budget",), _moves_are_not_recorded, ("guard",)),
-        (
-            "earlier moves of a binding are forgotten",
-            ("within budget",),
-            _earlier_moves_are_forgotten,
-            ("guard",),
-        ),
-        ("a window is half as long", ("within budget",), _window_is_half, ("guard",)),
-        (
-            "atOnce counts stored tasks only",
-            ("within budget",),
-            _at_once_counts_stored_tasks_only,
-            ("guard",),
-        ),
-        ("percent is ignored", ("within budget",), _percent_is_ignored, ("guard",)),
-        (
-            "a new leader does not look for moves",
-            ("within budget",),
-            _budget_of_others_is_not_seen_after_a_start,
-            ("guard",),
-        ),
-        ("what fits nowhere is emptied", ("kept",), _empties_what_fits_nowhere, ("guard",)),
-        ("a graceful move has no tasks", ("graceful",), _leaves_without_tasks, ("guard",)),
-        (
-            "a generation is observed before it is ready",
-            ("ready first",),
-            _observed_before_it_is_ready,
-            ("guard",),
-        ),
-        ("the last healthy copy is not seen", ("last copy",), _last_copy_is_not_seen, ("guard",)),
-        ("a held move begins to wait again", ("converged",), _held_begins_again, ("guard",)),
-        ("the wait goes on after a miss", ("no early return",), _wait_goes_on_after_a_miss, ("fail_back",)),
-        (
-            "a taint that is tolerated for a while is no miss",
-            ("no early return", "no flapping"),
-            _short_toleration_is_no_miss,
-            ("fail_back",),
-        ),
-        ("an exclusive move is graceful", ("graceful",), _exclusive_move_is_graceful, ("fail_back",)),
-        ("a return has no wait", ("no early return",), _returns_without_a_wait, ("fail_back",)),
-        ("the wait is not doubled", ("no flapping",), _wait_is_not_doubled, ("fail_back",)),
-        ("any number returns at once", ("returns at once",), _any_number_returns_at_once, ("fail_back",)),
-        ("nothing is reconsidered", ("converged",), _nothing_is_reconsidered_at_intervals, ("fail_back",)),
-        ("taints wake nobody", ("converged", "no lost key"), _taints_wake_nobody, ("calm", "storm", "churn")),
-        ("deletions are known already", ("converged", "cached"), _deletions_are_known_already, ("churn",)),
-        (
-            "the first event of a connection is lost",
-            ("converged", "cached"),
-            _first_event_of_a_connection_is_lost,
-            ("calm", "churn"),
-        ),
-    )
-)
-"""Bugs that the profiles of ``generate_guard`` find, or those of ``generate`` for the reflector."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from tools.simulation import (
@@ -17,26 +18,14 @@ from tools.simulation import (
 )
 from tools.simulation.plan import Plan
 
-PROFILES: Final = (
-    *generate.PROFILES,
-    *generate_breadth.PROFILES,
-    *generate_guard.PROFILES,
-    *generate_aimed.PROFILES,
-    *generate_answers.PROFILES,
-)
+_GENERATORS: Final = (generate, generate_breadth, generate_guard, generate_aimed, generate_answers)
+PROFILES: Final = tuple(profile for each in _GENERATORS for profile in each.PROFILES)
 ROUNDS: Final = "rounds"
+_PLANS: Final[dict[str, Callable[[str, str], Plan]]] = {
+    profile: each.plan_for for each in (*_GENERATORS, generate_rounds) for profile in each.PROFILES
+}
 
 
 def plan_for(seed: str, profile: str) -> Plan:
     """Return the plan of a seed."""
-    if profile in generate_breadth.PROFILES:
-        return generate_breadth.plan_for(seed, profile)
-    if profile in generate_guard.PROFILES:
-        return generate_guard.plan_for(seed, profile)
-    if profile in generate_aimed.PROFILES:
-        return generate_aimed.plan_for(seed, profile)
-    if profile in generate_answers.PROFILES:
-        return generate_answers.plan_for(seed, profile)
-    if profile == ROUNDS:
-        return generate_rounds.plan_for(seed, profile)
-    return generate.plan_for(seed, profile)
+    return _PLANS[profile](seed, profile)

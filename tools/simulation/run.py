@@ -94,7 +94,7 @@ class Run:
         )
         self.network.on_request = self._on_request
         self.network.on_response = self._on_response
-        self.actions = AllActions(self.simulation, self.model, self.network, self, self.setup, self.faults)
+        self.actions = AllActions(self)
         self.starts: list[list[SchedulerProcess]] = [[] for _ in range(plan.processes)]
         self.pages: list[PageReader] = []
         self.requests: Counter[str] = Counter()

@@ -155,11 +155,7 @@ class Plane:
 
     def user(self, name: str, *rights: str) -> Path:
         """Return the kubeconfig of a user who may get and list what these names of ``READS`` stand for."""
-        rules: list[Object] = [
-            {"apiGroups": [READS[right][0]], "resources": list(READS[right][1]), "verbs": ["get", "list"]}
-            for right in rights
-        ]
-        return self.karmada.kubeconfig_with_rules(name, rules)
+        return self.karmada.kubeconfig_of_reader(name, [READS[right] for right in rights])
 
     def next_city(self) -> str:
         """Return the name of a cluster that does not exist yet."""

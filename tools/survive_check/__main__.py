@@ -2,16 +2,13 @@
 
 A user who may only get and list asks ``survive`` about one cluster. Then the loss is made real, and every binding is compared
 once nothing moves any more, those that the forecast does not list included. Losses are: a NoExecute taint, which
-karmada-controller-manager evicts from; a NoSchedule taint, as a cluster that is not ready has it; and the deletion of the
-Cluster; real members whose API server is ended (``killed``); and losses with too little capacity elsewhere (``full``). Ends with status 1 if a binding differs, or if the audit log
-has a write of the user who asks.
+karmada-controller-manager evicts from; a NoSchedule taint, as a cluster that is not ready has it; the deletion of the
+Cluster; real members whose API server is ended (``killed``); and losses with too little capacity elsewhere (``full``). Ends
+with status 1 if a binding differs, or if the audit log has a write of the user who asks.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
 import sys
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
@@ -20,15 +17,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from karmada_advisor.survive.loss import UNREACHABLE
-from karmada_scheduler.command import main as command
 from tools import manifests
-from tools.check_frame import on_control_plane, parser
+from tools.check_frame import on_control_plane, parser, report_of
 from tools.controlplane import ControlPlane
 from tools.controlplane.karmada import CLUSTERS
 from tools.controlplane.ours import start_scheduler
-from tools.manifests import AGGREGATED, CORDON, DUPLICATED, DYNAMIC, spread, static
+from tools.manifests import AGGREGATED, CORDON, DUPLICATED, DYNAMIC, spread, static, targets_of
 from tools.plan_check.__main__ import Check
-from tools.plan_check.compare import targets_of
 from tools.plan_check.objects import NAMESPACE, SCHEDULER, members
 from tools.survive_check.full import check_full
 from tools.survive_check.killed import PARTS, check_part
@@ -86,36 +81,24 @@ def placement(number: int) -> Manifest:
     eternal = [{"operator": "Exists"}]
     weights: dict[tuple[str, ...], int] = {(name,): weight for weight, name in enumerate(names[:3], 1)}
     one_region = [spread("region", 1, 1), spread("cluster", 1, 2)]
+    terms = [
+        {"affinityName": "primary", "clusterNames": names[:1]},
+        {"affinityName": "backup", "clusterNames": names[1:3]},
+    ]
+    made = manifests.placement
     kinds: Sequence[Manifest] = (
-        {"clusterAffinity": in_regions, "replicaScheduling": DYNAMIC},
-        {"clusterAffinity": in_regions, "replicaScheduling": AGGREGATED},
-        {
-            "clusterAffinity": tier,
-            "replicaScheduling": DYNAMIC,
-            "spreadConstraints": [spread("cluster", 2, 3)],
-        },
-        {
-            "replicaScheduling": DYNAMIC,
-            "spreadConstraints": [spread("region", 2, 2), spread("cluster", 2, 4)],
-        },
-        {"clusterAffinity": {"clusterNames": names[:3]}, "replicaScheduling": static(weights)},
-        {"clusterAffinity": {"clusterNames": names[:4]}, "replicaScheduling": DUPLICATED},
-        {"replicaScheduling": DUPLICATED, "spreadConstraints": one_region},
-        {"clusterAffinity": tier, "replicaScheduling": DUPLICATED, "spreadConstraints": one_region},
-        {
-            "clusterAffinities": [
-                {"affinityName": "primary", "clusterNames": names[:1]},
-                {"affinityName": "backup", "clusterNames": names[1:3]},
-            ],
-            "replicaScheduling": DYNAMIC,
-        },
-        {"clusterAffinity": {"clusterNames": names[:1]}, "replicaScheduling": DYNAMIC},
-        {
-            "clusterAffinity": {"clusterNames": names[:2]},
-            "replicaScheduling": DYNAMIC,
-            "spreadConstraints": [spread("cluster", 2, 2)],
-        },
-        {"clusterAffinity": in_regions, "replicaScheduling": DYNAMIC, "clusterTolerations": eternal},
+        made(DYNAMIC, clusterAffinity=in_regions),
+        made(AGGREGATED, clusterAffinity=in_regions),
+        made(DYNAMIC, spread("cluster", 2, 3), clusterAffinity=tier),
+        made(DYNAMIC, spread("region", 2, 2), spread("cluster", 2, 4)),
+        made(static(weights), clusterAffinity={"clusterNames": names[:3]}),
+        made(DUPLICATED, clusterAffinity={"clusterNames": names[:4]}),
+        made(DUPLICATED, *one_region),
+        made(DUPLICATED, *one_region, clusterAffinity=tier),
+        made(DYNAMIC, clusterAffinities=terms),
+        made(DYNAMIC, clusterAffinity={"clusterNames": names[:1]}),
+        made(DYNAMIC, spread("cluster", 2, 2), clusterAffinity={"clusterNames": names[:2]}),
+        made(DYNAMIC, clusterAffinity=in_regions, clusterTolerations=eternal),
     )
     return kinds[number % len(kinds)]
 
@@ -183,15 +166,10 @@ class SurviveCheck(Check):
         self, real: RealLoss, before: Mapping[str, Manifest]
     ) -> tuple[Counter[str], dict[str, Placement], list[str]]:
         """Return the number of bindings by class, where the forecast puts each, and the clusters that are lost."""
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            status = command(
-                ["survive", real.name, f"--domain={real.kind}", "--no-remedies", f"--loss={real.loss}", "--all", "-o=json",
-                 f"--kubeconfig={self.kubeconfig}", f"--scheduler-name={SCHEDULER}", "--fail-on=none"]
-            )  # fmt: skip
-        if status:
-            raise SystemExit(f"survive ended with status {status}")
-        report: dict[str, Any] = json.loads(out.getvalue())
+        report = report_of(
+            "survive", real.name, f"--domain={real.kind}", "--no-remedies", f"--loss={real.loss}", "--all",
+            f"--kubeconfig={self.kubeconfig}", f"--scheduler-name={SCHEDULER}", "--fail-on=none",
+        )  # fmt: skip
         wanted = {name: targets_of(each) for name, each in before.items()}
         for each in report["bindings"]:
             [loss] = each["losses"]

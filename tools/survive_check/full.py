@@ -7,27 +7,20 @@ evictions, so their number is compared. Nothing becomes healthy there, so what i
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from karmada_advisor.survive.loss import UNREACHABLE
-from karmada_scheduler.command import main as command
 from tools import manifests
 from tools.controlplane import ControlPlane
 from tools.controlplane.karmada import CLUSTERS
 from tools.controlplane.members import Node, RealMember
 from tools.manifests import DYNAMIC
-from tools.plan_check.compare import targets_of
 from tools.plan_check.objects import SCHEDULER
-from tools.survive_check.killed_objects import READ
-
-Placement = dict[str, int]
+from tools.survive_check.placed import REST_SECONDS, PlacedWorkloads, Placement, outcomes
 
 GATE: Final = "--feature-gates=SchedulingOvercommitProtection=true"
 _SPACE: Final = "full"
@@ -36,54 +29,38 @@ _CPUS: Final = {_LOST: 64, "f2": 20, "f3": 11}
 _LABEL: Final = {"room": "yes"}
 _NAMES: Final = tuple(f"w{number:02}" for number in range(12))
 _REPLICAS: Final = 4
-_REST_SECONDS: Final = 8.0
-_BINDINGS: Final = f"/apis/work.karmada.io/v1alpha2/namespaces/{_SPACE}/resourcebindings"
 
 
-class FullMembers:
-    """A control plane on which the only member with enough capacity is lost.
-
-    Attributes:
-        different: What was not as forecast.
-    """
+class FullMembers(PlacedWorkloads):
+    """A control plane on which the only member with enough capacity is lost."""
 
     def __init__(self, plane: ControlPlane) -> None:
         """Take a control plane with the members and a scheduler, and place the workloads."""
-        self.plane, self.different = plane, 0
-        rules = [
-            {"apiGroups": [group], "resources": names, "verbs": ["get", "list"]}
-            for group, names in READ.items()
-        ]
-        self._kubeconfig = plane.kubeconfig_with_rules("survivor", rules)
-        plane.client.create(manifests.namespace(_SPACE))
         affinity = {
             "clusterAffinity": {"labelSelector": {"matchLabels": _LABEL}},
             "replicaScheduling": DYNAMIC,
         }
-        for name in _NAMES:
-            plane.client.apply(manifests.policy(_SPACE, name, affinity, scheduler=SCHEDULER))
-            plane.client.apply(manifests.deployment(_SPACE, name, _REPLICAS, cpu="1"))
-        plane.wait_for(
-            self._targets,
-            "all workloads to be placed",
-            timeout=240,
-            until=lambda found: len(found) == len(_NAMES) and all(found.values()),
+        super().__init__(
+            plane,
+            _SPACE,
+            [manifests.policy(_SPACE, name, affinity, scheduler=SCHEDULER) for name in _NAMES],
+            [manifests.deployment(_SPACE, name, _REPLICAS, cpu="1") for name in _NAMES],
         )
         # Only now the others match, so that nothing that is assumed there is left from before.
         for name in _CPUS:
             plane.client.patch(f"{CLUSTERS}/{name}", {"metadata": {"labels": _LABEL}})
-        time.sleep(_REST_SECONDS)
+        time.sleep(REST_SECONDS)
 
     def check(self, *flags: str, is_protected: bool) -> None:
         """Ask about the loss, make it real, and compare."""
         wanted, overcommitted = self._forecast(*flags)
         refused = sum(not targets for targets in wanted.values())
-        self._expect("forecast: some are refused", bool(refused), is_protected)
-        self._expect("forecast: more is asked than is free", bool(overcommitted), not is_protected)
+        self.expect("forecast: some are refused", bool(refused), is_protected)
+        self.expect("forecast: more is asked than is free", bool(overcommitted), not is_protected)
         taint = {"key": UNREACHABLE, "effect": "NoExecute"}
         self.plane.client.patch(f"{CLUSTERS}/{_LOST}", {"spec": {"taints": [taint]}})
         self.plane.wait_for(
-            self._targets,
+            self.targets,
             "all workloads to be evicted, and decided",
             timeout=240,
             until=lambda found: (
@@ -91,52 +68,32 @@ class FullMembers:
                 and not any(_LOST in each for each in found.values())
             ),
         )
-        time.sleep(_REST_SECONDS)
-        found = self._targets()
+        time.sleep(REST_SECONDS)
+        found = self.targets()
         asked = Counter[str]()
         for each in found.values():
             asked.update(each)
         print(f"asked of clusters: {dict(asked)}, which have {_CPUS}", flush=True)
-        self._expect("refused", sum(not targets for targets in found.values()), refused)
-        self._expect(
+        self.expect("refused", sum(not targets for targets in found.values()), refused)
+        self.expect(
             "clusters of which more is asked than they have",
             sorted(name for name, count in asked.items() if count > _CPUS[name]),
             overcommitted,
         )
         if not is_protected:
             wrong = sum(found[name] != targets for name, targets in wanted.items())
-            self._expect(f"different of {len(wanted)} bindings", wrong, 0)
-
-    def _targets(self) -> Mapping[str, Placement]:
-        found = self.plane.client.list(_BINDINGS)
-        return {each["metadata"]["name"].removesuffix("-deployment"): targets_of(each) for each in found}
+            self.expect(f"different of {len(wanted)} bindings", wrong, 0)
 
     def _forecast(self, *flags: str) -> tuple[Mapping[str, Placement], list[str]]:
         """Return where each workload will be, and the clusters of which more will be asked than they have."""
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            status = command(
-                ["survive", _LOST, "--domain=cluster", "--all", "--no-remedies", "-o=json", "--fail-on=none", "-n", _SPACE,
-                 f"--kubeconfig={self._kubeconfig}", f"--scheduler-name={SCHEDULER}", *flags]
-            )  # fmt: skip
-        if status:
-            raise SystemExit(f"survive ended with status {status}")
-        report: dict[str, Any] = json.loads(out.getvalue())
-        wanted = {}
-        for each in report["bindings"]:
-            name, [loss] = each["name"].removesuffix("-deployment"), each["losses"]
-            wanted[name] = {target["name"]: target["replicas"] for target in loss["after"]}
+        report = self.forecast(_LOST, *flags)
         [domain] = report["domains"]
         print(
             f"forecast: { {name: count for name, count in domain['chosen']['counts'].items() if count} }",
             flush=True,
         )
+        wanted = {name: after for name, (_, after) in outcomes(report).items()}
         return wanted, sorted(each["name"] for each in domain["overcommitted"])
-
-    def _expect(self, what: str, found: object, wanted: object) -> None:
-        self.different += found != wanted
-        mark = "" if found == wanted else f"  DIFFERENT: expected {wanted}"
-        print(f"{what}: {found}{mark}", flush=True)
 
 
 def check_full(folder: Path, start: Callable[..., object], *, is_protected: bool) -> bool:

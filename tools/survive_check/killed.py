@@ -8,25 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import io
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from karmada_scheduler.command import main as command
 from tools import manifests
 from tools.controlplane import ControlPlane, WaitTimeoutError
 from tools.controlplane.karmada import CLUSTERS
-from tools.plan_check.compare import targets_of
 from tools.plan_check.objects import SCHEDULER
 from tools.survive_check.killed_objects import (
     EVICTING,
     IMPATIENT,
     LOST,
     MANAGER,
-    READ,
     SPACE,
     TAINT_POLICY,
     TIMEOUT_SECONDS,
@@ -34,49 +30,38 @@ from tools.survive_check.killed_objects import (
     WORKLOADS,
     members,
 )
+from tools.survive_check.placed import REST_SECONDS, Manifest, PlacedWorkloads, Placement, outcomes
 
-Manifest = dict[str, Any]
-Placement = dict[str, int]
-
-_BINDINGS: Final = f"/apis/work.karmada.io/v1alpha2/namespaces/{SPACE}/resourcebindings"
-_REST_SECONDS: Final = 8.0
 _BLOCKED_SECONDS: Final = 60.0
 
 
-class KilledMember:
+class KilledMember(PlacedWorkloads):
     """A control plane on which the API server of one member is ended.
 
     Attributes:
-        different: What was not as forecast.
         compared: How many bindings were compared.
     """
 
     def __init__(self, plane: ControlPlane) -> None:
         """Take a control plane with ``members`` and a scheduler, and create the workloads."""
-        self.plane, self.different, self.compared = plane, 0, 0
-        rules = [
-            {"apiGroups": [group], "resources": names, "verbs": ["get", "list"]}
-            for group, names in READ.items()
-        ]
-        self._kubeconfig = plane.kubeconfig_with_rules("survivor", rules)
-        plane.client.create(manifests.namespace(SPACE))
-        for name, each in WORKLOADS.items():
-            made = manifests.policy(SPACE, name, each.placement, scheduler=SCHEDULER, **each.policy)
-            plane.client.apply(made)
-            plane.client.apply(manifests.deployment(SPACE, name, each.replicas, cpu=each.cpu))
-        plane.wait_for(
-            self._targets,
-            "all workloads to be placed",
-            timeout=240,
-            until=lambda found: len(found) == len(WORKLOADS) and all(found.values()),
+        self.compared = 0
+        super().__init__(
+            plane,
+            SPACE,
+            [
+                manifests.policy(SPACE, name, each.placement, scheduler=SCHEDULER, **each.policy)
+                for name, each in WORKLOADS.items()
+            ],
+            [
+                manifests.deployment(SPACE, name, each.replicas, cpu=each.cpu)
+                for name, each in WORKLOADS.items()
+            ],
         )
-        plane.client.patch(f"{_BINDINGS}/frozen-deployment", {"spec": {"suspension": {"scheduling": True}}})
+        plane.client.patch(
+            f"{self.bindings}/frozen-deployment", {"spec": {"suspension": {"scheduling": True}}}
+        )
         plane.client.patch(f"{CLUSTERS}/k3", {"metadata": {"labels": {"tier": "silver"}}})
-        time.sleep(_REST_SECONDS)
-
-    def _targets(self) -> dict[str, Placement]:
-        found = self.plane.client.list(_BINDINGS)
-        return {each["metadata"]["name"].removesuffix("-deployment"): targets_of(each) for each in found}
+        time.sleep(REST_SECONDS)
 
     def _taints(self) -> dict[str, Manifest]:
         cluster = self.plane.client.get(f"{CLUSTERS}/{LOST}")
@@ -87,14 +72,14 @@ class KilledMember:
         wanted, _ = self._forecast("itself", {"not-evicted", "swept"})
         self.plane.members[LOST].kill()
         taints = self.plane.wait_for(self._taints, f"{LOST} to be tainted", timeout=240)
-        self._expect("only NoSchedule taints", sorted(taints), ["NoSchedule"])
+        self.expect("only NoSchedule taints", sorted(taints), ["NoSchedule"])
         self._compare("killed, by Karmada's defaults", wanted)
-        self._expect("the same taints later", sorted(self._taints()), ["NoSchedule"])
+        self.expect("the same taints later", sorted(self._taints()), ["NoSchedule"])
         path = f"/apis/apps/v1/namespaces/{SPACE}/deployments/wide"
-        before = self._targets()["wide"]
+        before = self.targets()["wide"]
         self.plane.client.patch(path, {"spec": {"replicas": 16}})
         after = self.plane.wait_for(
-            lambda: self._targets()["wide"],
+            lambda: self.targets()["wide"],
             "more replicas",
             timeout=240,
             until=lambda found: sum(found.values()) == 16,
@@ -107,19 +92,10 @@ class KilledMember:
     def evicted(self) -> None:
         """End the API server where a ClusterTaintPolicy, the gate and the flag evict; then start it again."""
         self.plane.client.apply(TAINT_POLICY)
-        classes = {
-            "moves",
-            "holds",
-            "swept",
-            "unplaced",
-            "stuck",
-            "cleared",
-            "short",
-            "not-evicted",
-            "blocked",
-            "frozen",
-        }
-        wanted, report = self._forecast("itself", classes)
+        wanted, report = self._forecast(
+            "itself",
+            {"moves", "holds", "swept", "unplaced", "stuck", "cleared", "short", "not-evicted", "blocked", "frozen"},
+        )  # fmt: skip
         noticed = report["domains"][0]["times"]["noticed"]
         self.plane.members[LOST].kill()
         began = time.monotonic()
@@ -128,13 +104,13 @@ class KilledMember:
         )
         assert taint is not None
         took = time.monotonic() - began
-        self._expect(f"noticed after {took:.0f} s (estimated: {noticed})", abs(took - noticed) <= 15, True)
+        self.expect(f"noticed after {took:.0f} s (estimated: {noticed})", abs(took - noticed) <= 15, True)
         added = dt.datetime.fromisoformat(taint["timeAdded"])
         self.plane.wait_for(
-            lambda: LOST not in self._targets()["later"], "the end of the toleration", timeout=240
+            lambda: LOST not in self.targets()["later"], "the end of the toleration", timeout=240
         )
         seconds = (dt.datetime.now(dt.UTC) - added).total_seconds()
-        self._expect(
+        self.expect(
             f"evicted after {seconds:.0f} s of {TOLERATED_SECONDS}",
             abs(seconds - TOLERATED_SECONDS) <= 5,
             True,
@@ -156,13 +132,13 @@ class KilledMember:
         def written(name: str) -> Placement:
             return {cluster: self._replicas_of_work(cluster, name) for cluster in wanted[name]}
 
-        self._expect("the Work of what was healthy elsewhere", written("purged"), wanted["purged"])
+        self.expect("the Work of what was healthy elsewhere", written("purged"), wanted["purged"])
         seconds = _BLOCKED_SECONDS if restarts else TIMEOUT_SECONDS / 4
         end, is_early = time.monotonic() + seconds, False
         while time.monotonic() < end and not is_early:
             is_early = written("blocked") == wanted["blocked"]
             time.sleep(1)
-        self._expect(f"a Work in the new cluster within {seconds:.0f} s", is_early, False)
+        self.expect(f"a Work in the new cluster within {seconds:.0f} s", is_early, False)
         if restarts:
             self.plane.members[LOST].restart(self.plane.check)
         began = time.monotonic()
@@ -175,7 +151,7 @@ class KilledMember:
             )
         why = f"{LOST} is back" if restarts else "the timeout"
         what = f"the Work {time.monotonic() - began:.0f} s later, because of {why}"
-        self._expect(what, written("blocked"), wanted["blocked"])
+        self.expect(what, written("blocked"), wanted["blocked"])
 
     def _replicas_of_work(self, cluster: str, name: str) -> int:
         """Return the replicas of a Deployment in the Work for a cluster, 0 without a Work."""
@@ -190,41 +166,22 @@ class KilledMember:
 
     def _forecast(self, loss: str, classes: set[str]) -> tuple[dict[str, Placement], Manifest]:
         """Return where each binding will be, and the report; each of some classes has to be there."""
-        flags = [f"--kubeconfig={self._kubeconfig}", f"--scheduler-name={SCHEDULER}", "--fail-on=none"]
+        flags = [f"--loss={loss}"]
         if self._evicts:
             path = self.plane.folder / "controller-manager.json"
             path.write_text(json.dumps(MANAGER))
             flags.append(f"--controller-manager={path}")
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            status = command(
-                [
-                    "survive",
-                    LOST,
-                    "--domain=cluster",
-                    f"--loss={loss}",
-                    "--all",
-                    "--no-remedies",
-                    "-o=json",
-                    "-n",
-                    SPACE,
-                    *flags,
-                ]
-            )
-        if status:
-            raise SystemExit(f"survive ended with status {status}")
-        report: Manifest = json.loads(out.getvalue())
-        wanted = self._targets()
-        found = {}
-        for each in report["bindings"]:
-            name, [one] = each["name"].removesuffix("-deployment"), each["losses"]
-            found[name] = one["effect"]
-            if one["effect"] != "not-evicted":
-                wanted[name] = {target["name"]: target["replicas"] for target in one["after"]}
+        report = self.forecast(LOST, *flags)
+        found = outcomes(report)
+        stays = {name for name, (effect, _) in found.items() if effect == "not-evicted"}
+        wanted = self.targets() | {name: after for name, (_, after) in found.items() if name not in stays}
         print(
-            f"forecast: {', '.join(f'{name} {effect}' for name, effect in sorted(found.items()))}", flush=True
+            f"forecast: {', '.join(f'{name} {effect}' for name, (effect, _) in sorted(found.items()))}",
+            flush=True,
         )
-        self._expect("classes without a workload", sorted(classes - set(found.values())), [])
+        self.expect(
+            "classes without a workload", sorted(classes - {effect for effect, _ in found.values()}), []
+        )
         return wanted, report
 
     @property
@@ -235,21 +192,16 @@ class KilledMember:
         """Wait until every binding is as forecast, and compare again when nothing has moved for some seconds."""
         with contextlib.suppress(WaitTimeoutError):
             self.plane.wait_for(
-                self._targets, "the forecast to come true", timeout=180, until=lambda found: found == wanted
+                self.targets, "the forecast to come true", timeout=180, until=lambda found: found == wanted
             )
-        time.sleep(_REST_SECONDS)
-        found = self._targets()
+        time.sleep(REST_SECONDS)
+        found = self.targets()
         wrong = sorted(name for name in wanted if found.get(name) != wanted[name])
         self.compared += len(wanted)
         self.different += len(wrong)
         print(f"{what}: {len(wanted)} bindings, {len(wrong)} different", flush=True)
         for name in wrong:
             print(f"  {name}: expected {wanted[name]}, is on {found.get(name)}", flush=True)
-
-    def _expect(self, what: str, found: object, wanted: object) -> None:
-        self.different += found != wanted
-        mark = "" if found == wanted else f"  DIFFERENT: expected {wanted}"
-        print(f"{what}: {found}{mark}", flush=True)
 
 
 PARTS: Final[Mapping[str, tuple[Callable[[KilledMember], None], Mapping[str, Sequence[str]] | None]]] = {

@@ -48,12 +48,6 @@ MANAGER: Final = {
         ]
     },
 }
-READ: Final = {
-    "cluster.karmada.io": ["clusters"],
-    "work.karmada.io": ["resourcebindings", "clusterresourcebindings"],
-    "policy.karmada.io": ["propagationpolicies", "clusterpropagationpolicies", "clustertaintpolicies"],
-    "coordination.k8s.io": ["leases"],
-}
 TAINT_POLICY: Final = {
     "apiVersion": "policy.karmada.io/v1alpha1",
     "kind": "ClusterTaintPolicy",

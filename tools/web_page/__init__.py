@@ -1,1 +1,1 @@
-"""The page of ``karmada-pyscheduler web``: its latency and size, and its screenshots."""
+"""The page of ``karmada-pyscheduler web``: its screenshots."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Final
 
 from tools.controlplane import ControlPlane, Object
 from tools.controlplane.ours import start_scheduler, start_web
+from tools.controlplane.parallel import in_parallel
 from tools.controlplane.processes import free_port
 from tools.controlplane.simulated import SimulatedMember
 from tools.manifests import AGGREGATED, CORDON, DUPLICATED, DYNAMIC, deployment, namespace, policy, spread
@@ -126,8 +126,7 @@ def populate(plane: ControlPlane, count: int) -> int:
     """Create the workloads; return their number."""
     created = 0
     for group in manifests(count):
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(plane.client.apply, group))
+        in_parallel(plane.client.apply, group)
         created = len(group)
     return created
 

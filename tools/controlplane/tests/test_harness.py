@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from karmada_advisor.cli.output import table
 from tools.controlplane import ControlPlane, binaries, golang, versions
 from tools.controlplane.__main__ import main
-from tools.controlplane.fleet import simulated_members
 from tools.controlplane.pki import Authority
 from tools.controlplane.processes import Supervisor, free_port
 from tools.controlplane.progress import Progress
@@ -173,20 +171,6 @@ def test_the_time_left_counts_the_programs_that_are_still_to_be_linked() -> None
     say.build_start = 0.0
     assert say.line([], now=120).endswith("0 of 2 programs; about 2:00 left")
     assert say.line(["webhook"], now=180).endswith("(webhook); about 1:00 left")
-
-
-def test_simulated_members_come_in_pairs_per_region() -> None:
-    assert [(member.name, member.region) for member in simulated_members(5)] == [
-        ("sim-a1", "ra"),
-        ("sim-a2", "ra"),
-        ("sim-b1", "rb"),
-        ("sim-b2", "rb"),
-        ("sim-c1", "rc"),
-    ]
-
-
-def test_columns_are_as_wide_as_their_widest_cell() -> None:
-    assert table(("A", "BB"), [("long", 1)], indent="") == "A     BB\nlong  1"
 
 
 def test_two_processes_get_different_ports() -> None:

@@ -8,12 +8,11 @@ from types import ModuleType
 
 import pytest
 
-from tools.mutants import mutation, operators, planted, results
+from tools.mutants import mutation, operators, results
 from tools.mutants.__main__ import sample
 from tools.mutants.live import Live
 from tools.mutants.mutation import PROBE, Module, Mutation
 from tools.mutants.packages import PACKAGES
-from tools.mutants.planted import Planted
 from tools.mutants.report import Row
 from tools.mutants.results import Result, Results
 
@@ -199,11 +198,3 @@ def test_each_mistake_that_is_said_to_change_nothing_can_still_be_made() -> None
         for each in Module(path).mutations
     }
     assert set(results.equivalents()) - possible == set()
-
-
-@pytest.mark.parametrize("each", planted.PLANTED, ids=lambda each: each.name)
-def test_each_mistake_made_by_hand_has_its_place_and_moves_no_line(each: Planted) -> None:
-    source = (mutation.ROOT / each.module).read_text()
-    changed = planted._changed(source, each)
-    assert compile(changed, each.module, "exec")
-    assert changed.count("\n") == source.count("\n")

@@ -1,72 +1,25 @@
-"""The profiles with more around the schedulers: seeds, saved plans, and faults that apply."""
+"""The profiles with more around the schedulers: faults that apply."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import orjson
 import pytest
 
 from karmada_scheduler.api.binding import BindingKey
+from tools.manifests import targets_of
 from tools.simulation import generate_breadth, plugin_kit
 from tools.simulation.coverage import never_occurred
-from tools.simulation.decisions import targets_of
 from tools.simulation.estimators import ESTIMATOR_FAULTS
 from tools.simulation.extenders import EXTENDER_FAULTS
 from tools.simulation.faults import Faults
 from tools.simulation.generate_breadth import PROFILES
-from tools.simulation.plan import Fault, Plan, Step, load
-from tools.simulation.planted_breadth import BREADTH_BUGS
-from tools.simulation.planted_bugs import PlantedBug
+from tools.simulation.plan import Fault, Plan, Step
 from tools.simulation.plugin_kit import Scene
 from tools.simulation.profiles import plan_for
 from tools.simulation.run import Report, Run
-
-PLANS = sorted((Path(__file__).parents[1] / "plans").glob("*.json"))
-"""Shrunk plans of bugs that were found and mended."""
-
-_FOUND_BY = {
-    "a refused Reserve stays reserved": ("1", "plugins"),
-    "a failed filter refuses the cluster": ("24", "plugins"),
-    "a failed extender refuses no cluster": ("2", "extenders"),
-    "an unresponsive estimator is not asked again": ("16", "estimators"),
-    "the page keeps what a list lacks": ("15", "readers"),
-    "the page does not see a restore": ("55", "readers"),
-    "the page does not count": ("55", "readers"),
-    "a row of the page stays as it was": ("1", "readers"),
-    "rows of the page do not follow their clusters": ("3", "readers"),
-    "each record repeats the last one": ("2", "readers"),
-    "the first record of a binding stays": ("2", "readers"),
-    "changes of workloads are dropped": ("1", "workloads"),
-    "deleted workloads stay": ("2", "workloads"),
-    "workloads that come are dropped": ("3", "workloads"),
-}
-"""A seed and a profile that found each planted bug; it is tried first."""
-
-_UNREADABLE_AT_A_START = Plan(
-    seed="1",
-    faults_end=40.0,
-    settle=120.0,
-    steps=(
-        Step(at=0.0, action="put_cluster", arguments={"name": "m1", "region": "north", "cpu": 20}),
-        Step(at=1.0, action="put_cluster", arguments={"name": "m0", "region": "north", "cpu": 20}),
-        Step(
-            at=2.0,
-            action="create_binding",
-            arguments={"name": "b", "replicas": 2, "strategy": "duplicated", "region": "", "groups": 0},
-        ),
-        Step(at=10.0, action="break_cluster", arguments={"name": "m1", "broken": True, "part": "spec"}),
-        Step(at=12.0, action="kill", arguments={"process": 0}),
-        Step(at=30.0, action="scale", arguments={"name": "b", "replicas": 3}),
-    ),
-)
-_PLANNED = {"an unreadable cluster counts as gone": _UNREADABLE_AT_A_START}
-"""Plans that find planted bugs which seeds find by chance only."""
-
-_SEEDS = 60
-"""Seeds of the profile that are tried until one finds a planted bug."""
 
 
 @pytest.fixture(autouse=True)
@@ -75,84 +28,10 @@ def _no_scene() -> Iterator[None]:
     plugin_kit.enter(None)
 
 
-_ONCE_FAILED = (
-    ("60108", "extenders"),
-    ("60132", "calm"),
-    ("60132", "churn"),
-    ("60132", "estimators"),
-    ("200005", "kinds"),
-    ("200015", "extenders"),
-    ("200031", "plugins"),
-    ("200045", "churn"),
-    ("201011", "churn"),
-    ("200182", "kinds"),
-    ("200252", "kinds"),
-    ("200306", "extenders"),
-    ("200328", "extenders"),
-    ("200351", "extenders"),
-    ("451", "calm"),
-    ("200941", "kinds"),
-    ("201171", "calm"),
-    ("201266", "extenders"),
-    ("200987", "calm"),
-    ("200284", "calm"),
-    ("200546", "estimators"),
-    ("2013", "estimators"),
-    ("62", "readers"),
-    ("117", "readers"),
-    ("334", "readers"),
-    ("373", "readers"),
-)
-"""Seeds that have failed; docs/measurements/simulation.md has the reasons."""
-
-
-@pytest.mark.parametrize(("seed", "profile"), _ONCE_FAILED)
-def test_a_seed_that_has_failed_breaks_no_invariant(seed: str, profile: str) -> None:
-    report = Run(plan_for(seed, profile)).execute()
-    assert not report.violations, "\n".join(report.trace[-40:])
-
-
-@pytest.mark.parametrize("bug", BREADTH_BUGS, ids=lambda bug: bug.name)
-def test_a_planted_bug_is_found(bug: PlantedBug) -> None:
-    with bug.planted():
-        assert any(
-            bug.invariants & {each.invariant for each in Run(plan).execute().violations}
-            for plan in _plans(bug)
-        )
-
-
-@pytest.mark.parametrize("plan", _PLANNED.values(), ids=_PLANNED)
-def test_its_own_plan_breaks_no_invariant_without_the_bug(plan: Plan) -> None:
-    assert not Run(plan).execute().violations
-
-
-def _plans(bug: PlantedBug) -> Iterator[Plan]:
-    if bug.name in _PLANNED:
-        yield _PLANNED[bug.name]
-        return
-    seed, profile = _FOUND_BY[bug.name]
-    for tried in (seed, *map(str, range(1, _SEEDS + 1))):
-        yield plan_for(tried, profile)
-
-
-@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
-def test_a_saved_plan_breaks_no_invariant(path: Path) -> None:
-    report = Run(load(path)).execute()
-    assert not report.violations, "\n".join(report.trace[-40:])
-
-
 def test_plans_of_a_seed_are_equal() -> None:
     for profile in PROFILES:
         assert plan_for("4", profile) == plan_for("4", profile)
         assert generate_breadth.plan_for("4", profile) == plan_for("4", profile)
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_a_run_breaks_no_invariant_and_repeats_itself(profile: str) -> None:
-    """One seed of each profile; `make simulate-faults` runs a hundred."""
-    first, second = (Run(plan_for("1", profile)).execute() for _ in range(2))
-    assert not first.violations, "\n".join(first.trace[-40:])
-    assert first.trace_hash == second.trace_hash
 
 
 def _with(setup: dict[str, object], *faults: Fault, steps: tuple[Step, ...] = ()) -> Report:

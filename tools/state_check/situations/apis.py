@@ -10,8 +10,8 @@ from tools.state_check.model import situation
 from tools.state_check.plane import STOCK
 from tools.state_check.scene import Scene
 from tools.state_check.situations.expectations import REFUSED, not_placed
+from tools.state_check.situations.filters import NO_FIT
 
-NO_FIT = "NoClusterFit"
 GADGET = "example.com/v1"
 
 

@@ -8,11 +8,11 @@ from tests import manifests
 from tests.e2e.workload import DYNAMIC, WORK, condition, named
 from tools.controlplane import Object
 from tools.controlplane.karmada import CLUSTERS
+from tools.manifests import spread
 from tools.state_check.model import Expected, situation
 from tools.state_check.plane import GATED
 from tools.state_check.scene import Scene
 from tools.state_check.situations.expectations import not_placed
-from tools.state_check.situations.spread import spread
 
 OFF = r"[Nn]o requests|equal weights|[Dd]uplicated|drop (all|the) "
 
@@ -22,39 +22,8 @@ def _failed(scene: Scene, placement: Object, *, reason: str = "Unschedulable", *
     scene.wait_refused(reason)
 
 
-def _large_request(scene: Scene) -> None:
-    _failed(scene, named("real1", "real2", replicaScheduling=DYNAMIC), cpu="200")
-
-
 def _range(name: str, least: str, most: str) -> Object:
     return {"name": name, "min": least, "max": most}
-
-
-def _components(scene: Scene) -> None:
-    """A set of a manager with 1 cpu and two workers with 8 each, on a cluster with 16 - 1 free."""
-    name = scene.cluster()
-    parts = [("manager", 1, "1"), ("worker", 2, "8")]
-    components = [
-        {"name": each, "replicas": count, "replicaRequirements": {"resourceRequest": {"cpu": cpu}}}
-        for each, count, cpu in parts
-    ]
-    placement = named(name, replicaScheduling=DYNAMIC, spreadConstraints=[spread("cluster", 1, 1)])
-    binding = manifests.untemplated(
-        scene.namespace,
-        "job",
-        uid=f"uid-{scene.namespace}",
-        policy_id="components",
-        components=components,
-        schedulerName=GATED,
-        placement=placement,
-    )
-    scene.notes["binding"] = "job"
-    scene.client.create(binding)
-    scene.karmada.wait_for(
-        lambda: scene.client.get(f"{WORK}/namespaces/{scene.namespace}/resourcebindings/job"),
-        "the condition of the binding",
-        until=lambda found: condition(found).get("status") == "False",
-    )
 
 
 @situation(
@@ -65,14 +34,8 @@ def _components(scene: Scene) -> None:
         never=rf"^[^(]*({OFF})[^(]*$",
         fields={"condition.agrees": True},
     ),
-    flags=(),
     page="not placed",
 )
-def request_too_large(scene: Scene) -> None:
-    """200 cpu requested."""
-    _large_request(scene)
-
-
 @situation(
     not_placed(
         headline=r"enough|available|replicas",
@@ -80,12 +43,14 @@ def request_too_large(scene: Scene) -> None:
         remedy=r"request|\d+m? cpu|clusterNames",
         fields={"provenance.record.agrees": True},
     ),
+    name="request-too-large-and-the-process-agrees",
+    source="200 cpu requested, and the process is asked.",
     flags=("--from={from my-scheduler}",),
     applies=False,
 )
-def request_too_large_and_the_process_agrees(scene: Scene) -> None:
-    """200 cpu requested, and the process is asked."""
-    _large_request(scene)
+def request_too_large(scene: Scene) -> None:
+    """200 cpu requested."""
+    _failed(scene, named("real1", "real2", replicaScheduling=DYNAMIC), cpu="200")
 
 
 @situation(
@@ -210,13 +175,10 @@ def request_larger_than_a_node(scene: Scene) -> None:
         remedy="",
     ),
     ask="rb/job",
+    name="components-without-the-gate-here",
+    source="Components do not fit as a set, and the command is not given the gate.",
     applies=False,
 )
-def components_without_the_gate_here(scene: Scene) -> None:
-    """Components do not fit as a set, and the command is not given the gate."""
-    _components(scene)
-
-
 @situation(
     not_placed(
         headline=r"set of all|enough|fit",
@@ -225,13 +187,10 @@ def components_without_the_gate_here(scene: Scene) -> None:
         never=r"^[^(]*(drop the cluster|spread constraint)[^(]*$",
     ),
     ask="rb/job",
+    name="components-with-the-gate",
+    source="Components do not fit as a set, and the command is given the gate.",
     flags=("--feature-gates=MultiplePodTemplatesScheduling=true",),
 )
-def components_with_the_gate(scene: Scene) -> None:
-    """Components do not fit as a set, and the command is given the gate."""
-    _components(scene)
-
-
 @situation(
     not_placed(
         headline=r"set of all|enough|fit",
@@ -244,8 +203,33 @@ def components_with_the_gate(scene: Scene) -> None:
     flags=("--from={from north-scheduler}",),
 )
 def components_and_the_process(scene: Scene) -> None:
-    """Components do not fit as a set, and the process is asked."""
-    _components(scene)
+    """Components do not fit as a set, and the process is asked.
+
+    A manager with 1 cpu and two workers with 8 each, on a cluster with 16 - 1 free.
+    """
+    name = scene.cluster()
+    parts = [("manager", 1, "1"), ("worker", 2, "8")]
+    components = [
+        {"name": each, "replicas": count, "replicaRequirements": {"resourceRequest": {"cpu": cpu}}}
+        for each, count, cpu in parts
+    ]
+    placement = named(name, replicaScheduling=DYNAMIC, spreadConstraints=[spread("cluster", 1, 1)])
+    binding = manifests.untemplated(
+        scene.namespace,
+        "job",
+        uid=f"uid-{scene.namespace}",
+        policy_id="components",
+        components=components,
+        schedulerName=GATED,
+        placement=placement,
+    )
+    scene.notes["binding"] = "job"
+    scene.client.create(binding)
+    scene.karmada.wait_for(
+        lambda: scene.client.get(f"{WORK}/namespaces/{scene.namespace}/resourcebindings/job"),
+        "the condition of the binding",
+        until=lambda found: condition(found).get("status") == "False",
+    )
 
 
 @situation(

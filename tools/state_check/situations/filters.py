@@ -12,7 +12,6 @@ from tools.state_check.scene import Scene
 from tools.state_check.situations.expectations import REFUSED, not_placed
 
 NO_FIT = "NoClusterFit"
-GADGET = "example.com/v1"
 
 
 def _refused(scene: Scene, placement: Object, **fields: Any) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from tests.e2e.workload import AGGREGATED, DUPLICATED, DYNAMIC, labelled, named
 from tools.controlplane import Object
-from tools.manifests import static
+from tools.manifests import spread, static
 from tools.state_check.model import Also, Expected, situation
 from tools.state_check.scene import Scene
-from tools.state_check.situations.spread import spread
 
 STATIC: Object = static({("sim-a1",): 2, ("sim-b1",): 1})
 

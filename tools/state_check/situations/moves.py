@@ -3,65 +3,44 @@
 from __future__ import annotations
 
 from tests.e2e.workload import AGGREGATED, condition, is_settled, named, placed
+from tools.manifests import spread
 from tools.state_check.model import Expected, situation
 from tools.state_check.plane import GUARDED
 from tools.state_check.scene import Scene
-from tools.state_check.situations.spread import spread
 
 FROM_MINE = ("--from={from west-scheduler}",)
 
 
-def _budget(scene: Scene) -> None:
-    """Two workloads want to move, and the budget allows one move per hour."""
+_HELD = Expected(
+    "held", "all", headline=r"\w+ 2.*budget", cause=r"^HeldAtGuard: .*budget", remedy=r"^$|budget"
+)
+
+
+@situation(
+    _HELD,
+    name="guard-budget-without-the-process",
+    source="A move is held by the budget, and only the control plane is read.",
+    applies=False,
+)
+@situation(_HELD, flags=FROM_MINE, applies=False, page="held")
+def guard_budget(scene: Scene) -> None:
+    """A move is held by the budget of one move per hour.
+
+    Two workloads want to move.
+    """
     old, new = scene.cluster(), scene.cluster()
     for name in ("web", "api"):
-        selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-        scene.policy(
-            named(old, replicaScheduling=AGGREGATED), name=name, selector=selector, scheduler=GUARDED
-        )
+        placement = named(old, replicaScheduling=AGGREGATED)
+        scene.policy(placement, name=name, selector={"name": name}, scheduler=GUARDED)
         scene.deployment(name=name, replicas=2)
         scene.wait_applied(name=f"{name}-deployment")
     for name in ("api", "web"):
-        selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-        scene.policy(
-            named(new, replicaScheduling=AGGREGATED), name=name, selector=selector, scheduler=GUARDED
-        )
+        placement = named(new, replicaScheduling=AGGREGATED)
+        scene.policy(placement, name=name, selector={"name": name}, scheduler=GUARDED)
         if name == "api":
             scene.wait_placed({new: 2}, name="api-deployment")
     scene.wait(lambda found: condition(found).get("status") == "False", "held")
     scene.notes |= {"old": old, "new": new}
-
-
-@situation(
-    Expected(
-        "held",
-        "all",
-        headline=r"\w+ 2.*budget",
-        cause=r"^HeldAtGuard: .*budget",
-        remedy=r"^$|budget",
-    ),
-    flags=FROM_MINE,
-    applies=False,
-    page="held",
-)
-def guard_budget(scene: Scene) -> None:
-    """A move is held by the budget of one move per hour."""
-    _budget(scene)
-
-
-@situation(
-    Expected(
-        "held",
-        "all",
-        headline=r"\w+ 2.*budget",
-        cause=r"^HeldAtGuard: .*budget",
-        remedy=r"^$|budget",
-    ),
-    applies=False,
-)
-def guard_budget_without_the_process(scene: Scene) -> None:
-    """A move is held by the budget, and only the control plane is read."""
-    _budget(scene)
 
 
 @situation(

@@ -8,9 +8,6 @@ from tools.state_check.plane import STOCK
 from tools.state_check.scene import Scene
 from tools.state_check.situations.expectations import REFUSED, nobody_decides, not_placed
 
-LEASES = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases"
-EXPIRED = r"[Ll]ease.*(expired|ran out|run out|not renewed|released)|ended|is down"
-
 
 @situation(
     nobody_decides(

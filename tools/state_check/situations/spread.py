@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from tests.e2e.workload import DYNAMIC, condition, named
-from tools.controlplane import Object
+from tools.manifests import spread
 from tools.state_check.model import situation
 from tools.state_check.scene import Scene
 from tools.state_check.situations.expectations import REFUSED, not_placed
-
-OFF = r"[Nn]o requests|equal weights|[Dd]uplicated|drop (all|the) "
-
-
-def spread(field: str, least: int, most: int | None) -> Object:
-    """Return one spread constraint."""
-    return {"spreadByField": field, "minGroups": least, **({} if most is None else {"maxGroups": most})}
 
 
 @situation(
@@ -74,7 +67,6 @@ def spread_region_not_set(scene: Scene) -> None:
 def spread_without_maximum(scene: Scene) -> None:
     """MaxGroups is not set."""
     # The webhook sets what a policy leaves out, so the constraint is as written by a client of the API.
-    scene.web(
-        named("sim-a1", "sim-b1", replicaScheduling=DYNAMIC, spreadConstraints=[spread("cluster", 1, None)])
-    )
+    constraints = [{"spreadByField": "cluster", "minGroups": 1}]
+    scene.web(named("sim-a1", "sim-b1", replicaScheduling=DYNAMIC, spreadConstraints=constraints))
     scene.wait(lambda found: condition(found).get("status") == "False", "refused")

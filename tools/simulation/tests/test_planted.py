@@ -1,0 +1,73 @@
+"""The planted bugs: a seed finds each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from tools.simulation.__main__ import PLANTED, broken_laws
+from tools.simulation.plan import Fault, Plan, Step
+from tools.simulation.planted_bugs import PlantedBug
+from tools.simulation.profiles import plan_for
+from tools.simulation.run import Run
+
+_SEEDS = 60
+"""Seeds of the profile that are tried until one finds a planted bug."""
+
+_FAULTS = {
+    "any 404 means that the object is gone": (
+        Fault(kind="conflict", start=30, end=40, requests="PATCH resourcebindings"),
+        Fault(kind="foreign", start=30, end=40, requests="GET resourcebindings", value="page not found"),
+    )
+}
+"""Further faults, for bugs that a seed finds by chance only: here a conflict and then a proxy's 404."""
+
+_UNREADABLE_AT_A_START = Plan(
+    seed="1",
+    faults_end=40.0,
+    settle=120.0,
+    steps=(
+        Step(at=0.0, action="put_cluster", arguments={"name": "m1", "region": "north", "cpu": 20}),
+        Step(at=1.0, action="put_cluster", arguments={"name": "m0", "region": "north", "cpu": 20}),
+        Step(
+            at=2.0,
+            action="create_binding",
+            arguments={"name": "b", "replicas": 2, "strategy": "duplicated", "region": "", "groups": 0},
+        ),
+        Step(at=10.0, action="break_cluster", arguments={"name": "m1", "broken": True, "part": "spec"}),
+        Step(at=12.0, action="kill", arguments={"process": 0}),
+        Step(at=30.0, action="scale", arguments={"name": "b", "replicas": 3}),
+    ),
+)
+_PLANNED = {"an unreadable cluster counts as gone": _UNREADABLE_AT_A_START}
+"""Plans that find planted bugs which seeds find by chance only."""
+
+
+def _plans(bug: PlantedBug) -> Iterator[Plan]:
+    if bug.name in _PLANNED:
+        yield _PLANNED[bug.name]
+        return
+    first, profile = bug.found_by
+    for seed in (first, *map(str, range(1, _SEEDS + 1))):
+        plan = plan_for(seed, profile)
+        yield replace(plan, faults=(*plan.faults, *_FAULTS.get(bug.name, ())))
+
+
+@pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.name)
+def test_a_planted_bug_is_found(bug: PlantedBug) -> None:
+    assert any(broken_laws(bug, plan) for plan in _plans(bug))
+
+
+@pytest.mark.parametrize("name", [*_FAULTS, *_PLANNED])
+def test_what_finds_a_bug_by_intent_breaks_no_invariant_without_it(name: str) -> None:
+    (bug,) = (bug for bug in PLANTED if bug.name == name)
+    assert not Run(next(_plans(bug))).execute().violations
+
+
+def test_a_key_that_is_lost_and_repaired_later_is_found() -> None:
+    (bug,) = (bug for bug in PLANTED if bug.name == "a conflict ends the attempt")
+    with bug.planted():
+        report = Run(plan_for(*bug.found_by)).execute()
+    assert {each.invariant for each in report.violations} == {"no lost key"}
