@@ -1,7 +1,16 @@
 """Keep the workloads with the same label app in different regions: an example of docs/writing-plugins.md."""
 
-from karmada_scheduler.framework import SUCCESS, BindingKey, FilterContext, Handle, PeerContext
-from karmada_scheduler.framework import PreFilterContext, Result, StateKey, Workload
+from karmada_scheduler.framework import (
+    SUCCESS,
+    BindingKey,
+    FilterContext,
+    Handle,
+    PeerContext,
+    PreFilterContext,
+    Result,
+    StateKey,
+    Workload,
+)
 
 TAKEN = StateKey[frozenset[tuple[BindingKey, str, str]]]("AppPerRegion/taken")  # binding, cluster, region
 
