@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.docs.documents import File, read
 from tests.fake_apiserver import (
     FakeApiServer,
     Gate,
@@ -21,7 +20,7 @@ from tests.fake_apiserver import (
 )
 
 DEPLOYMENTS = "/apis/apps/v1/deployments"
-DOCUMENT = Path(__file__).parents[2] / "docs" / "writing-plugins.md"
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 SPACE = '''
 from karmada_scheduler.framework import SUCCESS, Result
 
@@ -195,13 +194,7 @@ def test_a_restarted_scheduler_has_the_workloads_of_placed_bindings_before_it_de
             server.put(cluster(name, region=region))
         for name in ("web", "api", "db"):
             server.put(deployment(name, labels={"app": "shop"}))
-        source = next(
-            each
-            for each in read(DOCUMENT)
-            if isinstance(each, File) and each.name == "apart/app_per_region.py"
-        )
-        source.write_into(tmp_path)
-        flag = f"--plugin-dir={tmp_path / 'apart'}"
+        flag = f"--plugin-dir={EXAMPLES / 'apart'}"
         server.put(binding("web"))
         with start_scheduler(server, tmp_path, flag) as first:
             placed(server, first, "web")

@@ -1,54 +1,42 @@
-"""AppPerRegion of docs/writing-plugins.md: the workloads of other bindings decide."""
+"""AppPerRegion of docs/examples/apart: the workloads of other bindings decide."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.testing import BindingBuilder, FakeHandle, binding, cluster, profiles, schedule
-from tests.docs.documents import File, read
+from tests.docs.conftest import EXAMPLES
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "writing-plugins.md"
 CLUSTERS = [cluster("m1").region("a"), cluster("m2").region("a"), cluster("m3").region("b")]
 REFUSED = "cluster(s) were in a region that has this app"
-
-
-def source() -> File:
-    return next(
-        each for each in read(DOCUMENT) if isinstance(each, File) and each.name.endswith("app_per_region.py")
-    )
 
 
 def of(name: str, app: str = "shop") -> BindingBuilder:
     return binding(name).workload(labels={"app": app}).replicas(1).aggregated()
 
 
-def plugins(folder: Path, handle: FakeHandle) -> Framework:
-    source().write_into(folder)
-    [framework] = profiles(plugin_dir=folder / "apart", handle=handle).values()
+def plugins(handle: FakeHandle) -> Framework:
+    [framework] = profiles(plugin_dir=EXAMPLES / "apart", handle=handle).values()
     return framework
 
 
-def test_a_region_that_has_a_deployment_of_the_app_is_refused(tmp_path: Path) -> None:
+def test_a_region_that_has_a_deployment_of_the_app_is_refused() -> None:
     handle = FakeHandle(of("web").on(m1=1), of("other", app="blog").on(m3=1))
-    run = schedule(of("api"), *CLUSTERS, plugins=plugins(tmp_path, handle), handle=handle)
+    run = schedule(of("api"), *CLUSTERS, plugins=plugins(handle), handle=handle)
     assert run.placed == {"m3": 1}
     assert run.refused == {"m1": REFUSED, "m2": REFUSED}
 
 
-def test_a_workload_that_is_decided_and_not_yet_written_counts(tmp_path: Path) -> None:
+def test_a_workload_that_is_decided_and_not_yet_written_counts() -> None:
     handle = FakeHandle(of("web").on(m3=1))
     moved = [of("web").on(m1=1)]
-    run = schedule(of("api"), *CLUSTERS, plugins=plugins(tmp_path, handle), handle=handle, in_flight=moved)
+    run = schedule(of("api"), *CLUSTERS, plugins=plugins(handle), handle=handle, in_flight=moved)
     assert run.placed == {"m3": 1}
 
 
 @pytest.mark.parametrize("other", [binding("web").on(m1=1), of("web", app="").on(m1=1)])
-def test_an_unknown_workload_or_one_without_an_app_does_not_count(
-    tmp_path: Path, other: BindingBuilder
-) -> None:
+def test_an_unknown_workload_or_one_without_an_app_does_not_count(other: BindingBuilder) -> None:
     handle = FakeHandle(other)
-    run = schedule(of("api"), *CLUSTERS, plugins=plugins(tmp_path, handle), handle=handle)
+    run = schedule(of("api"), *CLUSTERS, plugins=plugins(handle), handle=handle)
     assert run.refused == {}

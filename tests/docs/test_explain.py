@@ -19,9 +19,9 @@ DOCUMENT = (ROOT / "docs" / "explain.md").read_text()
 _EXPLAIN = ROOT / "advisor/karmada_advisor/explain"
 SOURCES = "".join(path.read_text() for path in (*_EXPLAIN.glob("causes*.py"), _EXPLAIN / "unclaimed.py"))
 
-_TABLE = re.compile(r"^\| (\w+) \| \|\n\|---\|---\|\n((?:\| `\w+` \| .+ \|\n)+)", re.MULTILINE)
-_CODE = re.compile(r"^\| `(\w+)`", re.MULTILINE)
-_MEANING = re.compile(r"^\| `([A-Z]\w+)` \| (.+) \|$", re.MULTILINE)
+_LIST = re.compile(r"^\*\*(\w+)\*\*\n\n((?:- `\w+`: .+\n)+)", re.MULTILINE)
+_CODE = re.compile(r"^- `(\w+)`", re.MULTILINE)
+_MEANING = re.compile(r"^- `([A-Z]\w+)`: (.+)$", re.MULTILINE)
 _QUOTED = re.compile(r'"([A-Z]\w+)"')
 _OF_FILTERS = re.compile(
     r'"((?:Affinity|Api|Being|Cluster|Group|Plugin|Property|Provider|Region|Untolerated|Zones)[A-Z]\w+)"'
@@ -31,7 +31,7 @@ _PLUGINS = frozenset({"ClusterAffinity", "ClusterEviction", "ClusterLocality"})
 
 def documented() -> dict[str, str]:
     """Return the stage of each code."""
-    return {code: stage for stage, rows in _TABLE.findall(DOCUMENT) for code in _CODE.findall(rows)}
+    return {code: stage for stage, rows in _LIST.findall(DOCUMENT) for code in _CODE.findall(rows)}
 
 
 def test_the_example_is_the_output() -> None:

@@ -115,10 +115,3 @@ def test_the_first_file_of_the_page_passes(tmp_path: Path) -> None:
     page = tmp_path / "tests" / "page_test.yaml"
     page.write_text(text)
     assert run("test", str(page)).status == 0
-
-
-def test_the_case_in_the_readme_is_one_of_the_example() -> None:
-    readme = (ROOT / "README.md").read_text()
-    section = readme.partition("## Test what policies do\n")[2].partition("\n## ")[0]
-    lines = [line.removeprefix("    ") for line in section.splitlines() if line.startswith("    ")]
-    assert "\n".join(lines) in (EXAMPLE / "tests" / "checkout_test.yaml").read_text()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from karmada_scheduler.testing import profiles
-from tests.docs.conftest import PLUGINS
+from tests.docs.conftest import EXAMPLES, PLUGINS
 
 FILES = sorted(PLUGINS.glob("*.py"))
 
@@ -36,3 +36,8 @@ def test_the_configuration_next_to_a_plugin_enables_only_that_plugin(path: Path)
     ]
     assert len(ours) == 1
     assert others == ours
+
+
+def test_the_plugins_of_the_nights_work() -> None:
+    [framework] = profiles(plugin_dir=EXAMPLES / "nights").values()
+    assert {"MoveAtNight", "ReturnAtNight"} <= {each.name for each in framework.plugins.unique}

@@ -24,9 +24,7 @@ def test_the_example_is_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
         "karmada_advisor.cli.survive_report.now", lambda: datetime(2026, 11, 26, 14, 20, 7, tzinfo=UTC)
     )
     with contextlib.chdir(EXAMPLE):
-        ran = run(
-            "survive", "--clusters", "clusters.yaml", "--bindings", "bindings.yaml", "--domain", "cluster"
-        )
+        ran = run("survive", "us-east-1", "--clusters", "clusters.yaml", "--bindings", "bindings.yaml")
     assert (ran.status, ran.err) == (1, "")
     assert "".join(f"    {line}".rstrip() + "\n" for line in ran.out.splitlines()) in DOCUMENT
 
