@@ -16,15 +16,6 @@ from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.cache.store import Change, Store
 from karmada_scheduler.structs import Struct
 
-
-class PolicyCache(Store[PolicyKey, Policy]):
-    """PropagationPolicies and ClusterPropagationPolicies by key."""
-
-    def __init__(self) -> None:
-        """Start empty."""
-        super().__init__(lambda policy: policy.key)
-
-
 __all__ = ["BINDING_KINDS", "CLUSTER", "POLICY_KINDS", "ObjectKind"]
 
 Manifest = Mapping[str, Any]
@@ -64,7 +55,7 @@ def object_kinds(
     }
     for kind in BINDING_KINDS:
         kinds[kind] = ObjectKind(bindings, Binding.from_manifest, binding_key, on_binding)
-    policies = PolicyCache()
+    policies = Store[PolicyKey, Policy](lambda policy: policy.key)
     for kind in POLICY_KINDS:
         kinds[kind] = ObjectKind(policies, Policy.from_manifest, policy_key, on_policy)
     return kinds
