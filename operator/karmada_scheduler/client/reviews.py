@@ -7,7 +7,6 @@ no yes, because a token that is not known gets one, too.
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 import time
 from collections import OrderedDict
@@ -16,9 +15,9 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
-from karmada_scheduler.client import json_body
 from karmada_scheduler.client.api_connection import ApiConnection
 from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.identity import claims_of_token
 from karmada_scheduler.client.permissions import Permission
 from karmada_scheduler.structs import Struct
 
@@ -282,7 +281,7 @@ class _Answers(Generic[T]):
 
 def _refusal(token: str, problem: str, audiences: Sequence[str], reviewer: Reviewer) -> str:
     """Return why a token is refused and what to do, by what the API server said and by its unverified claims."""
-    claims = _claims(token)
+    claims = claims_of_token(token)  # a hint only: nobody has verified them
     said = f" The API server says: {problem}." if problem else ""
     expires = claims.get("exp")
     if isinstance(expires, int) and 0 < expires < time.time():
@@ -301,16 +300,6 @@ def _refusal(token: str, problem: str, audiences: Sequence[str], reviewer: Revie
         f"{reviewer.name[0].upper()}{reviewer.name[1:]} does not know this token. Is it one of {reviewer.other}, or of an account "
         f"that was deleted? A token of an identity provider needs --oidc-issuer-url there{here}.{said}"
     )
-
-
-def _claims(token: str) -> Mapping[str, Any]:
-    """Return what a token says about itself, for a hint only: nobody has verified it."""
-    part = [*token.split("."), ""][1]
-    try:
-        found = json_body.decode(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _user_of(given: object) -> User | None:
