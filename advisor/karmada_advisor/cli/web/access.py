@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AsyncExitStack, aclosing, contextmanager
@@ -72,7 +73,7 @@ class PageAccess:
                 self._certificate = ServerCertificate(arguments.tls_cert_file, arguments.tls_key_file)
             except CertificateError as error:
                 raise NoAnswerError(str(error)) from error
-            metrics.expose_certificate(partial(_end_of, self._certificate))
+            metrics.expose_certificate(partial(end_of, self._certificate))
         self.tls = None if self._certificate is None else self._certificate.context
         self._stack = AsyncExitStack()
         self.connection = _OwnConnection(arguments, self._stack)
@@ -126,10 +127,12 @@ class PageAccess:
             raise NoAnswerError(f"--session-keys-file: {error}") from error
 
 
-def _end_of(certificate: ServerCertificate) -> float:
-    from karmada_advisor.web.certificate_end import end_of
+def end_of(certificate: ServerCertificate) -> float:
+    """Return when the certificate of a server ends, in seconds since 1970; not a number if it cannot be read."""
+    from karmada_scheduler.client.identity import validity_of_certificate
 
-    return end_of(certificate.chain)
+    _, ends_at = validity_of_certificate(certificate.chain)
+    return math.nan if ends_at is None else ends_at
 
 
 class _OwnConnection:
