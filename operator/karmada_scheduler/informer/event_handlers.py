@@ -19,7 +19,6 @@ from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.cache.manifests import ManifestCache
 from karmada_scheduler.cache.store import Change
 from karmada_scheduler.client import json_body
-from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.informer.change_handlers import ChangeHandlers, key_of
 from karmada_scheduler.informer.cluster_lists import ClusterLists
 from karmada_scheduler.informer.cluster_reconcile import ClusterReconciler
@@ -85,22 +84,16 @@ class EventHandlers:
         self._bindings = bindings
         self._clusters = clusters
         self._queue = queue
-        self._scheduler_names = frozenset(scheduler_names)
         self._metrics = metrics
         self.requeuer = Requeuer(
             bindings=bindings,
             queue=queue,
             scheduler_names=scheduler_names,
-            count=lambda event: metrics.scheduling.queue_incoming.labels(event).inc(),
+            metrics=metrics,
             listeners=listeners.enqueued,
         )
         self._reconciler = ClusterReconciler(
-            bindings=bindings,
-            queue=queue,
-            is_assigned=lambda binding: requeue_rules.is_assigned_to(binding, self._scheduler_names),
-            enqueue=self.requeuer.enqueue,
-            metrics=metrics,
-            clock=clock,
+            self.requeuer, bindings=bindings, queue=queue, metrics=metrics, clock=clock
         )
         self.cluster_lists = ClusterLists(
             clusters,
