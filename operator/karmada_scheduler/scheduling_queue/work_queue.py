@@ -63,11 +63,6 @@ class WorkQueue(SchedulingQueue[Key]):
         return key in self._dirty or key in self._processing or key in self._ready_at
 
     @property
-    def processing(self) -> int:
-        """The number of keys that were taken and are not done."""
-        return len(self._processing)
-
-    @property
     def depth(self) -> int:
         """The number of keys that are due, or will be when they are done; upstream's metric."""
         return len(self._dirty)
