@@ -127,7 +127,9 @@ def _schedule(options: Options, plugins: Sequence[Registration]) -> int:
         runner.run(app.run(options, plugins))
     except* ConfigError as problems:
         for error in _leaves(problems):
-            _log_problems(error)
+            assert isinstance(error, ConfigError)
+            for problem in error.problems:
+                log.error("couldn't create scheduler: %s", problem, exc_info=problem.cause)  # noqa: TRY400 (of the plugin)
         status = 1
     except* (ConnectionConfigError, ListenError) as problems:
         for error in _leaves(problems):
@@ -139,15 +141,6 @@ def _schedule(options: Options, plugins: Sequence[Registration]) -> int:
     process_exit.end(status)
     runner.close()  # only where ``end`` is replaced, in tests
     return status
-
-
-def _log_problems(error: BaseException) -> None:
-    """Log every problem of a configuration, with the traceback of an error of a plugin."""
-    from karmada_scheduler.config.problems import ConfigError
-
-    assert isinstance(error, ConfigError)
-    for problem in error.problems:
-        log.error("couldn't create scheduler: %s", problem, exc_info=problem.cause)
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

@@ -124,4 +124,4 @@ async def test_conflicts_in_a_row_are_paced_and_end_with_a_newer_read(
     await _run(harness)
     assert harness.placed() == ["m1", "m2"]
     assert harness.queue.num_requeues(key) == 0
-    assert harness.scheduler._tasks._failures._conflicts == {}
+    assert harness.scheduler._tasks._conflicts == {}

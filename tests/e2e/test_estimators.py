@@ -20,7 +20,6 @@ from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationErro
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.connections import Connections
 from karmada_scheduler.estimator.session import PARTIAL, UPSTREAM, FailurePolicy
-from karmada_scheduler.metrics.estimators import EstimatingObserver
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.testing import binding, cluster
 from tests.commands import run
@@ -73,7 +72,7 @@ class Client:
             timeout=10.0,
             policy=policy,
             answer_ttl=0.0,
-            observer=EstimatingObserver(Metrics().estimators),
+            observer=Metrics().estimators,
             clock=time.monotonic,
         )
 

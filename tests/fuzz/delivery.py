@@ -19,7 +19,7 @@ from karmada_scheduler.client.responses import list_page
 from karmada_scheduler.client.watch_lines import event_of
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.informer.object_kinds import namespace_and_name
+from karmada_scheduler.informer.object_kinds import namespace_and_name, object_key
 from tests import manifests
 from tests.fake_apiserver import cluster
 from tests.fake_apiserver.objects import DYNAMIC
@@ -182,8 +182,7 @@ class Neighbourhood(SchedulerHarness):
 
     def is_cached(self, kind: str, manifest: Mapping[str, Any]) -> bool:
         """Return whether the cache has an object."""
-        entry = self.handlers._kinds[kind]
-        return entry.store.get(entry.key_of(kind, manifest)) is not None
+        return self.handlers._kinds[kind].store.get(object_key(kind, manifest)) is not None
 
     def malformed(self, kind: str) -> float:
         """Return how many objects of a kind were counted as malformed."""

@@ -23,7 +23,6 @@ from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
 from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.metrics.plugins import AlgorithmObserver
 from karmada_scheduler.process import memory
 from karmada_scheduler.testing import framework
 from tools.bench.fleet import Manifest
@@ -96,7 +95,7 @@ class Ours:
         """Fill the cache with a fleet."""
         self._gates = FeatureGates({})
         self._plugins = framework(gates=self._gates).plugins
-        self._observer = AlgorithmObserver(Metrics().plugins)
+        self._observer = Metrics().plugins
         self._alarm = SigalrmTimeout(DEFAULT_PLUGIN_SECONDS)
         self._clusters = ClusterCache()
         for manifest in clusters:

@@ -142,17 +142,17 @@ def _versions(run: Run, kind: str) -> dict[tuple[str, str, str], str | None]:
 
 def _recorded(run: Run, placed: Mapping[BindingKey, Placed]) -> Iterator[Problem]:
     leader = run.leader()
-    if leader is None or leader.application is None or leader.application.explain is None:
+    if leader is None or leader.application is None or leader.application.records is None:
         return
-    explain = leader.application.explain
-    if waiting := explain.recorder.waiting():
+    records = leader.application.records
+    if waiting := records.recorder.waiting():
         yield ("recorded", f"{leader.name}: {waiting} decisions wait for their records")
     for key, last in placed.items():
         raw = run.model.state(key.kind).get(BY_NAME[key.kind].key(key.namespace, key.name))
         is_there = raw is not None and orjson.loads(raw)["metadata"]["uid"] == last.uid
         if last.identity != leader.identity or not is_there:
             continue
-        record = explain.store.get(key)
+        record = records.store.get(key)
         if record is None:
             yield ("recorded", f"{leader.name} has placed {key.display}, and has no record of it")
             continue

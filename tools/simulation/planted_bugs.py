@@ -29,7 +29,7 @@ from karmada_scheduler.informer.cluster_lists import ClusterLists
 from karmada_scheduler.informer.event_handlers import EventHandlers
 from karmada_scheduler.informer.relist import Relister
 from karmada_scheduler.informer.requeue import Requeuer
-from karmada_scheduler.scheduler.retry import FailureHandler
+from karmada_scheduler.scheduler.tasks import AttemptTasks
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from tools.simulation.generate import PROFILES
 from tools.simulation.profiles import ROUNDS
@@ -222,11 +222,11 @@ def _slot_is_lost_with_an_error() -> Patches:
 
 @_bug("conflicts repeat without a pause", "polite", found_by=("1", "calm"))
 def _conflicts_without_a_pause() -> Patches:
-    def again(self: FailureHandler, key: Any, conflicts: int) -> None:
+    def again(self: AttemptTasks, key: Any, conflicts: int) -> None:
         del conflicts
         self._queue.add(key, 0)
 
-    yield FailureHandler, "_decide_again", again
+    yield AttemptTasks, "_decide_again", again
 
 
 @_bug("a change is taken for known", "converged", found_by=("12", "storm"))

@@ -13,8 +13,8 @@ from karmada_scheduler.app.api_server import ApiServer
 from karmada_scheduler.app.control_plane_schema import ControlPlaneSchema
 from karmada_scheduler.app.host import Host
 from karmada_scheduler.app.leader import Leader, Leadership
-from karmada_scheduler.app.records import Explain
-from karmada_scheduler.app.wiring import Wiring
+from karmada_scheduler.app.records import DecisionRecords
+from karmada_scheduler.app.wiring import new_event_handlers
 from karmada_scheduler.app.workloads import WorkloadSource
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
@@ -44,7 +44,7 @@ class Application:
     Attributes:
         state: The caches and queues.
         workloads: The metadata of the workloads that bindings name.
-        explain: Records decisions; None if that is off.
+        records: Records decisions; None if that is off.
     """
 
     def __init__(self, options: Options, own_plugins: Sequence[Registration], host: Host) -> None:
@@ -90,12 +90,16 @@ class Application:
             assumed = AssumedPlacements(clock=self._clock, ttl=options.assumption_ttl)
             self._metrics.scheduling.assumed.set_function(assumed.__len__)
         self.state = SchedulerState(
-            queue, bindings=bindings, clusters=clusters, waiting=waiting, assumed=assumed
+            queue,
+            bindings=bindings,
+            clusters=clusters,
+            waiting=waiting,
+            profiles=self._plugins.profiles,
+            metrics=self._metrics,
+            clock=self._clock,
+            assumed=assumed,
         )
         self._api_server = ApiServer(options, environment, self._metrics)
-        self._wiring = Wiring(
-            options, self.state, self._plugins.profiles, metrics=self._metrics, clock=self._clock
-        )
         self._estimation = (
             Estimation.make(
                 options.estimators,
@@ -108,27 +112,26 @@ class Application:
             else None
         )
         self._identity = environment.identity()
-        self.explain: Explain | None = None
+        self.records: DecisionRecords | None = None
         if options.explain.enabled:
-            self.explain = Explain(
+            self.records = DecisionRecords(
                 options,
                 host,
                 self.state,
-                self._plugins.profiles,
                 identity=self._identity,
                 estimation=self._estimation,
-                refusal=self._wiring.reconsiderations.refusal,
                 now=self._seconds_of_day,
                 connect=self._api_server.connect,
             )
-        estimation, explain = self._estimation, self.explain
-        self._event_handlers = self._wiring.new_event_handlers(
+        estimation, records = self._estimation, self.records
+        self._event_handlers = new_event_handlers(
+            self.state,
             manifests=self._plugins.manifests,
             on_cluster=[
                 *([estimation.connections.on_cluster] if estimation is not None else []),
-                *([explain.clusters.on_cluster] if explain is not None else []),
+                *([records.clusters.on_cluster] if records is not None else []),
             ],
-            on_enqueued=[explain.recorder.enqueued] if explain is not None else [],
+            on_enqueued=[records.recorder.enqueued] if records is not None else [],
         )
         self._unplaced = UnplacedBindings(
             self._plugins.profiles.names,
@@ -153,8 +156,8 @@ class Application:
         self._host.stop_on_signals()
         connection = await self._api_server.open()
         try:
-            if self.explain is not None:
-                await self.explain.start()
+            if self.records is not None:
+                await self.records.start()
             await self._until_stopped(self._serve(connection))
         finally:
             if self._estimation:
@@ -162,8 +165,8 @@ class Application:
             self.workloads.close()
             await self._plugins.close()
             await connection.close()
-            if self.explain is not None:
-                await self.explain.close()
+            if self.records is not None:
+                await self.records.close()
 
     async def _until_stopped(self, work: Any) -> None:
         """Run until the work fails or the process has to stop."""
@@ -186,7 +189,7 @@ class Application:
             client,
             self._event_handlers,
             WATCHED,
-            self._wiring.list_requests,
+            self.state.list_requests,
             period=self._options.resync_seconds,
             clock=self._clock,
             after_list=self._environment.after_list,
@@ -232,8 +235,8 @@ class Application:
             )
             schema = ControlPlaneSchema(connection, self._options.feature_gates, self._metrics.api_server)
             tasks.create_task(schema.run(), name="control plane's schema")
-            if self.explain is not None:
-                tasks.create_task(self.explain.recorder.run(), name="record decisions")
+            if self.records is not None:
+                tasks.create_task(self.records.recorder.run(), name="record decisions")
             tasks.create_task(self._lead(connection, leadership, relister.relist_soon), name="lead")
 
     def _plugins_changed(self) -> None:
@@ -266,14 +269,15 @@ class Application:
         """Schedule while this process leads. The Lease is kept until the last write has ended."""
         leader = Leader(
             self._host,
-            self._wiring,
+            self._options,
+            self.state,
             self._event_handlers,
             connection,
             accurate=self._estimation.accurate if self._estimation else None,
             is_leading=leadership.is_leader,
             workloads=self.workloads,
             on_rollback=on_rollback,
-            recorder=self.explain.recorder if self.explain is not None else None,
+            recorder=self.records.recorder if self.records is not None else None,
         )
         async with leadership.hold():
             self._leader = leader
@@ -282,7 +286,7 @@ class Application:
                 self._unplaced.report, unclaimed=self._unplaced.unclaimed
             )
             self._metrics.plugins.expose_guarded(self._guarded.counts)
-            self._metrics.plugins.failback_waiting.set_function(lambda: self._wiring.reconsiderations.waiting)
+            self._metrics.plugins.failback_waiting.set_function(lambda: self.state.reconsiderations.waiting)
             await leader.run()
 
     @property

@@ -11,19 +11,20 @@ from typing import Final
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.app.host import Host
-from karmada_scheduler.app.wiring import Wiring
+from karmada_scheduler.app.wiring import new_scheduler
 from karmada_scheduler.app.workloads import WorkloadSource
-from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
 from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.client.karmada import KarmadaClient
 from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.client.recorder import NORMAL, WARNING, EventRecorder
+from karmada_scheduler.config.options import Options
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.informer.event_handlers import EventHandlers
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.process.supervisor import Supervisor
 from karmada_scheduler.records.recorder import Recorder
+from karmada_scheduler.scheduler.state import SchedulerState
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,8 @@ class Leader:
     def __init__(
         self,
         host: Host,
-        wiring: Wiring,
+        options: Options,
+        state: SchedulerState,
         handlers: EventHandlers,
         connection: Connection,
         *,
@@ -57,7 +59,8 @@ class Leader:
 
         Args:
             host: The process.
-            wiring: The caches and the plugins.
+            options: The validated command line.
+            state: The caches, the queue and the plugins.
             handlers: Get the objects that are read after conflicts.
             connection: Writes go here.
             accurate: Requests available replicas from the member clusters; None if that is off.
@@ -66,9 +69,9 @@ class Leader:
             on_rollback: Called when an object is older than in the cache.
             recorder: Records decisions; None without records.
         """
-        environment, metrics, options = host.environment, host.metrics, wiring.options
-        self._queue = wiring.state.queue
-        self._reconsiderations = wiring.reconsiderations
+        environment, metrics = host.environment, host.metrics
+        self._queue = state.queue
+        self._reconsiderations = state.reconsiderations
         self._recorder = EventRecorder(
             connection,
             now=environment.now,
@@ -77,13 +80,12 @@ class Leader:
             may_post=is_leading,
             on_result=lambda result: metrics.api_server.writes.labels("event", result).inc(),
         )
-        self.scheduler = wiring.new_scheduler(
+        self.scheduler = new_scheduler(
+            options,
+            state,
             KarmadaClient(connection),
             self._recorder,
             handlers,
-            WriteLimiter.from_options(
-                options, clock=environment.clock, on_window=metrics.api_server.write_window.set
-            ),
             is_leading=is_leading,
             now=environment.now,
             find_workload=workloads.look_up,

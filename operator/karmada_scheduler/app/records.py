@@ -16,11 +16,10 @@ from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.client.reader_access import ReaderAccess
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.estimator.estimation import Estimation
-from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
 from karmada_scheduler.http_server.request_guard import Access
 from karmada_scheduler.metrics.explain import UNLOGGED
-from karmada_scheduler.records.access import records_access
+from karmada_scheduler.records.access import AUDIENCE, PATH
 from karmada_scheduler.records.cluster_changes import ClusterChangeTimes
 from karmada_scheduler.records.endpoints import Endpoints
 from karmada_scheduler.records.full_decisions import FullDecisions
@@ -42,7 +41,7 @@ _LISTED: Final = 100
 """Bindings and clusters in a list of the state."""
 
 
-class Explain:
+class DecisionRecords:
     """The parts of a process that records decisions.
 
     Attributes:
@@ -55,11 +54,9 @@ class Explain:
         options: Options,
         host: Host,
         state: SchedulerState,
-        profiles: Profiles,
         *,
         identity: str,
         estimation: Estimation | None,
-        refusal: Callable[[BindingKey], tuple[str, str, float | None] | None],
         now: Callable[[], float],
         connect: Callable[[], Awaitable[Connection]],
     ) -> None:
@@ -68,12 +65,9 @@ class Explain:
         Args:
             options: The validated command line; records are enabled.
             host: The process.
-            state: The caches and queues.
-            profiles: The plugins by scheduler name.
+            state: The caches, the queue and the plugins.
             identity: The name of the process in the Lease.
             estimation: The estimators in the member clusters; None if that is off.
-            refusal: Returns plugin, reason and remaining seconds of the last proposal of a Reconsider plugin about a
-                binding, None if none was refused; called in the thread of the server.
             now: The time of day in seconds since 1970.
             connect: Opens a connection to the Karmada API server.
 
@@ -85,10 +79,9 @@ class Explain:
         self._host = host
         self._state = state
         self._estimation = estimation
-        self._refusal = refusal
         self._name = process_name(identity)
         self._now = now
-        self._configuration = RecordedConfiguration(options, profiles)
+        self._configuration = RecordedConfiguration(options, state.profiles)
         self.store: Final = RecordStore(max_bytes=chosen.memory, max_records=MAX_RECORDS)
         self._full = FullDecisions(max_bytes=int(chosen.memory * _FULL_SHARE))
         metrics = host.metrics.explain
@@ -121,9 +114,12 @@ class Explain:
         self._server: ReadOnlyServer | None = None
         self._access: ReaderAccess | None = None
         if chosen.tls_cert_file is not None and chosen.tls_key_file is not None:
-            self._access = records_access(
+            self._access = ReaderAccess(
                 load_certificate("--explain-tls-cert-file", chosen.tls_cert_file, chosen.tls_key_file),
                 connect,
+                what="records",
+                path=PATH,
+                audiences=[AUDIENCE],
             )
         if chosen.address:
             self._server = ReadOnlyServer(
@@ -185,7 +181,7 @@ class Explain:
             fields |= {"before": found.before, "waitedSeconds": _rounded(found.waited)}
             if found.priority is not None:
                 fields["priority"] = found.priority
-        refusal = self._refusal(key)
+        refusal = self._state.reconsiderations.refusal(key)
         if refusal is not None:
             plugin, reason, due_in = refusal
             fields["proposal"] = {"plugin": plugin, "reason": reason, "dueInSeconds": _rounded(due_in)}

@@ -112,7 +112,7 @@ class SpecWriter:
 
         Statuses change all the time, and a binding may have waited at Permit for minutes.
         """
-        newest = self._writer.cached(binding.key)
+        newest = self._writer.bindings.get(binding.key)
         if newest is None or newest is binding:
             return binding
         return newest if _decision_inputs(newest) == _decision_inputs(binding) else binding

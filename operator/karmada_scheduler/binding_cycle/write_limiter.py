@@ -18,7 +18,7 @@ from typing import Final
 
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.config.options import Options
-from karmada_scheduler.scheduling_queue.rate_limit import TokenBucket
+from karmada_scheduler.rate_limit import TokenBucket
 
 GOOD_LATENCY_SECONDS: Final = 0.15
 """A latency up to this is good."""
@@ -87,7 +87,7 @@ class WriteLimiter:
         """Return a limiter with ``--max-in-flight`` as its largest window, and ``--kube-api-qps`` as its rate."""
         rate = None
         if options.kube_api_qps is not None:
-            rate = TokenBucket(rate=options.kube_api_qps, burst=options.kube_api_burst, clock=clock)
+            rate = TokenBucket(options.kube_api_qps, options.kube_api_burst, clock())
         return cls(most=options.max_in_flight, clock=clock, rate=rate, on_window=on_window)
 
     @property
@@ -106,7 +106,7 @@ class WriteLimiter:
             low_priority: Whether other writes go first, for ``LOW_PRIORITY_SECONDS`` at most.
         """
         if self._rate is not None:
-            await self._sleep(self._rate.reserve())
+            await self._sleep(self._rate.reserve(self._clock()))
         await self._acquire(low_priority=low_priority)
         try:
             while (pause := self._paused_until - self._clock()) > 0:

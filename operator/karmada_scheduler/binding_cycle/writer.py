@@ -36,7 +36,12 @@ def compare_resource_versions(one: str, other: str) -> int:
 
 
 class BindingWriter:
-    """Patches bindings and their statuses, and reads them again."""
+    """Patches bindings and their statuses, and reads them again.
+
+    Attributes:
+        bindings: The newest known version of each binding.
+        is_leading: Returns False once another process may be the leader.
+    """
 
     def __init__(
         self,
@@ -61,25 +66,17 @@ class BindingWriter:
             metrics: Counts writes.
         """
         self._client = client
-        self._bindings = bindings
+        self.bindings: Final = bindings
         self._limiter = limiter
-        self._is_leading = is_leading
+        self.is_leading: Final = is_leading
         self._on_read = on_read
         self._on_rollback = on_rollback
         self._metrics = metrics
 
-    def is_leading(self) -> bool:
-        """Return False once another process may be the leader."""
-        return self._is_leading()
-
     def ensure_leading(self) -> None:
         """Raise NotLeadingError once another process may be the leader."""
-        if not self._is_leading():
+        if not self.is_leading():
             raise NotLeadingError("not leading any more, nothing is written")
-
-    def cached(self, key: BindingKey) -> Binding | None:
-        """Return the newest known version of a binding."""
-        return self._bindings.get(key)
 
     async def patch_result(
         self,
@@ -110,7 +107,7 @@ class BindingWriter:
                     tasks=tasks,
                 )
             stored = _parsed(Binding.from_manifest, manifest)
-        self._bindings.put_written(stored)
+        self.bindings.put_written(stored)
         return stored
 
     async def patch_status(
@@ -131,7 +128,7 @@ class BindingWriter:
                     base.key, resource_version=base.resource_version, status=fields
                 )
             stored = _parsed(base.with_status, manifest)
-        self._bindings.put_written(stored)
+        self.bindings.put_written(stored)
 
     async def read(self, key: BindingKey) -> Binding:
         """Read a binding again. A change by another client enqueues it, as a watch event does. Raises ApiError."""
@@ -139,7 +136,7 @@ class BindingWriter:
 
     async def read_manifest(self, key: BindingKey) -> Manifest:
         """Read a binding as ``read`` does, without parsing it."""
-        known = self._bindings.version_of(key)
+        known = self.bindings.version_of(key)
         manifest = await self._client.get_binding(key)
         self._on_read(key.kind, "MODIFIED", manifest)
         if int(manifest["metadata"]["resourceVersion"]) < known:
@@ -147,7 +144,7 @@ class BindingWriter:
         return manifest
 
     def _newest(self, binding: Binding) -> Binding:
-        known = self._bindings.get(binding.key)
+        known = self.bindings.get(binding.key)
         if known is None or known.uid != binding.uid:
             return binding
         newer = compare_resource_versions(known.resource_version, binding.resource_version) > 0

@@ -14,11 +14,9 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
-from functools import partial
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
-from karmada_scheduler import __version__
 from karmada_scheduler.client import json_body
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.http_connection import Response
@@ -32,8 +30,6 @@ from karmada_scheduler.structs import Struct
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 JSON: Final = "application/json"
-
-_HTTP: Final = partial(HttpTransport, agent=f"karmada-pyscheduler/{__version__}")
 
 
 class Credentials(Struct, frozen=True, kw_only=True):
@@ -62,7 +58,7 @@ class Connection:
         login: Login,
         on_response: Callable[[str, str, int], None] = lambda *_: None,
         *,
-        transport: Callable[[Identity], Transport] = _HTTP,
+        transport: Callable[[Identity], Transport] = HttpTransport,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take credentials; nothing is sent yet.

@@ -17,6 +17,7 @@ from collections.abc import Callable, Hashable
 from datetime import datetime
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from karmada_scheduler.rate_limit import TokenBucket
 from karmada_scheduler.structs import Struct, field, replace
 
 CACHE_SIZE: Final = 4096
@@ -103,11 +104,6 @@ class _Similar(Struct):
     last: float = float("-inf")
 
 
-class _Bucket(Struct):
-    tokens: float = SPAM_BURST
-    last: float | None = None
-
-
 class EventCorrelator:
     """Decides for each event whether it is posted or counted."""
 
@@ -116,7 +112,7 @@ class EventCorrelator:
         self._clock = clock
         self._similar: _Recent[Hashable, _Similar] = _Recent(_Similar)
         self._posted: _Recent[Hashable, Posted] = _Recent(Posted)
-        self._buckets: _Recent[Hashable, _Bucket] = _Recent(_Bucket)
+        self._buckets: _Recent[Hashable, TokenBucket] = _Recent(_full_bucket)
 
     def correlate(self, event: Event) -> EventDecision | None:
         """Return what to post, None if the event is dropped."""
@@ -125,9 +121,8 @@ class EventCorrelator:
         posted = self._posted.get(key)
         posted.count += 1
         posted.first = posted.first or event.at
-        if not self._passes_spam_filter(event, now):
-            return None
-        return EventDecision(event, posted)
+        bucket = self._buckets.get((event.involved.identity, event.type))
+        return EventDecision(event, posted) if bucket.take(now) else None
 
     def _combined(self, event: Event, now: float) -> tuple[Event, Hashable]:
         kind = (event.involved.identity, event.type, event.reason)
@@ -141,12 +136,6 @@ class EventCorrelator:
         similar.messages.pop()
         return replace(event, message=COMBINED + event.message), kind
 
-    def _passes_spam_filter(self, event: Event, now: float) -> bool:
-        bucket = self._buckets.get((event.involved.identity, event.type))
-        if bucket.last is not None:
-            bucket.tokens = min(SPAM_BURST, bucket.tokens + (now - bucket.last) * SPAM_RATE)
-        bucket.last = now
-        if bucket.tokens < 1:
-            return False
-        bucket.tokens -= 1
-        return True
+
+def _full_bucket() -> TokenBucket:
+    return TokenBucket(SPAM_RATE, SPAM_BURST, float("-inf"))

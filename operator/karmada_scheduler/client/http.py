@@ -17,7 +17,11 @@ from urllib.parse import quote, urlsplit
 
 import aiohappyeyeballs
 
+from karmada_scheduler import __version__
 from karmada_scheduler.client.http_connection import ConnectionLostError, PersistentConnection, Response
+
+AGENT: Final = f"karmada-pyscheduler/{__version__}"
+"""The ``User-Agent`` header."""
 
 _IDLE_SECONDS: Final = 15.0
 """Servers and load balancers close idle connections; the shortest usual time is about 20 seconds."""
@@ -39,7 +43,6 @@ class HttpConnections:
         *,
         tls: ssl.SSLContext | None,
         tls_name: str | None,
-        agent: str,
         clock: Callable[[], float] = time.monotonic,
         max_response: int = MAX_RESPONSE,
     ) -> None:
@@ -49,7 +52,6 @@ class HttpConnections:
             server: ``http://…`` or ``https://…``, possibly with a path in front of every request's path.
             tls: The TLS context; None for Python's default.
             tls_name: The name that the server's certificate has to have, if it is not that of the URL.
-            agent: The ``User-Agent`` header.
             clock: In seconds, never running backwards.
             max_response: Bytes of the longest response that is taken in, compressed or not.
         """
@@ -61,7 +63,7 @@ class HttpConnections:
         self._tls = (tls or ssl.create_default_context()) if url.scheme == "https" else None
         self._tls_name = (tls_name or self._host) if self._tls else None
         self._prefix = url.path.rstrip("/")
-        self._common = f"Host: {url.netloc.rpartition('@')[2]}\r\nUser-Agent: {agent}\r\n"
+        self._common = f"Host: {url.netloc.rpartition('@')[2]}\r\nUser-Agent: {AGENT}\r\n"
         self._clock = clock
         self._max_response = max_response
         self._is_retired = False

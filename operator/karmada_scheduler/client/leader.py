@@ -147,7 +147,7 @@ class Elector:
                 timeout = min(left, self._settings.renew_deadline / 2)
                 if not await self._step(timeout=timeout, within=left):
                     self._lost = True
-                    return f"the lease is held by {self._holder() or 'nobody'}"
+                    return f"the lease is held by {self.holder or 'nobody'}"
             except ApiError as error:
                 log.warning("Cannot renew the lease", extra={"object": self.lease, "error": error})
 
@@ -186,14 +186,11 @@ class Elector:
     @property
     def holder(self) -> str:
         """The identity of the process that holds the Lease, "" if none is known."""
-        return self._holder()
-
-    def _holder(self) -> str:
         return "" if self._observed is None else str(spec_of(self._observed).get("holderIdentity") or "")
 
     def _log_holder(self, logged: str) -> str:
         """Log the holder of the Lease, unless it was ``logged`` last; return the logged state."""
-        holder, acquired = self._holder(), self._acquired()
+        holder, acquired = self.holder, self._acquired()
         state = f"held by {holder}" if holder else "changing hands"
         lasting = ""
         if holder and acquired is not None:
@@ -267,7 +264,7 @@ class Elector:
 
         Return whether the Lease was renewed.
         """
-        if self._observed is None or self._holder() != self._identity or not self.is_leader():
+        if self._observed is None or self.holder != self._identity or not self.is_leader():
             return False
         held = spec_of(self._observed)
         kept = {

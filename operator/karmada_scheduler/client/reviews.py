@@ -7,7 +7,6 @@ no yes, because a token that is not known gets one, too.
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 import time
 from collections import OrderedDict
@@ -16,9 +15,9 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
-from karmada_scheduler.client import json_body
 from karmada_scheduler.client.api_connection import ApiConnection
 from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.identity import claims_of_token
 from karmada_scheduler.client.permissions import Permission
 from karmada_scheduler.structs import Struct
 
@@ -40,12 +39,6 @@ _KEPT_PERMISSIONS: Final = 10_000
 """Each has a hash and a boolean."""
 _LONGEST_USER: Final = 64 * 1024
 """Characters of a user with all groups and attributes."""
-
-_RESULTS: Final = {
-    "TokenReview": {True: "success", False: "failure"},
-    "SubjectAccessReview": {True: "allowed", False: "denied"},
-}
-"""As kube-apiserver counts them (``authentication_attempts``, ``authorization_attempts_total``)."""
 
 _TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 (a path)
 _ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -121,12 +114,21 @@ class Reviews:
         self._connection = connection
         self._audiences = tuple(audiences)
         self._reviewer = reviewer
-        refused = min(_REFUSED_SECONDS, kept_seconds)
         self._users = _Answers[User | TokenRefusedError](
-            _KEPT_USERS, clock, kept_seconds, refused, kind="TokenReview", on_review=on_review
+            _KEPT_USERS,
+            clock,
+            kept_seconds,
+            is_yes=lambda found: isinstance(found, User),
+            note=partial(on_review, "TokenReview"),
+            results={True: "success", False: "failure"},
         )
         self._allowed = _Answers[bool](
-            _KEPT_PERMISSIONS, clock, kept_seconds, refused, kind="SubjectAccessReview", on_review=on_review
+            _KEPT_PERMISSIONS,
+            clock,
+            kept_seconds,
+            is_yes=bool,
+            note=partial(on_review, "SubjectAccessReview"),
+            results={True: "allowed", False: "denied"},
         )
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
@@ -140,7 +142,7 @@ class Reviews:
         if not token or len(token) > LONGEST_TOKEN or not token.isascii() or not token.isprintable():
             raise TokenRefusedError(f"a token has 1 to {LONGEST_TOKEN:,} printable ASCII characters")
         key = hashlib.sha256(token.encode()).digest()
-        found = await self._users.of(key, lambda: self._review_token(token), lambda it: isinstance(it, User))
+        found = await self._users.of(key, lambda: self._review_token(token))
         if isinstance(found, TokenRefusedError):
             raise TokenRefusedError(str(found))
         return found
@@ -173,7 +175,7 @@ class Reviews:
 
     async def _may(self, user: User, attributes: Mapping[str, Mapping[str, str]]) -> bool:
         key = hashlib.sha256(repr((user, attributes)).encode()).digest()
-        return await self._allowed.of(key, lambda: self._review_access(user, attributes), bool)
+        return await self._allowed.of(key, lambda: self._review_access(user, attributes))
 
     async def _review_token(self, token: str) -> User | TokenRefusedError:
         spec: dict[str, Any] = {"token": token}
@@ -228,23 +230,23 @@ class _Answers(Generic[T]):
         self,
         most: int,
         clock: Callable[[], float],
-        yes_seconds: float,
-        no_seconds: float,
+        kept_seconds: float,
         *,
-        kind: str,
-        on_review: OnReview,
+        is_yes: Callable[[T], bool],
+        note: Callable[[str, str], None],
+        results: Mapping[bool, str],
     ) -> None:
-        self._results = _RESULTS[kind]
-        self._note = partial(on_review, kind)
+        """Keep the answers to ``most`` questions; ``results`` are those of kube-apiserver's metrics of reviews."""
+        self._is_yes = is_yes
+        self._note = note
+        self._results = results
         self._most = most
         self._clock = clock
-        self._seconds = {True: yes_seconds, False: no_seconds}
+        self._seconds = {True: kept_seconds, False: min(_REFUSED_SECONDS, kept_seconds)}
         self._kept: OrderedDict[bytes, tuple[float, T]] = OrderedDict()
         self._under_way: dict[bytes, asyncio.Task[T]] = {}
 
-    async def of(
-        self, key: bytes, ask: Callable[[], Coroutine[Any, Any, T]], is_yes: Callable[[T], bool]
-    ) -> T:
+    async def of(self, key: bytes, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Return the kept answer, or ask. An error is kept by nobody."""
         kept = self._kept.get(key)
         if kept is not None and self._clock() < kept[0]:
@@ -253,18 +255,12 @@ class _Answers(Generic[T]):
             answer = await asyncio.shield(under_way)
         else:
             # The answer is as old as its question: a right may be removed while the answer is under way.
-            task = self._under_way[key] = asyncio.create_task(self._ask(key, ask, is_yes, self._clock()))
+            task = self._under_way[key] = asyncio.create_task(self._ask(key, ask, self._clock()))
             return await asyncio.shield(task)
-        self._note(self._results[is_yes(answer)], "kept")
+        self._note(self._results[self._is_yes(answer)], "kept")
         return answer
 
-    async def _ask(
-        self,
-        key: bytes,
-        ask: Callable[[], Coroutine[Any, Any, T]],
-        is_yes: Callable[[T], bool],
-        began: float,
-    ) -> T:
+    async def _ask(self, key: bytes, ask: Callable[[], Coroutine[Any, Any, T]], began: float) -> T:
         try:
             answer = await ask()
         except Exception:
@@ -272,8 +268,9 @@ class _Answers(Generic[T]):
             raise
         finally:
             del self._under_way[key]
-        self._note(self._results[is_yes(answer)], "asked")
-        self._kept[key] = (began + self._seconds[is_yes(answer)], answer)
+        is_yes = self._is_yes(answer)
+        self._note(self._results[is_yes], "asked")
+        self._kept[key] = (began + self._seconds[is_yes], answer)
         self._kept.move_to_end(key)
         while len(self._kept) > self._most:
             self._kept.popitem(last=False)
@@ -282,7 +279,7 @@ class _Answers(Generic[T]):
 
 def _refusal(token: str, problem: str, audiences: Sequence[str], reviewer: Reviewer) -> str:
     """Return why a token is refused and what to do, by what the API server said and by its unverified claims."""
-    claims = _claims(token)
+    claims = claims_of_token(token)  # a hint only: nobody has verified them
     said = f" The API server says: {problem}." if problem else ""
     expires = claims.get("exp")
     if isinstance(expires, int) and 0 < expires < time.time():
@@ -301,16 +298,6 @@ def _refusal(token: str, problem: str, audiences: Sequence[str], reviewer: Revie
         f"{reviewer.name[0].upper()}{reviewer.name[1:]} does not know this token. Is it one of {reviewer.other}, or of an account "
         f"that was deleted? A token of an identity provider needs --oidc-issuer-url there{here}.{said}"
     )
-
-
-def _claims(token: str) -> Mapping[str, Any]:
-    """Return what a token says about itself, for a hint only: nobody has verified it."""
-    part = [*token.split("."), ""][1]
-    try:
-        found = json_body.decode(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _user_of(given: object) -> User | None:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import aiohttp
 
-from karmada_scheduler.client.http import MAX_RESPONSE, HttpConnections
+from karmada_scheduler.client.http import AGENT, MAX_RESPONSE, HttpConnections
 from karmada_scheduler.client.http_connection import Response
 from karmada_scheduler.client.identity import Identity
 
@@ -75,7 +75,7 @@ async def streaming(identity: Identity, target: str, headers: Mapping[str, str])
         with _os_errors():
             response = await session.get(
                 f"{identity.server}{target}",
-                headers=headers,
+                headers={**headers, "User-Agent": AGENT},
                 proxy=identity.proxy_url,
                 server_hostname=identity.tls_name,
                 allow_redirects=False,
@@ -87,10 +87,9 @@ async def streaming(identity: Identity, target: str, headers: Mapping[str, str])
 class ProxiedConnections:
     """Requests through the proxy of a kubeconfig; has the methods of ``HttpConnections``."""
 
-    def __init__(self, identity: Identity, *, agent: str) -> None:
+    def __init__(self, identity: Identity) -> None:
         """Prepare; connections are opened by requests."""
         self._identity = identity
-        self._agent = agent
         self._in_flight = 0
         self._is_retired = False
         self._closing: asyncio.Task[None] | None = None
@@ -108,7 +107,7 @@ class ProxiedConnections:
                 async with self._session.request(
                     method,
                     f"{self._identity.server}{path}",
-                    headers={**headers, "User-Agent": self._agent},
+                    headers={**headers, "User-Agent": AGENT},
                     data=body,
                     proxy=self._identity.proxy_url,
                     server_hostname=self._identity.tls_name,
@@ -155,7 +154,7 @@ def _lower(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 class ResponseStream(Protocol):
-    """A response whose body ends when the server ends it; see ``sessions.ResponseStream``."""
+    """A response whose body ends when the server ends it; see ``Stream``."""
 
     status: int
     headers: Mapping[str, str]
@@ -191,23 +190,17 @@ class Transport(Protocol):
 class HttpTransport:
     """The transport over HTTP, through the proxy of the kubeconfig if there is one."""
 
-    def __init__(self, identity: Identity, *, agent: str) -> None:
-        """Prepare; connections are opened by requests. ``agent`` is the User-Agent."""
-        self._agent = agent
-        self._connections = connections = _connections(identity, agent)
+    def __init__(self, identity: Identity) -> None:
+        """Prepare; connections are opened by requests."""
+        self._connections = connections = _connections(identity)
         # Requests are the hot path: they go to the connections without a method in between.
         self.request = connections.request
         self.retire = connections.retire
         self.close = connections.close
-
-    def stream(
-        self, identity: Identity, target: str, headers: Mapping[str, str]
-    ) -> AbstractAsyncContextManager[ResponseStream]:
-        """Send a GET on a connection of its own and yield the response as a stream; OSError without a response."""
-        return streaming(identity, target, {**headers, "User-Agent": self._agent})
+        self.stream = streaming
 
 
-def _connections(identity: Identity, agent: str) -> HttpConnections | ProxiedConnections:
+def _connections(identity: Identity) -> HttpConnections | ProxiedConnections:
     if identity.proxy_url:
-        return ProxiedConnections(identity, agent=agent)
-    return HttpConnections(identity.server, tls=identity.tls, tls_name=identity.tls_name, agent=agent)
+        return ProxiedConnections(identity)
+    return HttpConnections(identity.server, tls=identity.tls, tls_name=identity.tls_name)

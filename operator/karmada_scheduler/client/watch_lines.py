@@ -39,27 +39,24 @@ class Lines:
         lines = []
         for part in ended:
             self._add(part)
-            if line := self._taken():
+            if line := self.end():
                 lines.append(line)
         self._add(rest)
         return lines
 
     def end(self) -> bytes:
-        """Return the last line, which has no line break."""
-        return self._taken()
+        """Return the line that the data so far has; at the end of a watch it has no line break."""
+        line = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        if self._length > self._longest:
+            line = LongLine(line[:_KEPT_OF_LONG])
+        self._pieces, self._length = [], 0
+        return line
 
     def _add(self, part: bytes) -> None:
         remaining = self._longest - self._length
         self._length += len(part)
         if part and remaining > 0:
             self._pieces.append(part[:remaining])
-
-    def _taken(self) -> bytes:
-        line = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        if self._length > self._longest:
-            line = LongLine(line[:_KEPT_OF_LONG])
-        self._pieces, self._length = [], 0
-        return line
 
 
 async def read_event(line: bytes) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.connections import Connections, ReadService
 from karmada_scheduler.estimator.grpc_channel import GrpcChannel
 from karmada_scheduler.estimator.transport import DialEstimator
-from karmada_scheduler.metrics.estimators import EstimatingObserver
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.structs import Struct
 
@@ -48,7 +47,7 @@ class Estimation(Struct, frozen=True):
             timeout=options.timeout,
             policy=options.failure_policy,
             answer_ttl=options.answer_ttl,
-            observer=EstimatingObserver(metrics.estimators),
+            observer=metrics.estimators,
             clock=clock,
         )
         return cls(connections, accurate)

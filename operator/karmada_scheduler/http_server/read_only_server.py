@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -45,7 +46,7 @@ from karmada_scheduler.http_server.responses import (
     send,
     whole,
 )
-from karmada_scheduler.http_server.server import ListenError
+from karmada_scheduler.http_server.server import listen
 
 log = logging.getLogger(__name__)
 
@@ -108,11 +109,10 @@ class ReadOnlyServer:
         self._busy: set[object] = set()
         self._runner: web.AppRunner | None = None
         self._sweeper: asyncio.Task[None] | None = None
-        self._guard: RequestGuard | None = None
+        self._guard = RequestGuard(access, limits, time.monotonic)
 
     async def start(self) -> None:
         """Listen; ListenError has the address that is in use or not local."""
-        self._guard = RequestGuard(self._access, self._limits, asyncio.get_running_loop().time)
         app = web.Application(middlewares=[self._checked], client_max_size=MAX_BODY)
         for path, handler in self._routes.items():
             app.router.add_get(path, self._handle(handler), allow_head=False)
@@ -128,17 +128,7 @@ class ReadOnlyServer:
             lingering_time=_LINGER_SECONDS,
         )
         await self._runner.setup()
-        host, _, port = self._address.rpartition(":")
-        try:
-            await web.TCPSite(
-                self._runner,
-                host.strip("[]"),
-                int(port),
-                backlog=self._limits.connections,
-                ssl_context=self._tls,
-            ).start()
-        except OSError as error:
-            raise ListenError(f"cannot listen on {self._address}: {error.strerror or error}") from error
+        await listen(self._runner, self._address, backlog=self._limits.connections, tls=self._tls)
         self._sweeper = asyncio.create_task(self._sweep(), name="close idle readers")
         log.info("Starting %s server on %s", self._name, self._address)
 
@@ -176,7 +166,6 @@ class ReadOnlyServer:
         return response
 
     def _refusal(self, request: web.Request) -> web.Response | None:
-        assert self._guard is not None  # made at the start
         refused = self._guard.refusal(
             request.method,
             request.headers,
@@ -205,7 +194,6 @@ class ReadOnlyServer:
         is_open = request.path in self._always or self._access.is_open(request.path)
         if self._access.authorize is None or is_open:
             return None
-        assert self._guard is not None  # made at the start
         found = await self._access.authorize(request.headers)
         refused: RequestRefusal | None
         if isinstance(found, RequestRefusal):

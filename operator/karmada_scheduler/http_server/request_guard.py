@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
+from karmada_scheduler.rate_limit import TokenBucket
 from karmada_scheduler.structs import Struct, field
 
 MAX_BODY: Final = 2**20
@@ -47,36 +48,13 @@ class RequestLimits(Struct, frozen=True):
     user_burst: float = 60.0
 
 
-class RequestRate:
-    """Counts requests against a rate: a token bucket."""
-
-    __slots__ = ("_at", "_burst", "_rate", "_tokens")
-
-    def __init__(self, rate: float, burst: float, now: float) -> None:
-        """Allow ``burst`` requests at once, and ``rate`` per second from ``now`` on, in seconds."""
-        self._rate, self._burst, self._tokens, self._at = rate, burst, burst, now
-
-    def allows(self, now: float) -> bool:
-        """Return whether a request would be within the rate."""
-        self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate)
-        self._at = now
-        return self._tokens >= 1
-
-    def take(self, now: float) -> bool:
-        """Count a request; return whether it is within the rate."""
-        if not self.allows(now):
-            return False
-        self._tokens -= 1
-        return True
-
-
 class RequestRates:
     """Counts the requests of each requester against the same rate."""
 
     def __init__(self, rate: float, burst: float) -> None:
         """Allow each of them ``burst`` requests at once, and ``rate`` per second."""
         self._rate, self._burst = rate, burst
-        self._rates: OrderedDict[str, RequestRate] = OrderedDict()
+        self._rates: OrderedDict[str, TokenBucket] = OrderedDict()
 
     def allows(self, name: str, now: float) -> bool:
         """Return whether a request of a requester would be within the rate."""
@@ -86,7 +64,7 @@ class RequestRates:
     def take(self, name: str, now: float) -> bool:
         """Count a request of a requester; return whether it is within the rate."""
         key = name[:_MAX_NAME]
-        known = self._rates.pop(key, None) or RequestRate(self._rate, self._burst, now)
+        known = self._rates.pop(key, None) or TokenBucket(self._rate, self._burst, now)
         self._rates[key] = known
         if len(self._rates) > _MAX_RATES:
             self._rates.popitem(last=False)
@@ -142,7 +120,7 @@ class RequestGuard:
         self._flag = access.flag
         self._hosts = None if access.hosts is None else _LOCAL | access.hosts
         self._clock = clock
-        self._rate = RequestRate(limits.rate, limits.burst, clock())
+        self._rate = TokenBucket(limits.rate, limits.burst, clock())
         self._of_users = RequestRates(limits.user_rate, limits.user_burst)
 
     def refusal(

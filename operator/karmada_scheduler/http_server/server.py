@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -29,6 +30,22 @@ Check = Callable[[], str | None]
 
 class ListenError(Exception):
     """The server cannot listen on an address."""
+
+
+async def listen(
+    runner: web.AppRunner, address: str, *, backlog: int = 128, tls: ssl.SSLContext | None = None
+) -> None:
+    """Listen on ``host:port``; an empty host is every interface.
+
+    Raises:
+        ListenError: The address is in use or not local; the text has it.
+    """
+    host, _, port = address.rpartition(":")
+    try:
+        site = web.TCPSite(runner, host.strip("[]") or None, int(port), backlog=backlog, ssl_context=tls)
+        await site.start()
+    except OSError as error:
+        raise ListenError(f"cannot listen on {address}: {error.strerror or error}") from error
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -92,11 +109,7 @@ class Server:
             runner = web.AppRunner(app, access_log=None, handle_signals=False)
             await runner.setup()
             self._runners.append(runner)
-            host, _, port = address.rpartition(":")
-            try:
-                await web.TCPSite(runner, host.strip("[]") or None, int(port)).start()
-            except OSError as error:
-                raise ListenError(f"cannot listen on {address}: {error.strerror or error}") from error
+            await listen(runner, address)
             what = " and ".join(path.strip("/") for path in routes)
             log.info("Starting %s server on %s", what, address)
 

@@ -54,7 +54,7 @@ class ChangeHandlers:
             listener(old, new)
         if new is None:
             self._requeuer.on_deleted()
-        if new is not None:
+        else:
             self._check_targets(old, new)
         event = requeue_rules.on_binding(old, new, self._scheduler_names)
         if event is not None and new is not None:
@@ -74,10 +74,9 @@ class ChangeHandlers:
         Another scheduler may place a binding on a new cluster before the event of the cluster arrives here, or hand a
         binding over. The initial list reads unknown clusters at its end.
         """
-        names = self._scheduler_names
-        if self._requeuer.is_deferring or not requeue_rules.is_assigned_to(new, names):
+        if self._requeuer.is_deferring or not self._requeuer.is_assigned(new):
             return
-        was_ours = old is not None and requeue_rules.is_assigned_to(old, names)
+        was_ours = old is not None and self._requeuer.is_assigned(old)
         if not was_ours or old is None or old.spec.clusters != new.spec.clusters:
             self._cluster_lists.check_targets(new.spec.clusters)
 

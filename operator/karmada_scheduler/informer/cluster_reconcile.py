@@ -19,11 +19,12 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from karmada_scheduler import logs
-from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.cluster_changes import ClusterChanges
+from karmada_scheduler.informer.requeue import Requeuer
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduling_queue.queue import SchedulingQueue
 
@@ -42,28 +43,25 @@ class ClusterReconciler:
 
     def __init__(
         self,
+        requeuer: Requeuer,
         *,
         bindings: BindingCache,
         queue: SchedulingQueue[BindingKey],
-        is_assigned: Callable[[Binding], bool],
-        enqueue: Callable[[Binding, str], None],
         metrics: Metrics,
         clock: Callable[[], float],
     ) -> None:
         """Start without a change.
 
         Args:
+            requeuer: Adds the affected bindings to the queue.
             bindings: All bindings.
             queue: The scheduling queue; a scan waits while it has many keys.
-            is_assigned: Returns whether a binding is assigned to one of our schedulers.
-            enqueue: Called with each affected binding, and with the name of the event.
             metrics: Gets a work item per version of a cluster, as upstream's worker queue does.
             clock: In seconds.
         """
         self._bindings = bindings
         self._queue = queue
-        self._is_assigned = is_assigned
-        self._enqueue = enqueue
+        self._requeuer = requeuer
         self._clock = clock
         self._metrics = metrics.workqueues.of("ClusterReconcileWorker")
         self._metrics.expose(depth=lambda: len(self._added), unfinished=self._unfinished)
@@ -123,10 +121,10 @@ class ClusterReconciler:
     def _test(self, scan: _BindingScan, key: BindingKey) -> bool:
         """Enqueue a binding if the changes concern it; return whether they do."""
         binding = self._bindings.get(key)
-        if binding is None or not self._is_assigned(binding) or not scan.changes.concerns(binding):
+        if binding is None or not self._requeuer.is_assigned(binding) or not scan.changes.concerns(binding):
             return False
         log.log(logs.V4, "Requeue %s due to event(%s).", key.display, requeue_rules.CLUSTER_CHANGED)
-        self._enqueue(binding, requeue_rules.CLUSTER_CHANGED)
+        self._requeuer.enqueue(binding, requeue_rules.CLUSTER_CHANGED)
         return True
 
     def _start_scan(self) -> _BindingScan:

@@ -12,25 +12,25 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
+from karmada_scheduler.api.binding import KINDS as BINDING_KINDS
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.cache.manifests import ManifestCache
 from karmada_scheduler.cache.store import Change
 from karmada_scheduler.client import json_body
-from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.informer.change_handlers import ChangeHandlers, key_of
 from karmada_scheduler.informer.cluster_lists import ClusterLists
 from karmada_scheduler.informer.cluster_reconcile import ClusterReconciler
 from karmada_scheduler.informer.listeners import Listeners
 from karmada_scheduler.informer.malformed_objects import MalformedObjects
 from karmada_scheduler.informer.object_kinds import (
-    BINDING_KINDS,
     CLUSTER,
-    Manifest,
     ObjectKind,
     key_kind,
+    object_key,
     object_kinds,
     version_of,
 )
@@ -85,22 +85,16 @@ class EventHandlers:
         self._bindings = bindings
         self._clusters = clusters
         self._queue = queue
-        self._scheduler_names = frozenset(scheduler_names)
         self._metrics = metrics
         self.requeuer = Requeuer(
             bindings=bindings,
             queue=queue,
             scheduler_names=scheduler_names,
-            count=lambda event: metrics.scheduling.queue_incoming.labels(event).inc(),
+            metrics=metrics,
             listeners=listeners.enqueued,
         )
         self._reconciler = ClusterReconciler(
-            bindings=bindings,
-            queue=queue,
-            is_assigned=lambda binding: requeue_rules.is_assigned_to(binding, self._scheduler_names),
-            enqueue=self.requeuer.enqueue,
-            metrics=metrics,
-            clock=clock,
+            self.requeuer, bindings=bindings, queue=queue, metrics=metrics, clock=clock
         )
         self.cluster_lists = ClusterLists(
             clusters,
@@ -150,7 +144,7 @@ class EventHandlers:
     def observe(self, kind: str, manifest: Manifest) -> None:
         """Report the version of a changed object to the listeners of versions; the caches stay as they are."""
         if kind in BINDING_KINDS:
-            key, version = self._kinds[kind].key_of(kind, manifest), version_of(manifest)
+            key, version = object_key(kind, manifest), version_of(manifest)
             for listener in self._listeners.versions:
                 listener(key, version)
 
@@ -158,8 +152,7 @@ class EventHandlers:
         """Return whether the cache has this version of an object, or a newer one, so that an event changes nothing."""
         if self._manifests is not None:  # it may lack the manifest of a version that the cache has
             return False
-        entry = self._kinds[kind]
-        return entry.store.is_known(entry.key_of(kind, manifest), version_of(manifest))
+        return self._kinds[kind].store.is_known(object_key(kind, manifest), version_of(manifest))
 
     def relist_diff(self, kind: str, *, by_content: bool = False) -> RelistDiff:
         """Return the object that compares a complete list of one kind with the cache, page by page.
@@ -169,7 +162,7 @@ class EventHandlers:
             by_content: Whether objects of the same version are compared, too. All objects are parsed for that.
         """
         return RelistDiff(
-            partial(self._kinds[kind].key_of, kind),
+            kind,
             partial(self._put, kind, by_content=by_content),
             self._metrics.api_server.repairs.labels(kind, "missed").inc,
             partial(self._remove_all_but, kind),
@@ -237,7 +230,7 @@ class EventHandlers:
         if (undecoded := json_body.unreadable(manifest)) is not None:
             self._on_unreadable(kind, manifest, ValueError(undecoded))
             return None
-        key = entry.key_of(kind, manifest)
+        key = object_key(kind, manifest)
         must_parse = by_content or self._manifests is not None
         if not must_parse and entry.store.is_known(key, version_of(manifest), as_of=as_of):
             return None
@@ -262,7 +255,7 @@ class EventHandlers:
             self._handle(entry, change)
         return change
 
-    def _handle(self, entry: ObjectKind[Any, Any], change: Change[Any]) -> None:
+    def _handle(self, entry: ObjectKind, change: Change[Any]) -> None:
         """Call the handler of a change; its errors end neither a list nor a watch."""
         try:
             entry.on_change(change)
@@ -274,7 +267,7 @@ class EventHandlers:
     def _deleted(self, kind: str, manifest: Manifest) -> None:
         entry = self._kinds[kind]
         metadata = manifest.get("metadata") or {}
-        key = entry.key_of(kind, manifest)
+        key = object_key(kind, manifest)
         self._malformed.discard(kind, key)
         change = self._remove(kind, key, int(metadata.get("resourceVersion") or 0))
         if change is not None:
@@ -292,7 +285,7 @@ class EventHandlers:
         other binding is placed on it. Its deletion is handled all the same: Karmada deletes a cluster when its
         bindings have left it.
         """
-        key, version = self._kinds[kind].key_of(kind, manifest), version_of(manifest)
+        key, version = object_key(kind, manifest), version_of(manifest)
         is_deleting = (manifest.get("metadata") or {}).get("deletionTimestamp") is not None
         message = "Cannot read an object, it is left alone"
         if kind in BINDING_KINDS:

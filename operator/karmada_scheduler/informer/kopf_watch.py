@@ -1,11 +1,11 @@
 """The event source: kopf runs the handlers of all kinds.
 
-ResourceEventHandlers are ``on.event`` alone and return nothing, so kopf writes nothing to Karmada's objects: no finalizer, no
+The handlers are ``on.event`` alone and return nothing, so kopf writes nothing to Karmada's objects: no finalizer, no
 annotation, no status. Around kopf:
 
 - ``relist`` waits for discovery before kopf starts, since kopf never finds an aggregated API that comes up later;
-- ``reflector`` lists and watches, without end, and ``kopf_watcher`` hands its events to kopf;
-- ``kopf_settings`` keeps kopf's memory of objects empty;
+- ``reflector`` lists and watches, without end;
+- ``kopf_watcher`` hands its events to kopf, and keeps kopf's memory of objects empty;
 - ``KopfWatch.run`` starts kopf again whenever it ends.
 
 kopf's own runner cancels every task of the event loop at exit, so its root tasks are run here instead.
@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,9 +28,10 @@ import kopf
 from karmada_scheduler.client.connection import Credentials
 from karmada_scheduler.client.karmada import Resource
 from karmada_scheduler.client.watch_requests import WatchRequests
-from karmada_scheduler.informer import kopf_watcher  # noqa: F401 (importing it replaces kopf's watcher)
-from karmada_scheduler.informer.kopf_settings import NoMemories, watch_settings
-from karmada_scheduler.informer.reflector import KnownVersions, Lists, Reflector
+from karmada_scheduler.informer.event_handlers import EventHandlers
+from karmada_scheduler.informer.kopf_watcher import NoMemories, watch_settings
+from karmada_scheduler.informer.reflector import Reflector
+from karmada_scheduler.informer.relist import Relister
 
 log = logging.getLogger(__name__)
 
@@ -70,28 +71,14 @@ class EventSource(Protocol):
     async def run(self) -> None: ...
 
 
-class ResourceEventHandlers(KnownVersions, Protocol):
-    """The handlers of events; see ``EventHandlers``."""
-
-    def on_event(self, kind: str, event: str, manifest: Mapping[str, Any], /) -> None:
-        """Handle one event, by the object's kind, the event's type and the object; must be quick."""
-
-
-class ServedLists(Lists, Protocol):
-    """The lists of all kinds, and whether they are served; see ``Relister``."""
-
-    async def wait_until_served(self) -> None:
-        """Return when the API server serves every kind; awaited before each start of kopf."""
-
-
 class KopfWatch:
     """Watches kinds and hands every event to the handlers, in the order of each object's changes."""
 
     def __init__(
         self,
         resources: Sequence[Resource],
-        handlers: ResourceEventHandlers,
-        lists: ServedLists,
+        handlers: EventHandlers,
+        lists: Relister,
         requests: WatchRequests,
         *,
         identity: str,
@@ -105,7 +92,7 @@ class KopfWatch:
         Args:
             resources: The kinds.
             handlers: Called on the event loop for every event.
-            lists: Their objects up to the version of a list are with the handlers.
+            lists: Fill the caches of the handlers; kopf starts when they are served.
             requests: Sends the requests to watch.
             identity: kopf's name for this process. Without it, kopf looks the user up, who may be in no database.
             login: Returns valid credentials, with which kopf does discovery.

@@ -1,14 +1,15 @@
-"""The watched kinds: keys, parsers, caches and change handlers of their objects."""
+"""The watched kinds: caches, parsers and change handlers of their objects, and the keys of objects."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, Final
 
 from karmada_scheduler.api.binding import KINDS as BINDING_KINDS
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.policy import ID_LABELS as POLICY_KINDS
 from karmada_scheduler.api.policy import PROPAGATION_POLICY, Policy, PolicyKey
 from karmada_scheduler.cache.bindings import BindingCache
@@ -16,37 +17,20 @@ from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.cache.store import Change, Store
 from karmada_scheduler.structs import Struct
 
-
-class PolicyCache(Store[PolicyKey, Policy]):
-    """PropagationPolicies and ClusterPropagationPolicies by key."""
-
-    def __init__(self) -> None:
-        """Start empty."""
-        super().__init__(lambda policy: policy.key)
-
-
-__all__ = ["BINDING_KINDS", "CLUSTER", "POLICY_KINDS", "ObjectKind"]
-
-Manifest = Mapping[str, Any]
-Key = TypeVar("Key")
-Object = TypeVar("Object")
-
 CLUSTER: Final = "Cluster"
 
 
-class ObjectKind(Struct, Generic[Key, Object]):
+class ObjectKind(Struct):
     """One watched kind.
 
     Attributes:
         store: The cache of its objects; both kinds of bindings share one, as both kinds of policies do.
         parse: Makes an object of a manifest; ValueError if the manifest is not valid.
-        key_of: Returns the key for a kind and a manifest, of an object that cannot be parsed, too.
         on_change: Called after each change of the store by a watch or a list.
     """
 
     store: Store[Any, Any]
-    parse: Callable[[Manifest], Object]
-    key_of: Callable[[str, Manifest], Key]
+    parse: Callable[[Manifest], Any]
     on_change: Callable[[Change[Any]], None]
 
 
@@ -57,33 +41,24 @@ def object_kinds(
     on_binding: Callable[[Change[Binding]], None],
     on_cluster: Callable[[Change[Cluster]], None],
     on_policy: Callable[[Change[Policy]], None],
-) -> dict[str, ObjectKind[Any, Any]]:
+) -> dict[str, ObjectKind]:
     """Return all watched kinds by name, with these caches and a new one for policies."""
-    kinds: dict[str, ObjectKind[Any, Any]] = {
-        CLUSTER: ObjectKind(clusters, Cluster.from_manifest, cluster_key, on_cluster),
-    }
+    kinds = {CLUSTER: ObjectKind(clusters, Cluster.from_manifest, on_cluster)}
     for kind in BINDING_KINDS:
-        kinds[kind] = ObjectKind(bindings, Binding.from_manifest, binding_key, on_binding)
-    policies = PolicyCache()
+        kinds[kind] = ObjectKind(bindings, Binding.from_manifest, on_binding)
+    policies = Store[PolicyKey, Policy](lambda policy: policy.key)
     for kind in POLICY_KINDS:
-        kinds[kind] = ObjectKind(policies, Policy.from_manifest, policy_key, on_policy)
+        kinds[kind] = ObjectKind(policies, Policy.from_manifest, on_policy)
     return kinds
 
 
-def cluster_key(_: str, manifest: Manifest) -> str:
-    """Return the name of a Cluster, "" if it has none."""
-    return namespace_and_name(manifest)[1]
-
-
-def binding_key(kind: str, manifest: Manifest) -> BindingKey:
-    """Return the key of a binding."""
+def object_key(kind: str, manifest: Manifest) -> Any:
+    """Return the key of an object, also of one that cannot be parsed: the name of a Cluster, else a key with its kind."""
     namespace, name = namespace_and_name(manifest)
-    return BindingKey(kind, namespace if kind == RESOURCE_BINDING else "", name)
-
-
-def policy_key(kind: str, manifest: Manifest) -> PolicyKey:
-    """Return the key of a policy."""
-    namespace, name = namespace_and_name(manifest)
+    if kind in BINDING_KINDS:
+        return BindingKey(kind, namespace if kind == RESOURCE_BINDING else "", name)
+    if kind == CLUSTER:
+        return name
     return PolicyKey(kind, namespace if kind == PROPAGATION_POLICY else "", name)
 
 

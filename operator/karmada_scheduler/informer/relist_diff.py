@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
+from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.cache.store import Change
 from karmada_scheduler.client import json_body
-from karmada_scheduler.informer.object_kinds import Manifest, namespace_and_name
+from karmada_scheduler.informer.object_kinds import namespace_and_name, object_key
 
 
 class RelistDiff:
@@ -21,7 +22,7 @@ class RelistDiff:
 
     def __init__(
         self,
-        key_of: Callable[[Manifest], object],
+        kind: str,
         put: Callable[[Manifest, int | None], Change[Any] | None],
         count_missed: Callable[[int], None],
         remove_all_but: Callable[[Collection[object], int], int],
@@ -29,13 +30,13 @@ class RelistDiff:
         """Start without a page; ``EventHandlers.relist_diff`` makes it.
 
         Args:
-            key_of: Returns the key of an object.
+            kind: The kind of the objects.
             put: Puts an object of a list of some version into the cache; returns what changed.
             count_missed: Gets the number of objects of a page that the watch had not delivered.
             remove_all_but: Removes all objects but those with these keys, for a list of this version; returns their
                 number.
         """
-        self._key_of = key_of
+        self._kind = kind
         self._put = put
         self._count_missed = count_missed
         self._remove_all_but = remove_all_but
@@ -48,7 +49,7 @@ class RelistDiff:
         """Put a page into the cache; ``as_of`` is the resourceVersion of the list."""
         before = self._missed
         for manifest in manifests:
-            self._keys.add(self._key_of(manifest))
+            self._keys.add(object_key(self._kind, manifest))
             if json_body.unreadable(manifest) is not None and not namespace_and_name(manifest)[1]:
                 self._is_complete = False  # it may be any object that the list seems to lack
             change = self._put(manifest, as_of)

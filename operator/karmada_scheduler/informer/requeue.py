@@ -10,6 +10,7 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.informer.object_kinds import CLUSTER
+from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduling_queue.queue import SchedulingQueue
 
 _KEPT_DELETED: Final = 16
@@ -25,7 +26,7 @@ class Requeuer:
         bindings: BindingCache,
         queue: SchedulingQueue[BindingKey],
         scheduler_names: Collection[str],
-        count: Callable[[str], None],
+        metrics: Metrics,
         listeners: Sequence[Callable[[BindingKey, str], None]] = (),
     ) -> None:
         """Add bindings of this cache to this queue.
@@ -34,16 +35,20 @@ class Requeuer:
             bindings: All bindings.
             queue: The scheduling queue.
             scheduler_names: The schedulers of this process, by the names that bindings have for them.
-            count: Gets the name of the event for each binding that it causes to be added.
+            metrics: Counts the bindings that are added, by the name of the event.
             listeners: Get the key of the binding, and the name of the event.
         """
         self._bindings = bindings
         self._queue = queue
         self._scheduler_names = frozenset(scheduler_names)
-        self._count = count
+        self._incoming = metrics.scheduling.queue_incoming
         self._listeners = listeners
         self._deferred: list[BindingKey] | None = None
         self._deleted = 0
+
+    def is_assigned(self, binding: Binding) -> bool:
+        """Return whether a binding is assigned to one of our schedulers."""
+        return requeue_rules.is_assigned_to(binding, self._scheduler_names)
 
     @property
     def is_deferring(self) -> bool:
@@ -67,7 +72,7 @@ class Requeuer:
 
     def enqueue(self, binding: Binding, event: str) -> None:
         """Add a binding because of an event."""
-        self._count(event)
+        self._incoming.labels(event).inc()
         for listener in self._listeners:
             listener(binding.key, event)
         if self._deferred is not None and binding.spec.clusters:

@@ -1,4 +1,4 @@
-"""Metrics of estimators, and the observer that feeds them."""
+"""Metrics of estimators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from karmada_scheduler.metrics.families import Families, expose_each
 
 
 class EstimatorMetrics:
-    """Requests to estimators, and the state of the connections to them."""
+    """Requests to estimators, and the state of the connections to them.
+
+    Upstream has the families of requests in the estimators, where they measure the counting. Here they measure the time
+    from the request of a decision until its response. Implements ``estimator.shared_requests.RequestObserver``.
+    """
 
     def __init__(self, families: Families) -> None:
         """Register the families."""
@@ -41,23 +45,11 @@ class EstimatorMetrics:
         """Expose the number of clusters by the state of the connection to their estimator."""
         expose_each(self._states, states)
 
-
-class EstimatingObserver:
-    """Feeds the metrics of estimator requests; implements ``estimator.shared_requests.RequestObserver``.
-
-    Upstream has these families in the estimators, where they measure the counting. Here they measure the time from the
-    request of a decision until its response.
-    """
-
-    def __init__(self, metrics: EstimatorMetrics) -> None:
-        """Observe into these metrics."""
-        self._metrics = metrics
-
     def request_ended(self, method: str, result: str, seconds: float, /) -> None:
         """Count a request to one cluster that ended with ``success``, ``error`` or ``timeout``."""
-        self._metrics.requests.labels(result, method).inc()
-        self._metrics.duration.labels(result, method, "Total").observe(seconds)
+        self.requests.labels(result, method).inc()
+        self.duration.labels(result, method, "Total").observe(seconds)
 
     def request_shared(self, method: str, /) -> None:
         """Count a request that was answered from another one."""
-        self._metrics.shared.labels(method).inc()
+        self.shared.labels(method).inc()

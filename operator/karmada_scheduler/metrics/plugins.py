@@ -1,4 +1,4 @@
-"""Metrics of the algorithm, its plugins and extenders, and the observers that feed them."""
+"""Metrics of the algorithm, its plugins and extenders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from karmada_scheduler.metrics.families import (
 
 
 class PluginMetrics:
-    """Durations of the algorithm, of plugins and of extenders; circuit breakers; waits at Permit."""
+    """Durations of the algorithm, of plugins and of extenders; circuit breakers; waits at Permit.
+
+    Implements the framework's ``Observer`` and ``CircuitBreakerObserver``.
+    """
 
     def __init__(self, families: Families) -> None:
         """Register the families."""
@@ -107,41 +110,23 @@ class PluginMetrics:
         """Expose the bindings that Guard plugins keep or move gracefully, by state; there are no samples before."""
         expose_each(self._guarded, counts)
 
-
-class AlgorithmObserver:
-    """Feeds upstream's three histograms of the algorithm; implements the framework's ``Observer``."""
-
-    def __init__(self, metrics: PluginMetrics) -> None:
-        """Observe into these metrics."""
-        self._points = metrics.extension_point_duration
-        self._plugins = metrics.duration
-        self._steps = metrics.algorithm_duration
-
     def extension_point(self, point: str, code: ResultCode, seconds: float, /) -> None:
         """Count a run of all plugins of an extension point."""
-        self._points.observe((point, code), seconds)
+        self.extension_point_duration.observe((point, code), seconds)
 
     def plugin(self, plugin: str, point: str, code: ResultCode, seconds: float, /) -> None:
         """Count a run of one plugin."""
-        self._plugins.observe((plugin, point, code), seconds)
+        self.duration.observe((plugin, point, code), seconds)
 
     def step(self, step: str, seconds: float, /) -> None:
         """Count one step of the algorithm."""
-        self._steps.labels(step).observe(seconds)
-
-
-class CircuitBreakerMetrics:
-    """Feeds the metrics of circuit breakers; implements the framework's ``BreakerObserver``."""
-
-    def __init__(self, metrics: PluginMetrics) -> None:
-        """Count in these metrics."""
-        self._metrics = metrics
+        self.algorithm_duration.labels(step).observe(seconds)
 
     def opened(self, plugin: str, now_open: int, /) -> None:
-        """Count a breaker that opened."""
-        self._metrics.breaker_openings.labels(plugin).inc()
-        self._metrics.breakers_open.labels(plugin).set(now_open)
+        """Count a circuit breaker that opened."""
+        self.breaker_openings.labels(plugin).inc()
+        self.breakers_open.labels(plugin).set(now_open)
 
     def closed(self, plugin: str, now_open: int, /) -> None:
-        """Count a breaker that closed, or whose plugin was removed."""
-        self._metrics.breakers_open.labels(plugin).set(now_open)
+        """Count a circuit breaker that closed, or whose plugin was removed."""
+        self.breakers_open.labels(plugin).set(now_open)

@@ -16,8 +16,8 @@ class WorkqueueMetrics:
     Source: sigs.k8s.io/controller-runtime 0.23.1 pkg/internal/metrics/workqueue.go.
     """
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the families."""
+    def __init__(self, registry: CollectorRegistry | None) -> None:
+        """Register the families; None for metrics that are not exposed."""
         names = ["name", "controller"]
         buckets = exponential(1e-8, 10, 12)
 
@@ -79,7 +79,7 @@ class WorkqueueMetrics:
 
 
 class QueueMetrics(Struct, frozen=True, kw_only=True):
-    """The metrics of one queue; implements the ``QueueObserver`` of ``work_queue``."""
+    """The metrics of one queue."""
 
     adds: Counter
     retries: Counter

@@ -32,7 +32,6 @@ from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import CallTimeout, SigalrmTimeout
 from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.metrics.plugins import AlgorithmObserver, CircuitBreakerMetrics
 from karmada_scheduler.plugin_loader import PluginSetup
 from karmada_scheduler.plugin_loader.handle import HandleBackend, PluginHandle
 from karmada_scheduler.plugin_loader.run_tasks import PluginTasks
@@ -91,11 +90,9 @@ class PluginManager:
         registry = in_tree(options.feature_gates)
         election = options.leader_election
         budget = plugin_budget(configuration, election.renew_deadline if election.enabled else None)
-        self._breakers = CircuitBreakers(
-            clock=clock, exempt=frozenset(registry), observer=CircuitBreakerMetrics(metrics.plugins)
-        )
+        self._breakers = CircuitBreakers(clock=clock, exempt=frozenset(registry), observer=metrics.plugins)
         self.caller: Final = PluginCaller(
-            observer=AlgorithmObserver(metrics.plugins),
+            observer=metrics.plugins,
             timeout=call_timeout(budget),
             coroutine_seconds=budget,
             breakers=self._breakers,

@@ -21,7 +21,11 @@ estimator finds when it responds again."""
 
 
 class Attempts:
-    """The attempts under way; ``limit`` of them have a slot at the same time (``--max-in-flight``)."""
+    """The attempts under way; ``limit`` of them have a slot at the same time (``--max-in-flight``).
+
+    Attributes:
+        in_flight: The bindings that are decided and not written yet, with the clusters that they will have.
+    """
 
     def __init__(
         self,
@@ -43,7 +47,7 @@ class Attempts:
         self._waiting = 0
         self._most_waiting = limit * _WAITING_PER_SLOT
         self._slot_released = asyncio.Event()
-        self._in_flight: dict[BindingKey, Binding] = {}
+        self.in_flight: Final[dict[BindingKey, Binding]] = {}
 
     async def begin(self, key: BindingKey) -> Attempt:
         """Wait for a slot, and return the attempt that holds it."""
@@ -54,10 +58,6 @@ class Attempts:
     def pending(self) -> int:
         """The number of attempts that have a slot, or will have one again after their wait for estimators."""
         return self._slots_in_use + self._undecided
-
-    def in_flight(self) -> tuple[Binding, ...]:
-        """Return the bindings that are decided and not written yet, with the clusters that they will have."""
-        return tuple(self._in_flight.values())
 
     async def wait_for_results(self) -> None:
         """Wait until every result under way is written, or waits at Permit."""
@@ -98,14 +98,6 @@ class Attempts:
         self._waiting += change
         self.metrics.estimators.undecided.set(self._waiting)
 
-    def add_in_flight(self, binding: Binding) -> None:
-        """Count a binding as decided and not written."""
-        self._in_flight[binding.key] = binding
-
-    def remove_in_flight(self, key: BindingKey) -> None:
-        """Drop a binding that is written, or will not be."""
-        self._in_flight.pop(key, None)
-
 
 class Attempt:
     """One attempt to schedule one binding, from the time it has a slot until it ends.
@@ -140,7 +132,7 @@ class Attempt:
     def put_in_flight(self, binding: Binding, targets: Sequence[TargetCluster]) -> None:
         """Show the binding to plugins that count peers, with its clusters, until the attempt ends."""
         spec = replace(binding.spec, clusters=tuple(targets))
-        self._attempts.add_in_flight(replace(binding, spec=spec))
+        self._attempts.in_flight[self.key] = replace(binding, spec=spec)
 
     @asynccontextmanager
     async def without_slot(self) -> AsyncIterator[None]:
@@ -168,7 +160,7 @@ class Attempt:
         """End the attempt, when its result is stored or it has failed. To be called once."""
         assert self.ended is None
         self.ended = self._attempts.clock()
-        self._attempts.remove_in_flight(self.key)
+        self._attempts.in_flight.pop(self.key, None)
         self._end_assumption()
         self._release_slot()
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
-from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.available_replicas import ReplicaEstimator
 from karmada_scheduler.core.budget import Budget
@@ -18,8 +18,6 @@ from karmada_scheduler.core.run_sync import BudgetedCoroutine, WaitsError, begin
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.session import keep_slot
-from karmada_scheduler.framework.profile.profiles import Profiles
-from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduler.attempt import Attempt
 from karmada_scheduler.scheduler.request import Request
 from karmada_scheduler.scheduler.state import SchedulerState
@@ -53,30 +51,26 @@ class DecisionRunner:
         state: SchedulerState,
         *,
         algorithm: SchedulingAlgorithm,
-        profiles: Profiles,
         accurate: AccurateEstimator | None,
-        in_flight: Callable[[], Sequence[Binding]],
-        metrics: Metrics,
+        in_flight: Mapping[BindingKey, Binding],
         new_budget: Callable[[], Budget],
     ) -> None:
         """Set the dependencies of all decisions.
 
         Args:
-            state: The caches.
+            state: The caches and the plugins.
             algorithm: Decides.
-            profiles: The plugins by scheduler name.
             accurate: Requests available replicas from the member clusters; None if that is off.
-            in_flight: Returns the bindings that are decided and not written yet.
-            metrics: Counts decisions that fell back to the resource summary.
+            in_flight: The bindings that are decided and not written yet.
             new_budget: Returns the budget of one decision.
         """
         self._algorithm = algorithm
         self._clusters = state.clusters
         self._assumed = state.assumed
-        self._profiles = profiles
+        self._names = state.profiles.names
         self._accurate = accurate
         self._in_flight = in_flight
-        self._metrics = metrics
+        self._fallbacks = state.metrics.estimators.fallbacks
         self._new_budget = new_budget
         self._decision_lock = asyncio.Lock()
         self._long_decision_lock = asyncio.Lock()
@@ -128,7 +122,7 @@ class DecisionRunner:
         if not session.fallbacks:
             return decision
         extent = "all" if session.fallbacks.keys() >= session.clusters else "some"
-        self._metrics.estimators.fallbacks.labels(extent).inc()
+        self._fallbacks.labels(extent).inc()
         return replace(decision, fallbacks=session.fallbacks)
 
     def _requests_estimates(self, binding: Binding) -> bool:
@@ -144,8 +138,8 @@ class DecisionRunner:
             request.framework,
             session=session,
             assumed={} if self._assumed is None else self._assumed.by_cluster(),
-            in_flight=self._in_flight(),
-            until_stable=requeue_rules.is_claimed_and_assigned(request.binding, self._profiles.names),
+            in_flight=tuple(self._in_flight.values()),
+            until_stable=requeue_rules.is_claimed_and_assigned(request.binding, self._names),
             budget=budget,
             workload=request.workload,
             proposed=request.proposed,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.binding_cycle.cycle import BindingCycle
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.core import requeue_rules
-from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.result import Result
-from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduler.attempt import Attempt
 from karmada_scheduler.scheduler.state import SchedulerState
 
@@ -18,22 +16,14 @@ from karmada_scheduler.scheduler.state import SchedulerState
 class Permit:
     """Makes bindings wait, and gives up those that are outdated."""
 
-    def __init__(
-        self,
-        state: SchedulerState,
-        *,
-        cycle: BindingCycle,
-        profiles: Profiles,
-        metrics: Metrics,
-        clock: Callable[[], float],
-    ) -> None:
+    def __init__(self, state: SchedulerState, cycle: BindingCycle) -> None:
         self._waiting = state.waiting
         self._bindings = state.bindings
         self._clusters = state.clusters
         self._cycle = cycle
-        self._profiles = profiles
-        self._metrics = metrics
-        self._clock = clock
+        self._names = state.profiles.names
+        self._metrics = state.metrics.plugins
+        self._clock = state.clock
 
     async def wait(
         self, attempt: Attempt, transaction: BindingTransaction, waits: Mapping[str, Result]
@@ -53,7 +43,7 @@ class Permit:
         binding = transaction.binding
         clusters = frozenset(target.name for target in transaction.targets or ())
         timeouts = {plugin: result.timeout for plugin, result in waits.items()}
-        gauges = [self._metrics.plugins.permit_waiting.labels(plugin) for plugin in waits]
+        gauges = [self._metrics.permit_waiting.labels(plugin) for plugin in waits]
         self._cycle.record_waiting(binding, waits)
         async with attempt.without_slot():
             started, label = self._clock(), "abandoned"
@@ -71,7 +61,7 @@ class Permit:
             finally:
                 for gauge in gauges:
                     gauge.dec()
-                self._metrics.plugins.permit_wait.labels(label).observe(self._clock() - started)
+                self._metrics.permit_wait.labels(label).observe(self._clock() - started)
         return result
 
     def _abandon_outdated(self, key: BindingKey, clusters: frozenset[str]) -> None:
@@ -86,4 +76,4 @@ class Permit:
                 self._waiting.abandon_for_cluster(name)
 
     def _is_assigned(self, binding: Binding) -> bool:
-        return requeue_rules.is_assigned_to(binding, self._profiles.names)
+        return requeue_rules.is_assigned_to(binding, self._names)

@@ -29,9 +29,7 @@ from karmada_scheduler.core.guard_additions import may_observe
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.framework.diagnosis import FitError, PluginError
-from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.informer.workloads import NotSynced
-from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.records.recorder import Recorder
 from karmada_scheduler.scheduler import decision_log
 from karmada_scheduler.scheduler.attempt import Attempt, Attempts
@@ -39,10 +37,8 @@ from karmada_scheduler.scheduler.decision_runner import DecisionRunner, Undecide
 from karmada_scheduler.scheduler.guarded import count_answer
 from karmada_scheduler.scheduler.missing_placements import MissingPlacements
 from karmada_scheduler.scheduler.permit import Permit
-from karmada_scheduler.scheduler.reconsideration import Reconsiderations
 from karmada_scheduler.scheduler.recording import Recording
 from karmada_scheduler.scheduler.request import Request
-from karmada_scheduler.scheduler.retry import FailureHandler, failed
 from karmada_scheduler.scheduler.state import SchedulerState
 from karmada_scheduler.scheduler.tasks import AttemptTasks
 from karmada_scheduler.structs import replace
@@ -70,13 +66,9 @@ class Scheduler:
         options: Options,
         state: SchedulerState,
         *,
-        profiles: Profiles,
         algorithm: SchedulingAlgorithm,
         cycle: BindingCycle,
-        reconsiderations: Reconsiderations,
         find_workload: Callable[[Binding], WorkloadAnswer | NotSynced],
-        metrics: Metrics,
-        clock: Callable[[], float],
         new_budget: Callable[[], Budget] = new_budget,
         accurate: AccurateEstimator | None = None,
         recorder: Recorder | None = None,
@@ -85,14 +77,10 @@ class Scheduler:
 
         Args:
             options: Feature gates and ``--max-in-flight``.
-            state: The caches and the queue.
-            profiles: The plugins by scheduler name.
+            state: The caches, the queue and the plugins.
             algorithm: Decides.
             cycle: Writes decisions.
-            reconsiderations: The bindings that Reconsider plugins may want decided again.
             find_workload: Returns the metadata of a binding's workload; called if a plugin of its profile needs it.
-            metrics: Upstream's metrics and our own.
-            clock: Returns seconds, never running backwards.
             new_budget: Returns the budget of one decision.
             accurate: Requests available replicas from the member clusters; None if that is off.
             recorder: Records decisions; None without records.
@@ -104,34 +92,30 @@ class Scheduler:
         self._gate = state.gate
         self._bindings = state.bindings
         self._clusters = state.clusters
-        self._profiles = profiles
+        self._profiles = state.profiles
         self._cycle = cycle
-        self._reconsiderations = reconsiderations
+        self._reconsiderations = state.reconsiderations
         self._find_workload = find_workload
-        self._metrics = metrics
-        self._clock = clock
-        self._recording = Recording(recorder, clock=clock)
+        self._metrics = state.metrics
+        self._clock = state.clock
+        self._recording = Recording(recorder, clock=state.clock)
         self._attempts = Attempts(
             options.max_in_flight,
             bindings=state.bindings,
             assumed=state.assumed,
-            metrics=metrics,
-            clock=clock,
+            metrics=state.metrics,
+            clock=state.clock,
         )
         self._decisions = DecisionRunner(
             state,
             algorithm=algorithm,
-            profiles=profiles,
             accurate=accurate,
             in_flight=self._attempts.in_flight,
-            metrics=metrics,
             new_budget=new_budget,
         )
-        self._permit = Permit(state, cycle=cycle, profiles=profiles, metrics=metrics, clock=clock)
+        self._permit = Permit(state, cycle)
         self._missing_placements = MissingPlacements(state.bindings)
-        self._tasks = AttemptTasks(
-            FailureHandler(state.queue, state.bindings, metrics, self._recording), metrics
-        )
+        self._tasks = AttemptTasks(state, self._recording)
 
     @property
     def pending_attempts(self) -> int:
@@ -181,7 +165,7 @@ class Scheduler:
             step = self._scheduling_cycle(attempt)
         except Exception as error:
             log.exception("Cannot decide about %s", attempt.key.display)
-            step = failed(error)
+            step = AttemptOutcome(Action.RETRY, error)
         if isinstance(step, AttemptOutcome):
             self._tasks.finish(attempt, step)
         else:

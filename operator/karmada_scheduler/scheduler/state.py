@@ -1,7 +1,8 @@
-"""The caches and queues of one process."""
+"""What the parts of one process share, from before there is a connection until its end."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from karmada_scheduler.api.binding import BindingKey
@@ -9,22 +10,31 @@ from karmada_scheduler.binding_cycle.own_writes import OwnWrites
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
+from karmada_scheduler.informer.list_requests import ListRequests
+from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
+from karmada_scheduler.scheduler.reconsideration import Reconsiderations
 from karmada_scheduler.scheduling_queue.queue import SchedulingQueue
 
 
 class SchedulerState:
-    """What the parts of one process share.
+    """The caches, the queue and the plugins of one process.
 
     Attributes:
         queue: The keys of bindings that may have to be scheduled.
         bindings: All bindings.
         clusters: All clusters.
-        gate: The bindings that PreEnqueue plugins hold back.
         waiting: The bindings that wait at Permit.
+        profiles: The plugins by scheduler name.
+        metrics: The metrics of the process.
+        clock: Returns seconds, never running backwards.
         own_writes: The versions that this process has written.
         assumed: The assumed placements; None without the gate SchedulingOvercommitProtection.
+        gate: The bindings that PreEnqueue plugins hold back.
+        reconsiderations: The bindings that Reconsider plugins may want decided again.
+        list_requests: Lists that event handlers need before their time.
     """
 
     def __init__(
@@ -34,6 +44,9 @@ class SchedulerState:
         bindings: BindingCache,
         clusters: ClusterCache,
         waiting: WaitingBindings,
+        profiles: Profiles,
+        metrics: Metrics,
+        clock: Callable[[], float],
         own_writes: OwnWrites | None = None,
         assumed: AssumedPlacements | None = None,
     ) -> None:
@@ -41,7 +54,14 @@ class SchedulerState:
         self.queue: Final = queue
         self.bindings: Final = bindings
         self.clusters: Final = clusters
-        self.gate: Final = PreEnqueueGate(queue, bindings)
         self.waiting: Final = waiting
+        self.profiles: Final = profiles
+        self.metrics: Final = metrics
+        self.clock: Final = clock
         self.own_writes: Final = OwnWrites() if own_writes is None else own_writes
         self.assumed: Final = assumed
+        self.gate: Final = PreEnqueueGate(queue, bindings)
+        self.reconsiderations: Final = Reconsiderations(
+            bindings=bindings, queue=queue, profiles=profiles, metrics=metrics.plugins, clock=clock
+        )
+        self.list_requests: Final = ListRequests()

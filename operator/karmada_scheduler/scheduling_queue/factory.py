@@ -12,7 +12,6 @@ from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
 from karmada_scheduler.scheduling_queue.queue import SchedulingQueue
 from karmada_scheduler.scheduling_queue.queue_sort import sort_key_of
-from karmada_scheduler.scheduling_queue.rate_limit import Clock
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 
 
@@ -23,7 +22,7 @@ def make_queue(
     binding_of: Callable[[BindingKey], Binding | None],
     caller: PluginCaller,
     metrics: Metrics,
-    clock: Clock,
+    clock: Callable[[], float],
 ) -> SchedulingQueue[BindingKey]:
     """Return the priority queue if the gate PriorityBasedScheduling or a plugin requires it, else the work queue.
 
@@ -35,19 +34,12 @@ def make_queue(
         metrics: Gets the metrics of the queue.
         clock: Returns seconds, never running backwards.
     """
-    if queue_sort is not None:
-        sort_key = sort_key_of(queue_sort, binding_of, caller=caller)
-        return _observed(PrioritySchedulingQueue(clock=clock, sort_key=sort_key), metrics)
-    if options.feature_gates.enabled("PriorityBasedScheduling"):
-        return _observed(PrioritySchedulingQueue(clock=clock), metrics)
-    observer = metrics.workqueues.of("scheduler-queue")
-    queue: WorkQueue[BindingKey] = WorkQueue(limits=options.retry_limits, clock=clock, observer=observer)
-    observer.expose(depth=lambda: queue.depth, unfinished=queue.unfinished)
-    return queue
-
-
-def _observed(
-    queue: PrioritySchedulingQueue[BindingKey], metrics: Metrics
-) -> PrioritySchedulingQueue[BindingKey]:
-    metrics.scheduling.expose_pending(queue.pending)
+    if queue_sort is not None or options.feature_gates.enabled("PriorityBasedScheduling"):
+        sort_key = None if queue_sort is None else sort_key_of(queue_sort, binding_of, caller=caller)
+        by_priority = PrioritySchedulingQueue[BindingKey](clock=clock, sort_key=sort_key)
+        metrics.scheduling.expose_pending(by_priority.pending)
+        return by_priority
+    exposed = metrics.workqueues.of("scheduler-queue")
+    queue = WorkQueue[BindingKey](limits=options.retry_limits, clock=clock, metrics=exposed)
+    exposed.expose(depth=lambda: queue.depth, unfinished=queue.unfinished)
     return queue

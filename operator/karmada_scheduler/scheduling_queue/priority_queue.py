@@ -110,11 +110,6 @@ class PrioritySchedulingQueue(SchedulingQueue[Key]):
         )
 
     @property
-    def processing(self) -> int:
-        """The number of keys that were taken and are not done."""
-        return len(self._processing)
-
-    @property
     def delayed(self) -> int:
         """The number of keys in backoff or unschedulable."""
         return len(self._backoff) + len(self._unschedulable)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Final, Generic, NamedTuple, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -44,6 +44,9 @@ MOST_COUNTED: Final = 20_000
 
 class SchedulingQueue(ABC, Generic[Key]):
     """Keys of bindings that may have to be scheduled; for one consumer, to be used from its event loop only."""
+
+    _processing: Mapping[Key, object]
+    """The keys that were taken and are not done."""
 
     def __init__(self) -> None:
         self._changed = asyncio.Event()
@@ -104,9 +107,9 @@ class SchedulingQueue(ABC, Generic[Key]):
         """Return the number of due keys."""
 
     @property
-    @abstractmethod
     def processing(self) -> int:
         """The number of keys that were taken and are not done."""
+        return len(self._processing)
 
     @property
     @abstractmethod

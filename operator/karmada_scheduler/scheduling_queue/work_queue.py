@@ -17,9 +17,11 @@ import heapq
 import itertools
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from karmada_scheduler.config.options import RetryLimits
+from karmada_scheduler.metrics.work_queues import QueueMetrics, WorkqueueMetrics
+from karmada_scheduler.rate_limit import TokenBucket
 from karmada_scheduler.scheduling_queue.queue import (
     ABSENT,
     ACTIVE,
@@ -30,53 +32,20 @@ from karmada_scheduler.scheduling_queue.queue import (
     KeyState,
     SchedulingQueue,
 )
-from karmada_scheduler.scheduling_queue.rate_limit import Clock, TokenBucket
-
-
-class QueueObserver(Protocol):
-    """Receives the values of upstream's workqueue metrics; numbers are seconds."""
-
-    def added(self) -> None:
-        """Count a key that was added and did not wait already."""
-        ...
-
-    def retried(self) -> None:
-        """Count a delayed add."""
-        ...
-
-    def taken(self, waited: float) -> None:
-        """Observe how long a key waited until it was taken."""
-        ...
-
-    def finished(self, worked: float) -> None:
-        """Observe how long a key was processed."""
-        ...
-
-
-class _NoObserver:
-    """Observes nothing."""
-
-    def added(self) -> None: ...
-
-    def retried(self) -> None: ...
-
-    def taken(self, waited: float) -> None: ...
-
-    def finished(self, worked: float) -> None: ...
-
-
-_NO_OBSERVER: Final = _NoObserver()
 
 
 class WorkQueue(SchedulingQueue[Key]):
     """Keys of bindings in the order in which they became due."""
 
-    def __init__(self, *, limits: RetryLimits, clock: Clock, observer: QueueObserver = _NO_OBSERVER) -> None:
+    def __init__(
+        self, *, limits: RetryLimits, clock: Callable[[], float], metrics: QueueMetrics | None = None
+    ) -> None:
+        """Start empty; ``clock`` returns seconds and never runs backwards. Without ``metrics`` none are exposed."""
         super().__init__()
         self._limits: Final = limits
-        self._observer: Final = observer
+        self._metrics: Final = metrics or WorkqueueMetrics(None).of("")
         self._clock = clock
-        self._bucket = TokenBucket(rate=limits.qps, burst=limits.burst, clock=clock)
+        self._bucket = TokenBucket(limits.qps, limits.burst, clock())
         self._queue: deque[tuple[Key, float]] = deque()
         self._dirty: set[Key] = set()
         self._processing: dict[Key, float] = {}
@@ -92,11 +61,6 @@ class WorkQueue(SchedulingQueue[Key]):
     def holds(self, key: Key) -> bool:
         """Return whether a key is due, delayed, or taken and not done."""
         return key in self._dirty or key in self._processing or key in self._ready_at
-
-    @property
-    def processing(self) -> int:
-        """The number of keys that were taken and are not done."""
-        return len(self._processing)
 
     @property
     def depth(self) -> int:
@@ -133,7 +97,7 @@ class WorkQueue(SchedulingQueue[Key]):
         """Append a key, unless it is queued already; the priority does not count."""
         if key in self._dirty:
             return
-        self._observer.added()
+        self._metrics.added()
         self._dirty.add(key)
         if key not in self._processing:
             self._append(key)
@@ -144,7 +108,7 @@ class WorkQueue(SchedulingQueue[Key]):
 
     def add_after(self, key: Key, delay: float) -> None:
         """Append a key after ``delay`` seconds; of two delays of one key the earlier end counts."""
-        self._observer.retried()
+        self._metrics.retried()
         if delay <= 0:
             self.add(key)
             return
@@ -160,7 +124,7 @@ class WorkQueue(SchedulingQueue[Key]):
         requeues = self._requeues.get(key, 0)
         self._requeues[key] = requeues + 1
         backoff = min(self._limits.base_delay * 2.0 ** min(requeues, 64), self._limits.max_delay)
-        delay = max(backoff, self._bucket.reserve())
+        delay = max(backoff, self._bucket.reserve(self._clock()))
         self.add_after(key, delay)
         return delay
 
@@ -184,14 +148,14 @@ class WorkQueue(SchedulingQueue[Key]):
         now = self._clock()
         self._dirty.discard(key)
         self._processing[key] = now
-        self._observer.taken(now - added)
+        self._metrics.taken(now - added)
         return key, now - added
 
     def done(self, key: Key) -> None:
         """Mark a key that was taken as processed; it becomes due again if it was added meanwhile."""
         started = self._processing.pop(key, None)
         if started is not None:
-            self._observer.finished(self._clock() - started)
+            self._metrics.finished(self._clock() - started)
         if key in self._dirty:
             self._append(key)
 

@@ -13,7 +13,7 @@ from karmada_scheduler.binding_cycle.write_limiter import (
     WriteLimiter,
 )
 from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.scheduling_queue.rate_limit import TokenBucket
+from karmada_scheduler.rate_limit import TokenBucket
 
 
 class LimiterHarness:
@@ -23,7 +23,7 @@ class LimiterHarness:
         self.now = 0.0
         self.slept: list[float] = []
         self.windows: list[int] = []
-        bucket = None if rate is None else TokenBucket(rate=rate, burst=1, clock=self.clock)
+        bucket = None if rate is None else TokenBucket(rate, 1, self.clock())
         self.limiter = WriteLimiter(
             most=most, clock=self.clock, sleep=self.sleep, rate=bucket, on_window=self.windows.append
         )

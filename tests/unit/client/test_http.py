@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from karmada_scheduler.client.http import HttpConnections
+from karmada_scheduler.client.http import AGENT, HttpConnections
 from karmada_scheduler.client.http_connection import ConnectionLostError, Response
 from karmada_scheduler.client.sessions import is_tls_refusal
 from karmada_scheduler.client.tls import verify_as_go_does
@@ -62,9 +62,7 @@ async def served(path: str = "") -> AsyncIterator[tuple[FakeServer, HttpConnecti
     server = FakeServer()
     async with listening(server.serve) as port:
         server.url = f"http://127.0.0.1:{port}{path}"
-        connections = HttpConnections(
-            server.url, tls=None, tls_name=None, agent="tests", clock=lambda: server.now
-        )
+        connections = HttpConnections(server.url, tls=None, tls_name=None, clock=lambda: server.now)
         try:
             yield server, connections
         finally:
@@ -105,7 +103,7 @@ async def test_a_request_has_its_method_path_query_headers_and_body() -> None:
     lines = head.decode().split("\r\n")
     assert lines[0] == "POST /base/a%20b/c?limit=5&continue=x%3D HTTP/1.1"
     host = server.url.removeprefix("http://").removesuffix("/base/")
-    assert lines[1:] == [f"Host: {host}", "User-Agent: tests", "Accept: a/b", "Content-Length: 2"]
+    assert lines[1:] == [f"Host: {host}", f"User-Agent: {AGENT}", "Accept: a/b", "Content-Length: 2"]
     assert body == b"{}"
 
 
@@ -302,7 +300,7 @@ async def test_a_header_with_a_line_break_is_refused() -> None:
 
 
 async def test_a_refused_connection_is_an_os_error() -> None:
-    connections = HttpConnections("http://127.0.0.1:1", tls=None, tls_name=None, agent="tests")
+    connections = HttpConnections("http://127.0.0.1:1", tls=None, tls_name=None)
     with pytest.raises(OSError, match=r"refused|failed|Connect"):
         await request(connections)
 
@@ -310,7 +308,7 @@ async def test_a_refused_connection_is_an_os_error() -> None:
 @pytest.mark.parametrize("server", ["127.0.0.1:80", "ftp://host", "https://"])
 def test_an_invalid_url_is_refused(server: str) -> None:
     with pytest.raises(ValueError, match="not the URL"):
-        HttpConnections(server, tls=None, tls_name=None, agent="tests")
+        HttpConnections(server, tls=None, tls_name=None)
 
 
 @pytest.mark.parametrize(
@@ -385,7 +383,7 @@ def test_a_refused_certificate_is_distinguished_from_a_lost_connection(
     url = f"https://127.0.0.1:{listener.getsockname()[1]}"
 
     async def refused() -> None:
-        connections = HttpConnections(url, tls=trusting, tls_name=None, agent="tests")
+        connections = HttpConnections(url, tls=trusting, tls_name=None)
         with pytest.raises(OSError) as caught:
             await request(connections)
         assert is_tls_refusal(caught.value)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
-from karmada_scheduler.app.wiring import Wiring
+from karmada_scheduler.app.wiring import new_event_handlers, new_scheduler
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
-from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import Options, RetryLimits
@@ -59,21 +57,22 @@ class SchedulerHarness:
         if priorities:
             self.queue = PrioritySchedulingQueue(clock=lambda: self.now)
         self.metrics = Metrics()
-        queue = self.queue
+        self.profiles = Profiles({"ours": with_in_tree()})
         state = SchedulerState(
-            queue,
+            self.queue,
             bindings=self.bindings,
             clusters=self.clusters,
             waiting=WaitingBindings(),
+            profiles=self.profiles,
+            metrics=self.metrics,
+            clock=lambda: self.now,
             own_writes=OwnWrites(seconds=0),
         )
         self.waiting, self.gate = state.waiting, state.gate
-        self.profiles = Profiles({"ours": with_in_tree()})
         chosen = Options(scheduler_name="ours", **options)
-        wiring = Wiring(chosen, state, self.profiles, metrics=self.metrics, clock=lambda: self.now)
-        self.reconsiderations = wiring.reconsiderations
-        self.handlers = wiring.new_event_handlers(
-            on_enqueued=[recorder.enqueued] if recorder is not None else []
+        self.reconsiderations = state.reconsiderations
+        self.handlers = new_event_handlers(
+            state, on_enqueued=[recorder.enqueued] if recorder is not None else []
         )
         self.server.event = lambda manifest: self.handlers.on_event("ResourceBinding", "MODIFIED", manifest)
         for name in ("m1", "m2"):
@@ -91,11 +90,12 @@ class SchedulerHarness:
         )
         self.handle = PluginHandle("ours", backend)
         self.profiles.replace({"ours": with_in_tree(*plugins, *made(self.handle), caller=caller)})
-        self.scheduler = wiring.new_scheduler(
+        self.scheduler = new_scheduler(
+            chosen,
+            state,
             self.server,  # type: ignore[arg-type]
             self,  # type: ignore[arg-type]
             self.handlers,
-            WriteLimiter(most=32, clock=time.monotonic),
             is_leading=lambda: self.leads,
             now=lambda: self.time_of_day,
             find_workload=lambda _: WorkloadAnswer(problem="not needed"),

@@ -29,7 +29,6 @@ from karmada_scheduler.framework.runtime.timeouts import (
     SigalrmTimeout,
 )
 from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.metrics.plugins import CircuitBreakerMetrics
 from karmada_scheduler.testing import binding, cluster, decide, placed
 from tests.unit.framework.plugins import IgnoringObserver, answering, coroutine, plugin, raising, with_in_tree
 
@@ -46,7 +45,7 @@ class BreakerHarness:
         self.metrics = Metrics()
         self.alarm = SigalrmTimeout(BUDGET)
         self.breakers = CircuitBreakers(
-            clock=lambda: self.now, exempt={"InTree"}, observer=CircuitBreakerMetrics(self.metrics.plugins)
+            clock=lambda: self.now, exempt={"InTree"}, observer=self.metrics.plugins
         )
         self.caller = PluginCaller(
             timeout=self.alarm, coroutine_seconds=BUDGET, breakers=self.breakers, clock=lambda: self.now

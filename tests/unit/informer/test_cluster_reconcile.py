@@ -16,6 +16,7 @@ from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.config.options import RetryLimits
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.informer.cluster_reconcile import ENOUGH_DUE, ClusterReconciler
+from karmada_scheduler.informer.requeue import Requeuer
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.structs import replace
@@ -35,11 +36,17 @@ class ReconcilerHarness:
         self.queue: WorkQueue[BindingKey] = WorkQueue(limits=RetryLimits(), clock=lambda: self.now)
         self.metrics = Metrics()
         self.enqueued: list[str] = []
-        self.reconciler = ClusterReconciler(
+        requeuer = Requeuer(
             bindings=self.bindings,
             queue=self.queue,
-            is_assigned=lambda _: True,
-            enqueue=self._enqueue,
+            scheduler_names=["ours"],
+            metrics=self.metrics,
+            listeners=[self._enqueued],
+        )
+        self.reconciler = ClusterReconciler(
+            requeuer,
+            bindings=self.bindings,
+            queue=self.queue,
             metrics=self.metrics,
             clock=self._clock,
         )
@@ -48,10 +55,9 @@ class ReconcilerHarness:
         self.now += self.tick
         return self.now
 
-    def _enqueue(self, binding: Binding, event: str) -> None:
+    def _enqueued(self, key: BindingKey, event: str) -> None:
         assert event == requeue_rules.CLUSTER_CHANGED
-        self.enqueued.append(binding.key.name)
-        self.queue.add(binding.key)
+        self.enqueued.append(key.name)
 
     def put(self, number: int, *, version: int, **spec: Any) -> None:
         self.bindings.put(Binding.from_manifest(manifests.binding(f"b{number}", version=version, **spec)))

@@ -13,8 +13,8 @@ from karmada_scheduler.client.connection import Credentials
 from karmada_scheduler.client.karmada import WATCHED
 from karmada_scheduler.client.watch_requests import Event, WatchRequests
 from karmada_scheduler.informer import kopf_watch as module
-from karmada_scheduler.informer.kopf_settings import watch_settings
 from karmada_scheduler.informer.kopf_watch import KopfWatch
+from karmada_scheduler.informer.kopf_watcher import watch_settings
 
 
 async def _nothing(*_: object) -> AsyncGenerator[bytes, None]:
@@ -37,8 +37,8 @@ class KopfHarness:
         self.started = 0
         self.watch = KopfWatch(
             WATCHED,
-            self,
-            self,
+            self,  # type: ignore[arg-type]
+            self,  # type: ignore[arg-type]
             WatchRequests(_nothing),
             identity="tests",
             login=self._login,

@@ -6,6 +6,7 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.config.options import RetryLimits
 from karmada_scheduler.informer.requeue import Requeuer
+from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from tests import manifests
 
@@ -18,9 +19,7 @@ def test_deleted_bindings_leave_the_queue_of_a_standby_now_and_then() -> None:
     retained: list[int] = []
     retain = queue.retain
     queue.retain = lambda keep: (retained.append(1), retain(keep))  # type: ignore[assignment, func-returns-value]
-    requeuer = Requeuer(
-        bindings=bindings, queue=queue, scheduler_names=["ours"], count=lambda _: None
-    )  # fmt: skip
+    requeuer = Requeuer(bindings=bindings, queue=queue, scheduler_names=["ours"], metrics=Metrics())
     kept = Binding.from_manifest(manifests.binding("kept"))
     bindings.put(kept)
     gone = [Binding.from_manifest(manifests.binding(f"b{number}")) for number in range(2 * (KEPT + 2))]

@@ -9,8 +9,8 @@ import pytest
 from kopf._core.reactor import inventory
 
 from karmada_scheduler.client.karmada import CLUSTERS, WATCHED
-from karmada_scheduler.informer import kopf_settings
 from karmada_scheduler.informer import kopf_watch as module
+from karmada_scheduler.informer import kopf_watcher
 from tests.fake_apiserver import status
 from tests.unit.informer.watch_harness import WatchHarness, api_server, to, touch, until
 
@@ -91,13 +91,13 @@ async def test_the_problem_of_a_watch_is_logged_repeatedly(
 
 async def test_kopf_stores_no_object(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[inventory.ResourceMemories] = []
-    create = kopf_settings.NoMemories.__init__
+    create = kopf_watcher.NoMemories.__init__
 
     def noted(self: Any) -> None:
         create(self)
         made.append(self)
 
-    monkeypatch.setattr(kopf_settings.NoMemories, "__init__", noted)
+    monkeypatch.setattr(kopf_watcher.NoMemories, "__init__", noted)
     with api_server() as api:
         harness = WatchHarness(lambda: to(api))
         async with harness.running():

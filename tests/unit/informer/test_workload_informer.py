@@ -113,7 +113,7 @@ class InformerHarness:
         self.changed: list[str] = []
         self.synced: list[str] = []
         self.informer = WorkloadInformer(
-            self.server,
+            self.server,  # type: ignore[arg-type]
             is_needed=lambda binding: not binding.spec.scheduling_suspended,
             on_change=lambda key: self.changed.append(key.name.removesuffix("-deployment")),
             on_synced=lambda key: self.synced.append(key.name.removesuffix("-deployment")),

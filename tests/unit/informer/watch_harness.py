@@ -62,8 +62,8 @@ class WatchHarness:
         self._is_known = is_known
         self.watch = KopfWatch(
             WATCHED,
-            self,
-            self,
+            self,  # type: ignore[arg-type]
+            self,  # type: ignore[arg-type]
             WatchRequests(self.connection.watch),
             identity="tests",
             login=self.connection.credentials,

@@ -6,9 +6,7 @@ import pytest
 
 from karmada_scheduler.config.options import RetryLimits
 from karmada_scheduler.framework.result import Code
-from karmada_scheduler.metrics.estimators import EstimatingObserver
 from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.metrics.plugins import AlgorithmObserver
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 
 UPSTREAM = {
@@ -50,14 +48,14 @@ def used() -> Metrics:
     metrics.scheduling.queue_incoming.labels("BindingAdd").inc()
     metrics.api_server.requests.labels("200", "GET", "localhost").inc()
     metrics.api_server.leader.labels("").set(1)
-    observer = AlgorithmObserver(metrics.plugins)
+    observer = metrics.plugins
     for _ in range(2):
         observer.plugin("ClusterAffinity", "Filter", Code.SUCCESS, 0.00002)
         observer.extension_point("Filter", Code.UNSCHEDULABLE, 0.0001)
         observer.step("Filter", 0.001)
-    EstimatingObserver(metrics.estimators).request_ended("MaxAvailableReplicas", "success", 0.002)
+    metrics.estimators.request_ended("MaxAvailableReplicas", "success", 0.002)
     part = metrics.workqueues.of("scheduler-queue")
-    queue: WorkQueue[str] = WorkQueue(limits=RetryLimits(), clock=lambda: 0.0, observer=part)
+    queue: WorkQueue[str] = WorkQueue(limits=RetryLimits(), clock=lambda: 0.0, metrics=part)
     part.expose(depth=lambda: queue.depth, unfinished=queue.unfinished)
     queue.add("a")
     queue.add("a")

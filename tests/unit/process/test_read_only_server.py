@@ -12,13 +12,9 @@ from karmada_scheduler.http_server import read_only_server as module
 from karmada_scheduler.http_server import responses
 from karmada_scheduler.http_server.messages import Document, HttpRequest, HttpResponse
 from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
-from karmada_scheduler.http_server.request_guard import (
-    Access,
-    RequestLimits,
-    RequestRate,
-    RequestRefusal,
-)
+from karmada_scheduler.http_server.request_guard import Access, RequestLimits, RequestRefusal
 from karmada_scheduler.http_server.server import ListenError
+from karmada_scheduler.rate_limit import TokenBucket
 from tools.controlplane.processes import free_port
 
 
@@ -245,7 +241,7 @@ async def test_an_error_of_a_handler_is_counted_and_not_shown(served: Served) ->
 
 async def test_requests_above_the_rate_are_refused(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     assert served.server._guard is not None
-    monkeypatch.setattr(served.server._guard, "_rate", RequestRate(0.0, RequestLimits().burst, 0.0))
+    monkeypatch.setattr(served.server._guard, "_rate", TokenBucket(0.0, RequestLimits().burst, 0.0))
     burst = int(RequestLimits().burst)
     statuses = [(await served.get("/v1/echo/web"))[0] for _ in range(burst + 2)]
     assert statuses == [200] * burst + [429, 429]
@@ -335,7 +331,7 @@ async def test_probes_are_answered_whatever_others_do(
     monkeypatch.setattr(served.server, "_limits", RequestLimits(connections=1))
     monkeypatch.setattr(module, "_IDLE_SECONDS", 60.0)
     assert served.server._guard is not None
-    monkeypatch.setattr(served.server._guard, "_rate", RequestRate(0.0, 0.0, 0.0))
+    monkeypatch.setattr(served.server._guard, "_rate", TokenBucket(0.0, 0.0, 0.0))
     _, writer = await asyncio.open_connection("127.0.0.1", served.port)
     assert (await served.get("/v1/echo/web"))[0] == 429
     assert (await served.get("/healthz"))[0] == 200

@@ -7,10 +7,6 @@ from collections.abc import Awaitable, Callable
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.binding_cycle.result import TransactionResult
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.framework.profile.profiles import Profiles
-from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduler.reconsideration import Reconsiderations
-from karmada_scheduler.scheduler.state import SchedulerState
 
 
 class FakeTransaction:
@@ -35,13 +31,3 @@ class FakeTransaction:
 
     async def run(self, _permit: object) -> TransactionResult:
         return await self._write(self)
-
-
-def new_reconsiderations(state: SchedulerState, profiles: Profiles, metrics: Metrics) -> Reconsiderations:
-    return Reconsiderations(
-        bindings=state.bindings,
-        queue=state.queue,
-        profiles=profiles,
-        metrics=metrics.plugins,
-        clock=lambda: 0.0,
-    )

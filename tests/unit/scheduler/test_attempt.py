@@ -114,9 +114,9 @@ async def test_a_binding_is_in_flight_with_its_new_clusters_until_its_attempt_en
     all_attempts = attempts()
     attempt = await all_attempts.begin(workload().key)
     attempt.put_in_flight(workload(), M1)
-    assert [each.spec.clusters for each in all_attempts.in_flight()] == [M1]
+    assert [each.spec.clusters for each in all_attempts.in_flight.values()] == [M1]
     attempt.end()
-    assert all_attempts.in_flight() == ()
+    assert all_attempts.in_flight == {}
 
 
 @pytest.mark.parametrize("is_stored", [True, False])

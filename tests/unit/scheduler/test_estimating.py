@@ -30,7 +30,7 @@ from karmada_scheduler.scheduler.state import SchedulerState
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding, cluster, framework, gates
-from tests.unit.scheduler.fakes import FakeTransaction, new_reconsiderations
+from tests.unit.scheduler.fakes import FakeTransaction
 
 PROTECTED = gates(SchedulingOvercommitProtection=True)
 
@@ -152,19 +152,17 @@ class EstimatingLoopHarness:
             bindings=self.bindings,
             clusters=self.clusters,
             waiting=WaitingBindings(),
+            profiles=Profiles({"ours": framework(select=["ClusterAffinity"])}),
+            metrics=self.metrics,
+            clock=lambda: 0.0,
             assumed=self.assumed,
         )
-        profiles = Profiles({"ours": framework(select=["ClusterAffinity"])})
         self.scheduler = Scheduler(
             Options(scheduler_name="ours", feature_gates=on, max_in_flight=max_in_flight),
             state,
-            profiles=profiles,
             algorithm=SchedulingAlgorithm(on, [GeneralEstimator(on)], stored=self.bindings.get),
             cycle=self.cycle,  # type: ignore[arg-type]
-            reconsiderations=new_reconsiderations(state, profiles, self.metrics),
             find_workload=lambda _: WorkloadAnswer(problem="not needed"),
-            metrics=self.metrics,
-            clock=lambda: 0.0,
             accurate=self.estimators,  # type: ignore[arg-type]
         )
 

@@ -33,7 +33,7 @@ from karmada_scheduler.scheduler.state import SchedulerState
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import cluster, framework, gates
 from tests import manifests
-from tests.unit.scheduler.fakes import FakeTransaction, new_reconsiderations
+from tests.unit.scheduler.fakes import FakeTransaction
 
 
 class RecordingCycle:
@@ -127,13 +127,15 @@ class LoopHarness:
             bindings=self.bindings,
             clusters=self.clusters,
             waiting=self.waiting,
+            profiles=self.profiles,
+            metrics=self.metrics,
+            clock=lambda: self.now,
             assumed=assumed,
         )
         self.gate = state.gate
         self.scheduler = Scheduler(
             chosen,
             state,
-            profiles=self.profiles,
             cycle=self.cycle,  # type: ignore[arg-type]
             algorithm=SchedulingAlgorithm(
                 chosen.feature_gates,
@@ -141,10 +143,7 @@ class LoopHarness:
                 peers=self.bindings if chosen.feature_gates.enabled("WorkloadAffinity") else None,
                 stored=self.bindings.get,
             ),
-            metrics=self.metrics,
-            clock=lambda: self.now,
             new_budget=lambda: Budget(clock, clock),
-            reconsiderations=new_reconsiderations(state, self.profiles, self.metrics),
             find_workload=find_workload,
         )
 
@@ -709,7 +708,7 @@ async def test_a_decision_that_exceeds_its_budget_is_retried_after_growing_delay
     assert all(decision.targets is None for decision in loop.cycle.bound)
     await loop.run()
     await loop.scheduler.drain(timeout=5)
-    assert loop.scheduler._tasks._failures._over_budget_delays == {}
+    assert loop.scheduler._tasks._over_budget_delays == {}
 
 
 async def test_with_overcommit_protection_no_binding_is_decided_during_a_long_decision() -> None:

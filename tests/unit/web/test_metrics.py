@@ -21,6 +21,7 @@ from karmada_advisor.web.namespaces import NamespaceHints
 from karmada_advisor.web.sessions import Sessions
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.reviews import Reviews
+from karmada_scheduler.http_server.certificate import ServerCertificate
 from tests.unit.web.site import Site
 from tests.unit.web.test_authorization import AUDIENCE, Plane
 from tests.unit.web.test_computing import during, spin
@@ -235,13 +236,13 @@ def test_answers_that_wait_are_counted_and_work_in_idle_moments_is_none(
 def test_the_certificate_that_is_served_says_when_it_ends(tmp_path: Path) -> None:
     issued = Authority(tmp_path).issue("web", server=True)
     metrics = WebMetrics()
-    chain = issued.certificate.read_bytes()
-    metrics.expose_certificate(lambda: end_of(chain))
+    certificate = ServerCertificate(issued.certificate, issued.key)
+    metrics.expose_certificate(lambda: end_of(certificate))
 
     [ends_at] = samples(metrics, "certificate_expiry_seconds").values()
     assert ends_at > dt.datetime.now(dt.UTC).timestamp() + HOUR
 
-    chain = b"not a certificate"
+    certificate._loaded = (b"not a certificate",)
     assert str(samples(metrics, "certificate_expiry_seconds")[""]) == "nan"
 
 

@@ -154,8 +154,8 @@ def a_reservation_is_left(run: Run) -> None:
 def a_record_is_missing(run: Run) -> None:
     application = leader(run).application
     assert application is not None
-    assert application.explain is not None
-    application.explain.store.forget(BindingKey("ResourceBinding", *KEY))
+    assert application.records is not None
+    application.records.store.forget(BindingKey("ResourceBinding", *KEY))
     run.judge.rest_ends()
 
 

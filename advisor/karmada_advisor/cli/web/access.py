@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AsyncExitStack, aclosing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -137,8 +138,7 @@ class PageAccess:
                 self._certificate = ServerCertificate(arguments.tls_cert_file, arguments.tls_key_file)
             except CertificateError as error:
                 raise NoAnswerError(str(error)) from error
-            certificate = self._certificate
-            metrics.expose_certificate(lambda: end_of(certificate.chain))
+            metrics.expose_certificate(partial(end_of, self._certificate))
         self.tls = None if self._certificate is None else self._certificate.context
         self._stack = AsyncExitStack()
         self.connection = _OwnConnection(arguments, self._stack)
@@ -192,14 +192,12 @@ class PageAccess:
             raise NoAnswerError(f"--session-keys-file: {error}") from error
 
 
-def end_of(chain: bytes) -> float:
-    """Return when the first certificate of a chain in PEM ends, in seconds since 1970; not a number if it cannot be read."""
-    from cryptography.x509 import load_pem_x509_certificate  # only where there is a certificate
+def end_of(certificate: ServerCertificate) -> float:
+    """Return when the certificate of a server ends, in seconds since 1970; not a number if it cannot be read."""
+    from karmada_scheduler.client.identity import validity_of_certificate
 
-    try:
-        return load_pem_x509_certificate(chain).not_valid_after_utc.timestamp()
-    except ValueError:  # OpenSSL, which serves it, takes more than this library does
-        return math.nan
+    _, ends_at = validity_of_certificate(certificate.chain)
+    return math.nan if ends_at is None else ends_at
 
 
 class _OwnConnection:

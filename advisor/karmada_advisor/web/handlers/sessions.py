@@ -10,7 +10,8 @@ from karmada_advisor.web.authorization import Authorization
 from karmada_advisor.web.handlers.responder import SIGN_IN, SIGN_OUT, Responder, Routes
 from karmada_advisor.web.sessions import ended
 from karmada_scheduler.http_server.messages import Document, HttpRequest
-from karmada_scheduler.http_server.request_guard import RequestRate, RequestRates, RequestRefusal
+from karmada_scheduler.http_server.request_guard import RequestRates, RequestRefusal
+from karmada_scheduler.rate_limit import TokenBucket
 
 _MINUTE: Final = 60.0
 _FAILED: Final = 60
@@ -32,7 +33,7 @@ class SessionHandlers:
         self._responder = responder
         self._authorization = authorization
         self._clock = clock
-        self._failed = RequestRate(_FAILED / _MINUTE, _FAILED, clock())
+        self._failed = TokenBucket(_FAILED / _MINUTE, _FAILED, clock())
         self._failed_of = RequestRates(_FAILED_OF_ONE / _MINUTE, _FAILED_OF_ONE)
 
     def routes(self) -> Routes:

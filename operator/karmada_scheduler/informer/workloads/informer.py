@@ -11,9 +11,8 @@ from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
-from karmada_scheduler.client.metadata import KindName
-from karmada_scheduler.informer.workloads.dependencies import Client, Dependencies
-from karmada_scheduler.informer.workloads.metadata_reflector import MetadataReflector
+from karmada_scheduler.client.metadata import KindName, MetadataClient
+from karmada_scheduler.informer.workloads.metadata_reflector import Dependencies, MetadataReflector
 from karmada_scheduler.informer.workloads.metadata_store import MetadataStore, Missing, Name, State
 from karmada_scheduler.structs import Struct
 
@@ -67,7 +66,7 @@ class WorkloadInformer:
 
     def __init__(
         self,
-        client: Client,
+        client: MetadataClient,
         *,
         is_needed: Callable[[Binding], bool],
         on_change: Callable[[BindingKey], None],

@@ -1,4 +1,4 @@
-"""Lists and watches the metadata of one kind until cancelled.
+"""Lists and watches the metadata of one kind until cancelled, and reads single objects.
 
 While lists and watches fail, stored metadata stays, and ``problem`` has a failure that retries cannot fix. After each
 failure, and after a watch without any event, the kind is listed again. The list is authoritative: there is one writer,
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -17,13 +17,21 @@ from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.client import json_body
 from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.metadata import WATCH_SECONDS, KindName, NotServedError, ServedResource
-from karmada_scheduler.informer.workloads.dependencies import PAUSES, Dependencies
+from karmada_scheduler.client.metadata import (
+    WATCH_SECONDS,
+    KindName,
+    MetadataClient,
+    NotServedError,
+    ServedResource,
+)
+from karmada_scheduler.informer.object_kinds import namespace_and_name
 from karmada_scheduler.informer.workloads.metadata_store import MetadataStore, Name
-from karmada_scheduler.informer.workloads.object_gets import ObjectGets, PendingGet
+from karmada_scheduler.structs import Struct
 
 log = logging.getLogger(__name__)
 
+_PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Seconds between attempts after failures."""
 _GRACE_SECONDS: Final = 30.0
 """How much longer than requested a watch may last."""
 _FAILURE_RESET_SECONDS: Final = 60.0
@@ -32,8 +40,45 @@ _WORKED_SECONDS: Final = 5.0
 """A watch that lasted this long has worked, even without an event."""
 
 
+class Dependencies(Struct, frozen=True, kw_only=True):
+    """The dependencies that all kinds share.
+
+    Attributes:
+        client: Reads metadata.
+        clock: In seconds, never running backwards.
+        sleep: Waits for a number of seconds.
+        reads: Limits the number of single objects that are read at the same time.
+    """
+
+    client: MetadataClient
+    clock: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]]
+    reads: asyncio.Semaphore
+
+
+class PendingGet:
+    """A single object that is being read.
+
+    Attributes:
+        started: Time of the first attempt, in seconds.
+        problem: A failure that retries cannot fix; "" without one.
+        last_error: The error of the last attempt.
+    """
+
+    def __init__(self, started: float) -> None:
+        self.started = started
+        self.problem = ""
+        self.last_error = ""
+        self.task: asyncio.Task[None] | None = None
+
+    def cancel(self) -> None:
+        """Stop to read it."""
+        if self.task is not None:
+            self.task.cancel()
+
+
 class MetadataReflector:
-    """Lists and watches one kind into a store.
+    """Lists and watches one kind into a store, and reads single objects that the watch has not delivered.
 
     Attributes:
         store: The metadata.
@@ -69,11 +114,10 @@ class MetadataReflector:
         self.last_error = ""
         self._deps = dependencies
         self._on_state_change = on_state_change
+        self._on_get = on_get
         self._resource: ServedResource | None = None
         self._task: asyncio.Task[None] | None = None
-        self._gets = ObjectGets(
-            kind, dependencies, get=self._get, store=store, on_get=on_get, on_forbidden=self._on_get_forbidden
-        )
+        self._pending: dict[Name, PendingGet] = {}
         self._logged = ""
 
     def start(self) -> None:
@@ -86,16 +130,22 @@ class MetadataReflector:
         """Stop the watch and all reads."""
         if self._task is not None:
             self._task.cancel()
-        self._gets.cancel_all()
+        for pending in self._pending.values():
+            pending.cancel()
 
     def get_object(self, name: Name) -> PendingGet:
         """Read a single object that the watch has not delivered, with retries until the API server answers."""
-        return self._gets.start(name)
+        pending = self._pending.get(name)
+        if pending is None:
+            pending = self._pending[name] = PendingGet(self._deps.clock())
+            pending.task = asyncio.create_task(self._read(name, pending), name=f"metadata of {name}")
+        return pending
 
     def drop(self, name: Name) -> None:
         """Delete an object and stop to read it."""
         self.store.drop(name)
-        self._gets.cancel(name)
+        if (pending := self._pending.pop(name, None)) is not None:
+            pending.cancel()
 
     async def _run(self) -> None:
         failures = 0
@@ -122,7 +172,7 @@ class MetadataReflector:
                 self.last_error = last_error
                 if failures != 1 or not self.is_synced:  # every restart of an API server causes one
                     self._log_once(self.problem or last_error)
-            await self._deps.sleep(PAUSES[min(max(failures, 1), len(PAUSES)) - 1])
+            await self._deps.sleep(_PAUSES[min(max(failures, 1), len(_PAUSES)) - 1])
 
     async def _list_and_watch(self) -> None:
         """List, then watch until another list is needed."""
@@ -148,14 +198,14 @@ class MetadataReflector:
                 return
             if not has_events and self._deps.clock() - started < _WORKED_SECONDS:
                 raise ApiError(f"the watch of {resource} ended without an event")
-            await self._deps.sleep(PAUSES[0])
+            await self._deps.sleep(_PAUSES[0])
 
     async def _list(self, resource: ServedResource) -> str:
         listed = ""
         self.store.begin_list()
         async for items, version in self._deps.client.list(resource):
             self.store.take(found for item in items if (found := self._parsed(item)) is not None)
-            self.store.leave(_name_of(item) for item in items)
+            self.store.leave(namespace_and_name(item) for item in items)
             listed = version
         self.store.end_list()
         return listed
@@ -181,10 +231,32 @@ class MetadataReflector:
                 )
             except ManifestError as error:
                 problem = str(error)
-        namespace, name = _name_of(manifest)
+        namespace, name = namespace_and_name(manifest)
         extra = {"kind": str(self.kind), "object": f"{namespace}/{name}", "error": problem}
         log.warning("Cannot read the metadata of a workload, its stored metadata stays", extra=extra)
         return None
+
+    async def _read(self, name: Name, pending: PendingGet) -> None:
+        failures = 0
+        while True:
+            try:
+                async with self._deps.reads:
+                    workload = await self._get(name)
+            except Exception as error:
+                if not isinstance(error, ApiError):
+                    log.exception("Cannot read the metadata of a workload", extra={"kind": str(self.kind)})
+                pending.last_error = str(error)
+                if isinstance(error, ApiError) and error.code == 403 and not pending.problem:
+                    pending.problem = self._forbidden("get", str(error))
+                    self._log_once(pending.problem)
+                    self._on_get(name)
+            else:
+                del self._pending[name]
+                self.store.confirm(name, workload)
+                self._on_get(name)
+                return
+            await self._deps.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
+            failures += 1
 
     async def _get(self, name: Name) -> Workload | None:
         """Return an object, None if it does not exist; ApiError without an answer."""
@@ -216,21 +288,9 @@ class MetadataReflector:
         what = str(self._resource or self.kind)
         return f"the scheduler may not {verbs} {what}, which workloadMetadata of the chart's side=karmada grants ({last_error})"
 
-    def _on_get_forbidden(self, last_error: str) -> str:
-        """Log that single objects may not be read; return the text for users."""
-        problem = self._forbidden("get", last_error)
-        self._log_once(problem)
-        return problem
-
     def _log_once(self, text: str) -> None:
         """Log a problem, unless it was the last one that was logged."""
         if text != self._logged:
             self._logged = text
             extra = {"kind": str(self.kind), "error": text}
             log.error("Cannot watch the metadata of workloads, plugins get this as the reason", extra=extra)
-
-
-def _name_of(manifest: Mapping[str, Any]) -> Name:
-    """Return the namespace and name of an object, also of one that cannot be read."""
-    metadata = manifest.get("metadata") or {}
-    return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
