@@ -12,7 +12,6 @@ from karmada_advisor.explain.policies import TemplateHead
 from karmada_advisor.explain.remedy_model import ObjectPatch, Remedy, RemedyEdit, RemedySearch
 from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.inputs import Explaining
-from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.state.curable import lacks_a_decision
 from karmada_advisor.state.model import StateName
 from karmada_advisor.state.schedulers import Schedulers
@@ -23,6 +22,7 @@ from karmada_advisor.whynot.found_edits import SearchBounds
 from karmada_advisor.whynot.goals import IsDecided, IsPlaced
 from karmada_advisor.whynot.model import EditShown, VerifiedRemedy
 from karmada_advisor.whynot.objects import ObjectSet
+from karmada_advisor.whynot.scheduled import SimulatedScheduler
 from karmada_advisor.whynot.unclaimed import claiming
 from karmada_advisor.whynot.vocabulary.filters import BECOME_READY
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -128,7 +128,6 @@ def editable(
     mine = next(each for each in bindings if each.key == key)
     return ObjectSet(
         key,
-        scheduler.rules.gates,
         scheduler,
         {
             ObjectRef(CLUSTER, "", each.name): (objects.manifests[each.name], each)
@@ -140,7 +139,6 @@ def editable(
         template_labels=objects.template_labels(mine.spec.resource),
         schedulers=objects.schedulers() if schedulers is None else schedulers,
         has_all_bindings=not objects.unlisted,
-        as_new=scheduler.as_new,
     )
 
 

@@ -37,7 +37,8 @@ from karmada_advisor.whynot.model import (
     edit_shown,
     patches_of,
 )
-from karmada_advisor.whynot.objects import NO_EDITS, NOBODY_DECIDES, ObjectSet, Scheduled, ScheduledObjects
+from karmada_advisor.whynot.objects import NO_EDITS, NOBODY_DECIDES, ObjectSet, ScheduledObjects
+from karmada_advisor.whynot.scheduled import Scheduled
 from karmada_advisor.whynot.search import Search
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL

@@ -80,12 +80,6 @@ class Patched(Struct, frozen=True):
     manifests: Mapping[ObjectRef, Manifest]
     operations: Sequence[tuple[Edit, Operation]]
 
-    def apply(self) -> list[dict[str, Any]]:
-        """Return the patches as they are printed, one per edit."""
-        return [
-            {"object": each.target.as_fields(), "patch": [operation]} for each, operation in self.operations
-        ]
-
 
 def patched(edits: Iterable[Edit], manifests: Mapping[ObjectRef, Manifest]) -> Patched | None:
     """Apply edits to objects; None if one of them cannot be applied.

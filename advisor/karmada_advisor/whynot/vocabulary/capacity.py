@@ -86,9 +86,7 @@ def _capacity(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
             instead=f"Add nodes to {cluster.name}, or free what runs there; Karmada then updates its capacity.",
         )  # fmt: skip
 
-    yield from amounts_of(
-        build, f"{units} that fit", base=base, amounts=[each for each in amounts if each > base]
-    )
+    yield from amounts_of(build, base=base, amounts=[each for each in amounts if each > base])
 
 
 def _with_capacity(
@@ -203,7 +201,7 @@ def less(context: Context, cluster: Cluster, side: Side, *, extra: float = 0.0) 
             harm=Harm.NARROWS, caution=f"It takes capacity of {cluster.name} from all workloads.",
         )  # fmt: skip
 
-    yield from amounts_of(build, "replicas that fit", base=base, amounts=[0])
+    yield from amounts_of(build, base=base, amounts=[0])
 
 
 def requests(context: Context) -> Iterator[Edit]:
@@ -243,6 +241,4 @@ def _request(
             "setRequest", PatchAction.SET, path, text, value=f"{least}{suffix}", extra=0.2
         )
 
-    yield from amounts_of(
-        build, f"{name} request", base=base, amounts=[each for each in (base // 2, 1) if each], unit=suffix
-    )
+    yield from amounts_of(build, base=base, amounts=[each for each in (base // 2, 1) if each], unit=suffix)

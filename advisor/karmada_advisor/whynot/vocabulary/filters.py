@@ -185,7 +185,7 @@ def new_field(context: Context, name: str) -> Iterator[Edit]:
         yield selectors.set_field(context, name, value, extra=0.05 * number)
 
 
-def drop_constraint(context: Context, index: int, name: Any, *, extra: float = 0.0) -> Edit:
+def drop_constraint(context: Context, index: int, name: Any) -> Edit:
     """Return the edit that removes a spread constraint; without that of clusters, sets of components are not counted."""
     ends_check = name == SPREAD_BY_CLUSTER and _counts_sets(context)
     return context.policy(
@@ -193,7 +193,7 @@ def drop_constraint(context: Context, index: int, name: Any, *, extra: float = 0
         PatchAction.REMOVE,
         ("spreadConstraints", index),
         f"drop the {name} constraint",
-        extra=0.5 + extra,
+        extra=0.5,
         harm=Harm.UNCHECKED if ends_check else Harm.WIDENS,
         caution=""
         if ends_check

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from karmada_advisor.claims.quota import KIND, usage
+from karmada_advisor.claims.quota import KIND, quantity_text
 from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side
 from karmada_advisor.whynot.quantities import amounts_of
-from karmada_advisor.whynot.quotas import shown, times_left
 from karmada_advisor.whynot.vocabulary import capacity
 from karmada_advisor.whynot.vocabulary.context import Context
-from karmada_scheduler.api.binding import TargetCluster
 
 
 def proposals(context: Context) -> Iterator[Edit]:
@@ -18,7 +16,7 @@ def proposals(context: Context) -> Iterator[Edit]:
     yield from _fewer_replicas(context)
     refused = context.outcome.scheduled.refused
     if refused is not None:
-        limit, wanted = (shown(refused.resource, each) for each in (refused.limit, refused.wanted))
+        limit, wanted = (quantity_text(refused.resource, each) for each in (refused.limit, refused.wanted))
         ref = ObjectRef(KIND, refused.quota.namespace, refused.quota.name)
         yield context.make(
             Side.QUOTA, "raiseQuota", ref, PatchAction.SET, ("spec", "overall", refused.resource), value=wanted,
@@ -30,11 +28,10 @@ def proposals(context: Context) -> Iterator[Edit]:
 def _fewer_replicas(context: Context) -> Iterator[Edit]:
     binding, objects = context.binding, context.objects
     base = binding.spec.replicas
-    if binding.spec.components or base < 2:
+    if base < 2:
         return
-    one = usage(binding.spec, [TargetCluster("", 1)])
-    quotas = objects.quotas_with(context.outcome.patched.manifests)
-    most = times_left(quotas, objects.key.namespace, objects.usage, one)
+    ledger = objects.ledger(context.outcome.patched.manifests)
+    most = ledger.most_replicas(objects.key.namespace, binding.spec, objects.usage)
 
     def build(amount: int) -> Edit:
         text = f"{amount} replicas ({base} now)"
@@ -44,4 +41,4 @@ def _fewer_replicas(context: Context) -> Iterator[Edit]:
 
     present = sum(each.replicas for each in binding.spec.clusters)
     amounts = [most] if most is not None and present < most < base else []  # no replica that runs is stopped
-    yield from amounts_of(build, "replicas", base=base, amounts=amounts)
+    yield from amounts_of(build, base=base, amounts=amounts)

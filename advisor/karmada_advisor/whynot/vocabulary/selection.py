@@ -62,4 +62,4 @@ def _limits(context: Context, index: int, constraint: dict[str, Any], name: str,
                 extra=joint,
             )
 
-        yield from amounts_of(build, f"{name} {field}", base=base, amounts=amounts)
+        yield from amounts_of(build, base=base, amounts=amounts)
