@@ -31,10 +31,7 @@ def of_cluster(basis: Basis, cluster: str) -> Iterator[Cause]:
         yield _fewest(trace, cluster)
     elif row is None or not row.weight:
         text = f"{cluster} can take no replica"
-        evidence: dict[str, Any] = {"cluster": cluster}
-        cell = traces.capacity.cells.get(cluster) if traces.capacity is not None else None
-        if cell is not None:
-            evidence |= {"limitedBy": cell.limited_by, "free": cell.free, "requested": cell.requested}
+        evidence = {"cluster": cluster, **traces.limit_of(cluster)}
         yield Cause("NotEnoughRoom", Stage.CAPACITY, evidence, text)
     else:
         yield no_seat(trace, row)
@@ -90,7 +87,7 @@ def of_placed(situation: Situation) -> Iterator[Cause]:
     if traces is None or traces.divide is None:
         return
     trace = traces.divide
-    if trace.mode == "down" and not _placement_changed(situation):
+    if trace.mode == "down" and not situation.placement_changed:
         kept = {row.name: row.weight for row in trace.rows}
         text = "replicas are removed in proportion to what is there: no cluster gains, whatever it can take"
         yield Cause("SteadyShrinks", Stage.DIVIDE, {"before": kept, "replicas": trace.replicas}, text)
@@ -124,7 +121,3 @@ def _missing_weights(selected: Any, trace: DivideTrace) -> Iterator[Cause]:
         shown = ", ".join(missing[:5])
         text = f"no rule of the static weights selects {shown}, so the weight is 0"
         yield Cause("WeightMissing", Stage.DIVIDE, {"clusters": missing, "weights": _weights(trace)}, text)
-
-
-def _placement_changed(situation: Situation) -> bool:
-    return situation.trigger.trace.rules[0].holds

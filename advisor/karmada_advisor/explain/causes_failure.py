@@ -93,8 +93,7 @@ def _refusals(situation: Situation, traces: Traces) -> Iterator[Cause]:
 
 def _wanted(situation: Situation, traces: Traces) -> frozenset[str]:
     """Return the clusters that the affinity selects; if it selects none, those that it names and excludes."""
-    cycle = traces.attempt.cycle
-    affinities = cycle.affinities if cycle is not None else ()
+    affinities = traces.cycle.affinities
     selected = frozenset(
         each.name
         for each in situation.inputs.snapshot
@@ -131,8 +130,7 @@ def _held(attempt: TermAttempt) -> int:
 
 def _of_select(situation: Situation, traces: Traces) -> Iterator[Cause]:
     assert traces.select is not None
-    assert traces.attempt.cycle is not None
-    placement, error = traces.attempt.cycle.placement, traces.select.error
+    placement, error = traces.cycle.placement, traces.select.error
     limits = {field: list(pair) for field, pair in traces.select.limits.items()}
     evidence: dict[str, Any] = {"error": error, "limits": limits, "feasible": len(traces.attempt.candidates)}
     if zero := zero_maximum(placement):
@@ -210,8 +208,7 @@ def _too_little(situation: Situation, traces: Traces, evidence: dict[str, Any]) 
 
 def _of_divide(situation: Situation, traces: Traces) -> Iterator[Cause]:
     assert traces.divide is not None
-    assert traces.attempt.cycle is not None
-    placement, trace = traces.attempt.cycle.placement, traces.divide
+    placement, trace = traces.cycle.placement, traces.divide
     evidence: dict[str, Any] = {"error": trace.error}
     if not traces.attempt.selected:
         zero = zero_maximum(placement)
@@ -228,20 +225,13 @@ def _of_divide(situation: Situation, traces: Traces) -> Iterator[Cause]:
 
 
 def _not_enough(traces: Traces, wanted: int, available: int, evidence: dict[str, Any]) -> Cause:
-    cells = traces.capacity.cells if traces.capacity is not None else {}
     clusters = {
-        each.name: {
-            "allocatable": each.allocatable,
-            **(
-                {"limitedBy": cell.limited_by, "free": cell.free, "requested": cell.requested}
-                if (cell := cells.get(each.name)) is not None
-                else {}
-            ),
-        }
+        each.name: {"allocatable": each.allocatable, **traces.limit_of(each.name)}
         for each in traces.attempt.candidates
     }
     missing = wanted - available
-    amounts = _amounts(traces, missing)
+    request = request_of(traces.cycle.binding.spec)
+    amounts = {name: shown_times(name, amount, missing) for name, amount in request.items()}
     found = evidence | {
         "available": available,
         "wanted": wanted,
@@ -252,10 +242,3 @@ def _not_enough(traces: Traces, wanted: int, available: int, evidence: dict[str,
     shown = "".join(f", {amount} {name}" for name, amount in amounts.items())
     text = f"{available} of {wanted} replicas fit ({missing} missing{shown}), and all are placed or none"
     return Cause("NotEnoughRoom", Stage.CAPACITY, found, text)
-
-
-def _amounts(traces: Traces, missing: int) -> dict[str, str]:
-    """Return what the missing replicas request."""
-    assert traces.attempt.cycle is not None
-    request = request_of(traces.attempt.cycle.binding.spec)
-    return {name: shown_times(name, amount, missing) for name, amount in request.items()}

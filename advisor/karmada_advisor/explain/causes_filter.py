@@ -94,9 +94,8 @@ def sentence(cell: FilterCell) -> str:
 
 def _other_term(situation: Situation, traces: Traces, cluster: str) -> list[Cause]:
     """Return why the affinity term that selects a cluster is not in use."""
-    cycle = traces.attempt.cycle
-    found = situation.inputs.snapshot.get(cluster)
-    if cycle is None or found is None or cycle.term is None:
+    cycle, found = traces.cycle, situation.inputs.snapshot.get(cluster)
+    if found is None or cycle.term is None:
         return []
     terms = cycle.placement.cluster_affinities
     names = [each.affinity_name for each in terms]

@@ -243,7 +243,7 @@ def summary_counts(situation: Situation) -> Iterator[Cause]:
     """Yield that a replica is larger than an average node of its cluster, which a sum over nodes does not show."""
     traces, spec = situation.shown.traces, situation.inputs.binding.spec
     requirements = spec.replica_requirements
-    if traces is None or traces.capacity is None or requirements is None:
+    if traces is None or requirements is None:
         return
     for name in situation.placement:
         cluster, cell = situation.inputs.snapshot.get(name), traces.capacity.cells.get(name)

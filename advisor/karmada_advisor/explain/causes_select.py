@@ -48,7 +48,7 @@ def of_cluster(situation: Situation, basis: Basis, cluster: str) -> Iterator[Cau
 
 def _keeps_locality(situation: Situation, traces: Traces, cluster: str) -> bool:
     """Return whether a first decision puts replicas on a cluster that the scores of present clusters keep out."""
-    if not situation.present or situation.is_shown_as_new or traces.score is None:
+    if not situation.present or situation.is_shown_as_new:
         return False
     if not any(cell.plugin == "ClusterLocality" for cell in traces.score.cells.get(cluster, ())):
         return False
@@ -59,8 +59,6 @@ def _keeps_locality(situation: Situation, traces: Traces, cluster: str) -> bool:
 def _loss(
     traces: Traces, trace: SelectTrace, cluster: str, loss: str, evidence: Mapping[str, Any]
 ) -> Iterator[Cause]:
-    cycle = traces.attempt.cycle
-    assert cycle is not None
     kind, _, criterion = loss.partition(":")
     if kind == "region":
         least, most = trace.limits.get("region", (0, 0))
@@ -74,7 +72,7 @@ def _loss(
         return
     if loss == "plugin":
         yield Cause("PluginSelected", Stage.SELECT, evidence, f"a Select plugin did not choose {cluster}")
-    elif loss == "swap" or (loss == "available" and not is_aggregated(cycle.placement)):
+    elif loss == "swap" or (loss == "available" and not is_aggregated(traces.cycle.placement)):
         text = f"{cluster} can take fewer replicas than the selected clusters"
         yield Cause("LessRoom", Stage.SELECT, evidence, text)
     elif loss == "available":
@@ -110,11 +108,9 @@ def _evidence(traces: Traces, cluster: str, loss: str) -> dict[str, Any]:
         }
         if own is not None:
             evidence |= {"lost": list(own.names), "lostWeight": own.weight, "lostClusters": own.clusters}
-    if traces.capacity is not None:
-        shown = {cluster, *(each.name for each in traces.attempt.selected[:5])}
-        cells = traces.capacity.cells
-        evidence["available"] = {name: cells[name].available for name in sorted(shown) if name in cells}
-    return evidence
+    shown = {cluster, *(each.name for each in traces.attempt.selected[:5])}
+    cells = traces.capacity.cells
+    return evidence | {"available": {name: cells[name].available for name in sorted(shown) if name in cells}}
 
 
 def of_placed(situation: Situation) -> Iterator[Cause]:
@@ -122,8 +118,7 @@ def of_placed(situation: Situation) -> Iterator[Cause]:
     traces = situation.shown.traces
     if traces is None or traces.select is None:
         return
-    trace, cycle = traces.select, traces.attempt.cycle
-    assert cycle is not None
+    trace = traces.select
     if trace.ignored and trace.by == "all":
         text = "static weights switch selection by spread constraints off: every cluster that passes the filters is used"
         yield Cause("SpreadIgnored", Stage.SELECT, {"ignored": list(trace.ignored)}, text)

@@ -7,7 +7,6 @@ from typing import Final
 
 from karmada_advisor.explain.situation import Situation, Traces
 from karmada_advisor.explain.trace_model import (
-    CapacityCell,
     ClusterRow,
     Combination,
     DivideTrace,
@@ -43,16 +42,13 @@ def funnel_of(situation: Situation) -> tuple[FunnelStage, ...]:
     passing = sum(1 for row in traces.filter.rows.values() if not row.refusals)
     decisive = _decisive(traces)
     stages = [FunnelStage("FILTER", total, passing, _filter_text(traces), decisive == "FILTER")]
-    if traces.score is None:
-        return tuple(stages)
-    stages.append(FunnelStage("SCORE", passing, None, _score_text(traces), decisive == "SCORE"))
     if traces.select is not None:
-        selected = len(traces.attempt.selected)
-        text = select_text(traces.select)
+        stages.append(FunnelStage("SCORE", passing, None, _score_text(traces), decisive == "SCORE"))
+        selected, text = len(traces.attempt.selected), _select_text(traces.select)
         stages.append(FunnelStage("SELECT", passing, selected, text, decisive == "SELECT"))
     if traces.divide is not None:
-        replicas = traces.divide.replicas
-        stages.append(FunnelStage("DIVIDE", replicas, None, divide_text(traces.divide), decisive == "DIVIDE"))
+        replicas, text = traces.divide.replicas, _divide_text(traces.divide)
+        stages.append(FunnelStage("DIVIDE", replicas, None, text, decisive == "DIVIDE"))
     return tuple(stages)
 
 
@@ -72,7 +68,7 @@ def _has_error(divide: DivideTrace | None) -> bool:
     return divide is not None and bool(divide.error)
 
 
-def kind_of(refusal: Refusal) -> str:
+def _kind_of(refusal: Refusal) -> str:
     """Return the kind of a refusal in two words."""
     return _KINDS.get(refusal.plugin, refusal.short.removesuffix(" property"))
 
@@ -82,11 +78,11 @@ def _filter_text(traces: Traces) -> str:
     if not refusals:
         return "none refused"
     if sum(each.count for each in refusals) <= _NAMED:
-        names = [f"{name} ({kind_of(each)})" for each in refusals for name in each.names]
+        names = [f"{name} ({_kind_of(each)})" for each in refusals for name in each.names]
         return f"refused: {', '.join(names)}"
     counts: dict[str, int] = {}
     for each in sorted(refusals, key=lambda each: -each.count):
-        counts[kind_of(each)] = counts.get(kind_of(each), 0) + each.count
+        counts[_kind_of(each)] = counts.get(_kind_of(each), 0) + each.count
     return f"refused: {', '.join(f'{count:,} {kind}' for kind, count in counts.items())}"
 
 
@@ -96,19 +92,14 @@ def _score_text(traces: Traces) -> str:
         return "no candidates"
     if len(set(scores.values())) == 1:
         same = next(iter(scores.values()))
-        if not same and not _held(traces):
+        if not same and not traces.cycle.current_clusters:
             return "all 0: no candidate held replicas before, so scores decide nothing"
         return f"all {same}: scores decide nothing"
-    held = [name for name in scores if name in _held(traces)]
+    held = [name for name in scores if name in traces.cycle.current_clusters]
     if set(scores.values()) == {0, 100} and all((scores[name] == 100) == (name in held) for name in scores):
         return f"present clusters 100: {_names(held)}; all others 0"
     best = max(scores.values())
     return f"highest {best}: {_names([name for name, score in scores.items() if score == best])}"
-
-
-def _held(traces: Traces) -> frozenset[str]:
-    assert traces.attempt.cycle is not None
-    return traces.attempt.cycle.current_clusters
 
 
 def _names(names: Sequence[str]) -> str:
@@ -116,7 +107,7 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + more
 
 
-def select_text(trace: SelectTrace) -> str:
+def _select_text(trace: SelectTrace) -> str:
     """Return the selection in one line."""
     if trace.error:
         return trace.error
@@ -152,7 +143,7 @@ def _range(least: int, most: int) -> str:
     return str(most) if least == most else f"{least} to {most}"
 
 
-def divide_text(trace: DivideTrace) -> str:
+def _divide_text(trace: DivideTrace) -> str:
     """Return the division in one line."""
     if trace.error:
         return trace.error
@@ -223,20 +214,20 @@ def _passing(situation: Situation, traces: Traces, index: int) -> ClusterRow:
         name=name,
         region=candidate.cluster.region,
         not_called=row.not_called if row is not None else (),
-        scores=traces.score.cells.get(name, ()) if traces.score is not None else (),
+        scores=traces.score.cells.get(name, ()),
         score=candidate.score,
         tier=candidate.tier,
-        capacity=_capacity(traces, name),
+        capacity=traces.capacity.cells.get(name),
         rank=index + 1,
         selected=None if failed else loss is None,
-        not_selected_because="" if loss is None or failed else reason_of(loss),
+        not_selected_because="" if loss is None or failed else _reason_of(loss),
         replicas=situation.placement.get(name, 0),
         is_target=name in situation.placement,
         present=situation.present.get(name),
     )
 
 
-def reason_of(loss: str) -> str:
+def _reason_of(loss: str) -> str:
     """Return why a cluster was not selected, in a few words."""
     kind, _, criterion = loss.partition(":")
     if kind == "region":
@@ -258,20 +249,14 @@ def _refused(situation: Situation, traces: Traces, name: str) -> ClusterRow:
     )
 
 
-def _capacity(traces: Traces, name: str) -> CapacityCell | None:
-    return traces.capacity.cells.get(name) if traces.capacity is not None else None
-
-
 def capacity_note(situation: Situation) -> str:
     """Return where the available replicas come from."""
     traces = situation.shown.traces
-    if traces is None or traces.capacity is None or not traces.capacity.cells:
+    if traces is None or not traces.capacity.cells:
         return ""
     sources = sorted({each.source for each in traces.capacity.cells.values() if each.source})
     if not sources:
         return "no estimator was asked: the workload has no replicas"
     text = ", ".join("general estimator" if each == "general-estimator" else each for each in sources)
-    text = f"{text}, from the resource summaries of the clusters as they were read"
-    if situation.inputs.estimators.session is None:
-        return f"{text}. No estimator in a member cluster was asked."
-    return f"{text}, or from the estimators in the member clusters."
+    end = "No estimator in a member cluster was asked."
+    return f"{text}, from the resource summaries of the clusters as they were read. {end}"

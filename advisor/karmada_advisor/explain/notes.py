@@ -7,7 +7,7 @@ from typing import Final
 
 from karmada_advisor.explain.causes_failure import unknown_names
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.situation import Situation, attempt_of
+from karmada_advisor.explain.situation import Situation
 from karmada_advisor.state.model import StateName
 from karmada_scheduler.api.placement import SPREAD_BY_REGION
 from karmada_scheduler.api.quantity import ZERO, Quantity
@@ -21,12 +21,8 @@ _MAX_TRIED: Final = 3
 """Decisions for one note."""
 
 
-def warnings_of(situation: Situation) -> tuple[str, ...]:
-    """Return what is wrong, or will be with the next decision."""
-    return tuple(_warnings(situation))
-
-
-def _warnings(situation: Situation) -> Iterator[str]:
+def warnings_of(situation: Situation) -> Iterator[str]:
+    """Yield what is wrong, or will be with the next decision."""
     for cause in unknown_names(situation):
         for name, near in cause.evidence["unknown"].items():
             end = f". Nearest: {near}." if near else "."
@@ -66,10 +62,10 @@ def _leaving(situation: Situation) -> Iterator[str]:
     """Yield the present clusters that lose the binding at the next decision."""
     if situation.asks or not situation.present:
         return
-    attempt = attempt_of(situation.now.decision)
-    if attempt is None:
+    traces = situation.now.traces
+    if traces is None:
         return
-    refused = attempt.diagnosis.result_by_cluster
+    refused = traces.attempt.diagnosis.result_by_cluster
     for name, replicas in situation.present.items():
         end = f"at the next decision its {replicas} replicas leave it"
         if situation.inputs.snapshot.get(name) is None:
@@ -78,12 +74,8 @@ def _leaving(situation: Situation) -> Iterator[str]:
             yield f"{name} is refused now ({refused[name].plugin}: {refused[name].message}): {end}"
 
 
-def notes_of(situation: Situation) -> tuple[str, ...]:
-    """Return what is worth knowing about a good result."""
-    return tuple(_notes(situation))
-
-
-def _notes(situation: Situation) -> Iterator[str]:
+def notes_of(situation: Situation) -> Iterator[str]:
+    """Yield what is worth knowing about a good result."""
     traces = situation.shown.traces
     if traces is None or not situation.placement or situation.now.decision.error is not None:
         return
@@ -115,7 +107,7 @@ def _fragile(situation: Situation) -> Iterator[str]:
     ):
         return
     placement = basis.placement or {}
-    cells = traces.capacity.cells if traces.capacity is not None else {}
+    cells = traces.capacity.cells
     weakest = sorted((name for name in placement if name in cells), key=lambda name: cells[name].available)
     for name in weakest[:_MAX_TRIED]:
         after = _with_less_cpu(basis.inputs, name)

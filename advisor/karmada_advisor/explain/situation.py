@@ -8,7 +8,7 @@ from functools import cached_property
 from karmada_advisor.explain.inputs import ExplainInputs, rebalanced
 from karmada_advisor.explain.model import NextState
 from karmada_advisor.explain.trace_capacity import CapacityTrace, trace_capacity
-from karmada_advisor.explain.trace_divide import Divided, trace_divide
+from karmada_advisor.explain.trace_divide import compare_divide, trace_divide
 from karmada_advisor.explain.trace_filter import (
     FilterRow,
     FilterTrace,
@@ -17,14 +17,14 @@ from karmada_advisor.explain.trace_filter import (
     trace_filter,
     trace_score,
 )
-from karmada_advisor.explain.trace_model import DivideTrace, Mismatch, SelectTrace
-from karmada_advisor.explain.trace_select import Selected, trace_select
-from karmada_advisor.explain.trace_trigger import Triggered, trace_trigger
+from karmada_advisor.explain.trace_model import DivideTrace, Mismatch, SelectTrace, TriggerTrace
+from karmada_advisor.explain.trace_select import compare_select, trace_select
+from karmada_advisor.explain.trace_trigger import trace_trigger
 from karmada_advisor.state.model import BindingState
 from karmada_advisor.state.reading import state_of
-from karmada_scheduler.api.binding import TargetCluster
+from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.core.classify import Classification, ScheduleType
-from karmada_scheduler.core.decision import Decision, TermAttempt, are_same_targets
+from karmada_scheduler.core.decision import Decision, TermAttempt, deciding_attempts
 from karmada_scheduler.core.requeue_rules import is_claimed
 from karmada_scheduler.dryrun.forecast import as_new
 from karmada_scheduler.framework.diagnosis import FitError, KeptError, OverBudgetError, PluginError
@@ -53,6 +53,11 @@ class Basis(Struct, frozen=True, dict=True):
         attempt = attempt_of(self.decision)
         return None if attempt is None else Traces(attempt, self.decision, self.inputs)
 
+    @property
+    def divide(self) -> DivideTrace | None:
+        """The division of replicas; None if it was not reached."""
+        return None if self.traces is None else self.traces.divide
+
     @cached_property
     def placement(self) -> dict[str, int] | None:
         """Replicas by cluster; None if the decision keeps what there is."""
@@ -78,13 +83,15 @@ class Situation(Struct, frozen=True, dict=True):
     @cached_property
     def first(self) -> Basis:
         """The decision as if the binding had never been scheduled."""
-        inputs = self.inputs.with_binding(as_new(self.inputs.binding))
-        return Basis(inputs, inputs.decide())
+        return self._decided(as_new(self.inputs.binding))
 
     @cached_property
     def rebalanced(self) -> Basis:
         """The decision after a WorkloadRebalancer."""
-        inputs = self.inputs.with_binding(rebalanced(self.inputs.binding))
+        return self._decided(rebalanced(self.inputs.binding))
+
+    def _decided(self, binding: Binding) -> Basis:
+        inputs = replace(self.inputs, binding=binding)
         return Basis(inputs, inputs.decide())
 
     @cached_property
@@ -135,9 +142,14 @@ class Situation(Struct, frozen=True, dict=True):
         return self.classification.type is not ScheduleType.AVOID
 
     @cached_property
-    def trigger(self) -> Triggered:
+    def trigger(self) -> TriggerTrace:
         """The rules that ask for a decision; only with a placement."""
         return trace_trigger(self.inputs)
+
+    @property
+    def placement_changed(self) -> bool:
+        """Whether the placement differs from the applied one."""
+        return self.trigger.rules[0].holds
 
     @property
     def is_decided(self) -> bool:
@@ -190,21 +202,14 @@ class Situation(Struct, frozen=True, dict=True):
 
 
 class Traces:
-    """The traces of one attempt; each is made when it is first needed. A step that was not reached has None."""
+    """The traces of one attempt; each is made when it is first needed. A step that was not reached has none."""
 
     def __init__(self, attempt: TermAttempt, decision: Decision, inputs: ExplainInputs) -> None:
-        self.attempt = attempt
-        self._decision = decision
-        self._inputs = inputs
-
-    @property
-    def _ended_early(self) -> bool:
-        """Whether the attempt ended before its steps had results."""
-        return isinstance(self.attempt.error, PluginError | OverBudgetError)
-
-    @property
-    def _has_candidates(self) -> bool:
-        return not self._ended_early and not isinstance(self.attempt.error, FitError)
+        assert attempt.cycle is not None  # every attempt of a decision has one
+        self.attempt, self.cycle = attempt, attempt.cycle
+        self._decision, self._inputs = decision, inputs
+        self._ended_early = isinstance(attempt.error, PluginError | OverBudgetError)
+        self._has_candidates = not self._ended_early and not isinstance(attempt.error, FitError)
 
     def row_of(self, cluster: str) -> FilterRow | None:
         """Return what the filters say about one cluster, without asking them about all others; None if it is unknown."""
@@ -212,42 +217,47 @@ class Traces:
             return None
         if "filter" in self.__dict__:
             return self.filter.rows.get(cluster)
-        return trace_cluster(self.attempt, self._inputs, cluster)
+        return trace_cluster(self.cycle, self.attempt, self._inputs, cluster)
 
     @cached_property
     def filter(self) -> FilterTrace:
         """The answers of the filters about all clusters."""
-        return FilterTrace({}, ()) if self._ended_early else trace_filter(self.attempt, self._inputs)
+        if self._ended_early:
+            return FilterTrace({}, ())
+        return trace_filter(self.cycle, self.attempt, self._inputs)
 
     @cached_property
-    def score(self) -> ScoreTrace | None:
+    def score(self) -> ScoreTrace:
         """The scores."""
-        return trace_score(self.attempt, self._inputs) if self._has_candidates else None
+        if not self._has_candidates:
+            return ScoreTrace({}, ())
+        return trace_score(self.cycle, self.attempt, self._inputs)
 
     @cached_property
-    def capacity(self) -> CapacityTrace | None:
+    def capacity(self) -> CapacityTrace:
         """The capacities."""
-        return trace_capacity(self.attempt, self._decision, self._inputs) if self._has_candidates else None
+        if not self._has_candidates:
+            return CapacityTrace({}, ())
+        return trace_capacity(self.cycle, self.attempt, self._decision, self._inputs)
+
+    def limit_of(self, cluster: str) -> dict[str, str]:
+        """Return as evidence what limits the replicas on a cluster; empty if its capacity was not counted."""
+        cell = self.capacity.cells.get(cluster)
+        if cell is None:
+            return {}
+        return {"limitedBy": cell.limited_by, "free": cell.free, "requested": cell.requested}
 
     @cached_property
-    def _selected(self) -> Selected | None:
-        return trace_select(self.attempt, self._inputs) if self._has_candidates else None
-
-    @property
     def select(self) -> SelectTrace | None:
         """The selection of clusters."""
-        return None if self._selected is None else self._selected.trace
+        return trace_select(self.cycle, self.attempt, self._inputs) if self._has_candidates else None
 
     @cached_property
-    def _divided(self) -> Divided | None:
-        if self.select is None or self.select.error:
-            return None
-        return trace_divide(self.attempt, self._inputs)
-
-    @property
     def divide(self) -> DivideTrace | None:
         """The division of replicas."""
-        return None if self._divided is None else self._divided.trace
+        if self.select is None or self.select.error:
+            return None
+        return trace_divide(self.cycle, self.attempt, self._inputs)
 
     @cached_property
     def mismatches(self) -> tuple[Mismatch, ...]:
@@ -256,31 +266,22 @@ class Traces:
             return ()
         passing = sorted(name for name, row in self.filter.rows.items() if not row.refusals)
         found = list(self.filter.mismatches)
-        if not self._has_candidates:
+        if self.select is None:
             if passing:
                 found.append(Mismatch("filter", "all", str(passing), str(self.attempt.error)))
             return tuple(found)
         candidates = sorted(each.name for each in self.attempt.candidates)
         if passing != candidates:
             found.append(Mismatch("filter", "candidates", str(passing), str(candidates)))
-        for each in (self.score, self.capacity, self._selected, self._divided):
-            if each is not None:
-                found += each.mismatches
+        found += [*self.score.mismatches, *self.capacity.mismatches]
+        found += compare_select(self.attempt, self.select)
+        if self.divide is not None:
+            found += compare_divide(self.attempt, self.divide, self._inputs)
         return tuple(found)
 
 
 def attempt_of(decision: Decision) -> TermAttempt | None:
-    """Return the attempt that explains a decision, None if no attempt began.
-
-    Of several passes it is the first one with the final result, in whatever order: later ones only confirm it, and their
-    scores are those of a binding that has it.
-    """
-    attempts = [each for each in decision.attempts if each.cycle is not None]
-    if decision.error is not None:
-        return next((each for each in attempts if each.error is decision.error), None) or next(
-            reversed(attempts), None
-        )
-    found = (
-        each for each in attempts if each.error is None and are_same_targets(each.targets, decision.targets)
-    )
-    return next(found, None) or next(reversed(attempts), None)
+    """Return the attempt that explains a decision, None if no attempt began: the one with its error, or its result."""
+    failed = [each for each in decision.attempts if each.error is not None and each.error is decision.error]
+    attempts, _ = deciding_attempts(decision)
+    return next(iter((*failed, *reversed(attempts))), None)
