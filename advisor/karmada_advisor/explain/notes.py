@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from karmada_advisor.explain.causes_failure import unknown_names
+from karmada_advisor.explain.filter_evidence import untolerated
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.state.model import StateName
@@ -45,16 +46,7 @@ def _tainted(situation: Situation) -> Iterator[str]:
         cluster = situation.inputs.snapshot.get(name)
         if cluster is None or name not in situation.placement:
             continue
-        taint = next(
-            (
-                each
-                for each in cluster.taints
-                if each.blocks_scheduling
-                and not any(t.tolerates(each) for t in placement.cluster_tolerations)
-            ),
-            None,
-        )
-        if taint is not None:
+        for taint in untolerated(cluster, placement)[:1]:
             yield f"{name} has the taint {taint}, but taints are not checked for clusters that have the binding"
 
 
