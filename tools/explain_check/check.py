@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.situation import Traces
+from karmada_advisor.explain.situation import Basis
 from karmada_advisor.explain.trace_trigger import compare_trigger, trace_trigger
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.diagnosis import SchedulingError
@@ -43,7 +43,7 @@ def check(case: str, decision: Decision, inputs: ExplainInputs, tally: Tally) ->
         mismatches = []  # it has no placement, so no rule applies
     for attempt in decision.attempts:
         tally.attempts += 1
-        traces = Traces(attempt, decision, inputs)
+        traces = Basis(inputs, decision, attempt)
         mismatches += traces.mismatches
         last = "divide" if traces.divide is not None else "select" if traces.select is not None else "filter"
         tally.traced[last if attempt.error is not None else "placed"] += 1

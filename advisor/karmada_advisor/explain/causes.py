@@ -105,10 +105,9 @@ def _of_known(situation: Situation, cluster: str) -> Iterable[Cause]:
 
 def _stages(situation: Situation, basis: Basis, cluster: str) -> Iterable[Cause]:
     """Yield the causes of the steps of one decision, in their order."""
-    traces = basis.traces
-    if traces is None:
+    if not basis.decision.attempts:
         return
-    refused = causes_filter.of_cluster(situation, traces, cluster)
+    refused = causes_filter.of_cluster(situation, basis, cluster)
     yield from refused
     if refused:
         return

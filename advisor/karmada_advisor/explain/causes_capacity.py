@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from karmada_advisor.explain.amounts import counted, request_of, shown
 from karmada_advisor.explain.inputs import Manifest
 from karmada_advisor.explain.model import Cause, Stage
-from karmada_advisor.explain.situation import Situation, Traces
+from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
@@ -234,7 +234,7 @@ _PODS: Final = "pods"
 _SHOWN: Final = 5
 
 
-def not_in_models(situation: Situation, traces: Traces) -> Iterator[Cause]:
+def not_in_models(situation: Situation) -> Iterator[Cause]:
     """Yield the requested resources that are in no resource model of clusters, with these clusters.
 
     Until 1.17 Karmada used the resource summary for such a request. Its default models have cpu and memory only.
@@ -250,7 +250,7 @@ def not_in_models(situation: Situation, traces: Traces) -> Iterator[Cause]:
     ):
         return
     found: dict[str, list[str]] = {}
-    for each in traces.attempt.candidates:
+    for each in situation.now.attempt.candidates:
         summary, models = each.cluster.resource_summary, each.cluster.resource_models
         if summary is None or not summary.modelings or not models:
             continue

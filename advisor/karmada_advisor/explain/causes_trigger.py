@@ -110,15 +110,11 @@ def after_placement(situation: Situation) -> Iterator[Cause]:
 
 
 def _no_capacity_check(situation: Situation) -> Iterator[Cause]:
-    traces = situation.shown.traces
-    if traces is None or not traces.cycle.placement.is_duplicated:
+    selected = situation.shown.attempt.selected
+    if not selected or not situation.shown.cycle.placement.is_duplicated:
         return
     replicas = situation.inputs.binding.spec.replicas
-    full = {
-        each.name: each.available
-        for each in traces.attempt.selected
-        if replicas and each.available < replicas
-    }
+    full = {each.name: each.available for each in selected if replicas and each.available < replicas}
     if full:
         shown = ", ".join(f"{name} can take {count}" for name, count in full.items())
         text = f"Duplicated never asks how many replicas a cluster can take: {shown} of {replicas}"
@@ -126,15 +122,10 @@ def _no_capacity_check(situation: Situation) -> Iterator[Cause]:
 
 
 def _no_requests(situation: Situation) -> Iterator[Cause]:
-    traces, spec = situation.shown.traces, situation.inputs.binding.spec
-    if (
-        traces is not None
-        and traces.divide is not None
-        and traces.divide.strategy in {DYNAMIC_WEIGHT, AGGREGATED}
-        and spec.replicas
-        and not request_of(spec)
-    ):
-        pods = {each.name: each.available for each in traces.attempt.selected[:10]}
+    divide, spec = situation.shown.divide, situation.inputs.binding.spec
+    counts = divide is not None and divide.strategy in {DYNAMIC_WEIGHT, AGGREGATED}
+    if counts and spec.replicas and not request_of(spec):
+        pods = {each.name: each.available for each in situation.shown.attempt.selected[:10]}
         text = "the workload requests no resources, so only free pods count"
         yield Cause("OnlyPodsCount", Stage.CAPACITY, {"pods": pods}, text)
 

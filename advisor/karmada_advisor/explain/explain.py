@@ -99,7 +99,7 @@ def _recorded(situation: Situation) -> RecordedDecision | None:
 
 def _with_steps(found: Explanation, situation: Situation) -> Explanation:
     """Return an explanation with the steps of the decision."""
-    traces = situation.shown.traces
+    basis = situation.shown
     rows = rows_of(situation)
     if len(rows) <= MAX_ROWS_WITH_CAUSE:
         rows = tuple(replace(each, cause=_primary(causes_of_cluster(situation, each.name))) for each in rows)
@@ -108,18 +108,15 @@ def _with_steps(found: Explanation, situation: Situation) -> Explanation:
         schedule=_schedule(situation),
         trigger=_trigger(situation),
         funnel=funnel_of(situation),
-        refusals=() if traces is None else traces.filter.refusals(),
+        refusals=basis.filter.refusals(),
         clusters=rows,
         capacity_note=capacity_note(situation),
-        selection=None if traces is None else traces.select,
-        division=None if traces is None else traces.divide,
+        selection=basis.select,
+        division=basis.divide,
         terms=_terms(situation),
         warnings=tuple(warnings_of(situation)),
         notes=tuple(notes_of(situation)),
-        mismatches=(
-            *compare_trigger(situation.inputs.binding, situation.trigger),
-            *(() if traces is None else traces.mismatches),
-        ),
+        mismatches=(*compare_trigger(situation.inputs.binding, situation.trigger), *basis.mismatches),
     )
 
 

@@ -54,10 +54,9 @@ def _leaving(situation: Situation) -> Iterator[str]:
     """Yield the present clusters that lose the binding at the next decision."""
     if situation.asks or not situation.present:
         return
-    traces = situation.now.traces
-    if traces is None:
+    if not situation.now.decision.attempts:
         return
-    refused = traces.attempt.diagnosis.result_by_cluster
+    refused = situation.now.attempt.diagnosis.result_by_cluster
     for name, replicas in situation.present.items():
         end = f"at the next decision its {replicas} replicas leave it"
         if situation.inputs.snapshot.get(name) is None:
@@ -68,10 +67,9 @@ def _leaving(situation: Situation) -> Iterator[str]:
 
 def notes_of(situation: Situation) -> Iterator[str]:
     """Yield what is worth knowing about a good result."""
-    traces = situation.shown.traces
-    if traces is None or not situation.placement or situation.now.decision.error is not None:
+    if not situation.placement or situation.now.decision.error is not None:
         return
-    candidates = [each for each in traces.attempt.candidates if each.allocatable > 0]
+    candidates = [each for each in situation.shown.attempt.candidates if each.allocatable > 0]
     if not candidates or not situation.inputs.binding.spec.replicas:
         return
     most = max(candidates, key=lambda each: each.available)
@@ -87,19 +85,17 @@ def notes_of(situation: Situation) -> Iterator[str]:
 def _fragile(situation: Situation) -> Iterator[str]:
     """Yield that a little less capacity on one cluster would choose other clusters; found by deciding again."""
     basis = situation.shown
-    traces = basis.traces
     if (
-        traces is None
-        or traces.select is None
-        or traces.select.by != SPREAD_BY_REGION
-        or not traces.select.losses
-        or traces.divide is None
-        or traces.divide.mode != "first"
+        basis.select is None
+        or basis.select.by != SPREAD_BY_REGION
+        or not basis.select.losses
+        or basis.divide is None
+        or basis.divide.mode != "first"
         or len(basis.inputs.snapshot) > _MAX_CLUSTERS
     ):
         return
     placement = basis.placement or {}
-    cells = traces.capacity.cells
+    cells = basis.capacity.cells
     weakest = sorted((name for name in placement if name in cells), key=lambda name: cells[name].available)
     for name in weakest[:_MAX_TRIED]:
         after = _with_less_cpu(basis.inputs, name)

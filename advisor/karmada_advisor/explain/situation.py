@@ -27,6 +27,7 @@ from karmada_scheduler.core.classify import Classification, ScheduleType
 from karmada_scheduler.core.decision import Decision, TermAttempt, deciding_attempts
 from karmada_scheduler.core.requeue_rules import is_claimed
 from karmada_scheduler.dryrun.forecast import as_new
+from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import FitError, KeptError, OverBudgetError, PluginError
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.structs import Struct, replace
@@ -42,26 +43,113 @@ _NOTHING_TO_DECIDE = (
 
 
 class Basis(Struct, frozen=True, dict=True):
-    """A decision, with the inputs that it read."""
+    """A decision with the inputs that it read, and the traces of one attempt, each made when it is first needed.
+
+    A step that was not reached has no trace, or an empty one.
+
+    Attributes:
+        inputs: What it read.
+        decision: The decision.
+        traced: The attempt to trace; None for the one that explains the decision.
+    """
 
     inputs: ExplainInputs
     decision: Decision
+    traced: TermAttempt | None = None
 
     @cached_property
-    def traces(self) -> Traces | None:
-        """The traces of the attempt that explains it; None if no attempt began."""
-        attempt = attempt_of(self.decision)
-        return None if attempt is None else Traces(attempt, self.decision, self.inputs)
+    def attempt(self) -> TermAttempt:
+        """The attempt that is traced; an empty one if none began."""
+        return self.traced or attempt_of(self.decision) or TermAttempt()
 
     @property
-    def divide(self) -> DivideTrace | None:
-        """The division of replicas; None if it was not reached."""
-        return None if self.traces is None else self.traces.divide
+    def cycle(self) -> Cycle:
+        """The context of the attempt, which has begun."""
+        assert self.attempt.cycle is not None
+        return self.attempt.cycle
+
+    @property
+    def _ended_early(self) -> bool:
+        """Whether no step has a result."""
+        is_ended = isinstance(self.attempt.error, PluginError | OverBudgetError)
+        return is_ended or self.attempt.cycle is None
+
+    @property
+    def _has_candidates(self) -> bool:
+        return not self._ended_early and not isinstance(self.attempt.error, FitError)
 
     @cached_property
     def placement(self) -> dict[str, int] | None:
         """Replicas by cluster; None if the decision keeps what there is."""
         return None if self.decision.targets is None else by_name(self.decision.targets)
+
+    def row_of(self, cluster: str) -> FilterRow | None:
+        """Return what the filters say about one cluster, without asking them about all others; None if it is unknown."""
+        if self._ended_early:
+            return None
+        if "filter" in self.__dict__:
+            return self.filter.rows.get(cluster)
+        return trace_cluster(self.cycle, self.attempt, self.inputs, cluster)
+
+    @cached_property
+    def filter(self) -> FilterTrace:
+        """The answers of the filters about all clusters."""
+        if self._ended_early:
+            return FilterTrace({}, ())
+        return trace_filter(self.cycle, self.attempt, self.inputs)
+
+    @cached_property
+    def score(self) -> ScoreTrace:
+        """The scores."""
+        if not self._has_candidates:
+            return ScoreTrace({}, ())
+        return trace_score(self.cycle, self.attempt, self.inputs)
+
+    @cached_property
+    def capacity(self) -> CapacityTrace:
+        """The capacities."""
+        if not self._has_candidates:
+            return CapacityTrace({}, ())
+        return trace_capacity(self.cycle, self.attempt, self.decision, self.inputs)
+
+    def limit_of(self, cluster: str) -> dict[str, str]:
+        """Return as evidence what limits the replicas on a cluster; empty if its capacity was not counted."""
+        cell = self.capacity.cells.get(cluster)
+        if cell is None:
+            return {}
+        return {"limitedBy": cell.limited_by, "free": cell.free, "requested": cell.requested}
+
+    @cached_property
+    def select(self) -> SelectTrace | None:
+        """The selection of clusters."""
+        return trace_select(self.cycle, self.attempt, self.inputs) if self._has_candidates else None
+
+    @cached_property
+    def divide(self) -> DivideTrace | None:
+        """The division of replicas."""
+        if self.select is None or self.select.error:
+            return None
+        return trace_divide(self.cycle, self.attempt, self.inputs)
+
+    @cached_property
+    def mismatches(self) -> tuple[Mismatch, ...]:
+        """Where a trace does not equal the decision; makes all traces."""
+        if self._ended_early:
+            return ()
+        passing = sorted(name for name, row in self.filter.rows.items() if not row.refusals)
+        found = list(self.filter.mismatches)
+        if self.select is None:
+            if passing:
+                found.append(Mismatch("filter", "all", str(passing), str(self.attempt.error)))
+            return tuple(found)
+        candidates = sorted(each.name for each in self.attempt.candidates)
+        if passing != candidates:
+            found.append(Mismatch("filter", "candidates", str(passing), str(candidates)))
+        found += [*self.score.mismatches, *self.capacity.mismatches]
+        found += compare_select(self.attempt, self.select)
+        if self.divide is not None:
+            found += compare_divide(self.attempt, self.divide, self.inputs)
+        return tuple(found)
 
 
 def by_name(targets: Sequence[TargetCluster]) -> dict[str, int]:
@@ -199,85 +287,6 @@ class Situation(Struct, frozen=True, dict=True):
         if placement:
             return NextState.PLACED
         return NextState.NO_REPLICAS if spec.is_workload and not spec.replicas else NextState.NOT_PLACED
-
-
-class Traces:
-    """The traces of one attempt; each is made when it is first needed. A step that was not reached has none."""
-
-    def __init__(self, attempt: TermAttempt, decision: Decision, inputs: ExplainInputs) -> None:
-        assert attempt.cycle is not None  # every attempt of a decision has one
-        self.attempt, self.cycle = attempt, attempt.cycle
-        self._decision, self._inputs = decision, inputs
-        self._ended_early = isinstance(attempt.error, PluginError | OverBudgetError)
-        self._has_candidates = not self._ended_early and not isinstance(attempt.error, FitError)
-
-    def row_of(self, cluster: str) -> FilterRow | None:
-        """Return what the filters say about one cluster, without asking them about all others; None if it is unknown."""
-        if self._ended_early:
-            return None
-        if "filter" in self.__dict__:
-            return self.filter.rows.get(cluster)
-        return trace_cluster(self.cycle, self.attempt, self._inputs, cluster)
-
-    @cached_property
-    def filter(self) -> FilterTrace:
-        """The answers of the filters about all clusters."""
-        if self._ended_early:
-            return FilterTrace({}, ())
-        return trace_filter(self.cycle, self.attempt, self._inputs)
-
-    @cached_property
-    def score(self) -> ScoreTrace:
-        """The scores."""
-        if not self._has_candidates:
-            return ScoreTrace({}, ())
-        return trace_score(self.cycle, self.attempt, self._inputs)
-
-    @cached_property
-    def capacity(self) -> CapacityTrace:
-        """The capacities."""
-        if not self._has_candidates:
-            return CapacityTrace({}, ())
-        return trace_capacity(self.cycle, self.attempt, self._decision, self._inputs)
-
-    def limit_of(self, cluster: str) -> dict[str, str]:
-        """Return as evidence what limits the replicas on a cluster; empty if its capacity was not counted."""
-        cell = self.capacity.cells.get(cluster)
-        if cell is None:
-            return {}
-        return {"limitedBy": cell.limited_by, "free": cell.free, "requested": cell.requested}
-
-    @cached_property
-    def select(self) -> SelectTrace | None:
-        """The selection of clusters."""
-        return trace_select(self.cycle, self.attempt, self._inputs) if self._has_candidates else None
-
-    @cached_property
-    def divide(self) -> DivideTrace | None:
-        """The division of replicas."""
-        if self.select is None or self.select.error:
-            return None
-        return trace_divide(self.cycle, self.attempt, self._inputs)
-
-    @cached_property
-    def mismatches(self) -> tuple[Mismatch, ...]:
-        """Where a trace does not equal the decision; makes all traces."""
-        if self._ended_early:
-            return ()
-        passing = sorted(name for name, row in self.filter.rows.items() if not row.refusals)
-        found = list(self.filter.mismatches)
-        if self.select is None:
-            if passing:
-                found.append(Mismatch("filter", "all", str(passing), str(self.attempt.error)))
-            return tuple(found)
-        candidates = sorted(each.name for each in self.attempt.candidates)
-        if passing != candidates:
-            found.append(Mismatch("filter", "candidates", str(passing), str(candidates)))
-        found += [*self.score.mismatches, *self.capacity.mismatches]
-        found += compare_select(self.attempt, self.select)
-        if self.divide is not None:
-            found += compare_divide(self.attempt, self.divide, self._inputs)
-        return tuple(found)
 
 
 def attempt_of(decision: Decision) -> TermAttempt | None:
