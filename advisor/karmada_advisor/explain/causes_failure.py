@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from karmada_advisor.explain.amounts import counted, request_of, shown_times
 from karmada_advisor.explain.causes_capacity import not_in_models
 from karmada_advisor.explain.causes_filter import code_of, sentence
-from karmada_advisor.explain.causes_values import unknown_values
 from karmada_advisor.explain.model import Cause, Stage
-from karmada_advisor.explain.names import affinities_of, nearest
+from karmada_advisor.explain.names import FleetValues, affinities_of, nearest
 from karmada_advisor.explain.situation import Basis, Situation
 from karmada_advisor.explain.trace_model import DivideTrace, FilterCell, SelectTrace
-from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.api.matching import IN, Requirement
+from karmada_scheduler.api.placement import ClusterAffinity, Placement
 from karmada_scheduler.core.available_replicas import counts_component_sets
 from karmada_scheduler.core.cluster_groups import last_constraint
 from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.framework.diagnosis import FitError, HeldError, PluginError, UnschedulableError
+from karmada_scheduler.framework.snapshot import Snapshot
 
 
 def of_failure(situation: Situation) -> Iterator[Cause]:
@@ -36,7 +38,7 @@ def of_failure(situation: Situation) -> Iterator[Cause]:
     yield from _terms(situation)
     if isinstance(error, FitError):
         yield from unknown_names(situation)
-        yield from unknown_values(situation.inputs)
+        yield from _unknown_values(situation)
         if not len(situation.inputs.snapshot):
             yield Cause("NoClusters", Stage.FILTER, {}, "no cluster exists")
         yield from _refusals(situation)
@@ -66,6 +68,53 @@ def unknown_names(situation: Situation) -> Iterator[Cause]:
             for name, found in unknown.items()
         )
         yield Cause("ClusterUnknown", Stage.POLICY, {"unknown": unknown}, f"clusterNames: {shown}")
+
+
+@lru_cache(maxsize=1)
+def _values_of(snapshot: Snapshot) -> FleetValues:
+    """Return the values that clusters have; cached, because every cause of a decision asks for them."""
+    return FleetValues(snapshot)
+
+
+def _unknown_values(situation: Situation) -> Iterator[Cause]:
+    """Yield what the placement's selectors ask for and no cluster has, with the nearest value that some cluster has."""
+    placement = situation.inputs.binding.spec.placement
+    if placement is None:
+        return
+    unknown = {
+        asked: near
+        for each in affinities_of(placement)
+        for asked, near in _unknown(each, _values_of(situation.inputs.snapshot))
+    }
+    if unknown:
+        shown = "; ".join(
+            f"no cluster has {asked}" + (f", nearest: {near}" if near else "")
+            for asked, near in unknown.items()
+        )
+        yield Cause("ValueUnknown", Stage.POLICY, {"unknown": unknown}, shown)
+
+
+def _unknown(affinity: ClusterAffinity, values: FleetValues) -> Iterator[tuple[str, str]]:
+    """Yield what no cluster has, with the nearest value, as ``key=value`` for labels and ``key value`` for fields."""
+    labels, fields = affinity.label_selector, affinity.field_selector
+    if labels is not None:
+        for key, value in labels.match_labels:
+            if not values.has_label(key, value):
+                yield f"{key}={value}", str(values.label(key, value) or "")
+        for each in labels.match_expressions:
+            yield from _unknown_label(each, values)
+    for each in fields.match_expressions if fields is not None else ():
+        if each.operator == IN and not any(values.has_field(each.key, value) for value in each.values):
+            near = [found for value in each.values if (found := values.field(each.key, value))]
+            yield f"{each.key} {' or '.join(each.values)}", near[0] if near else ""
+
+
+def _unknown_label(found: Requirement, values: FleetValues) -> Iterator[tuple[str, str]]:
+    if found.operator == IN and not any(values.has_label(found.key, each) for each in found.values):
+        near = [label for each in found.values if (label := values.label(found.key, each)) is not None]
+        yield f"{found.key}={' or '.join(found.values)}", str(near[0]) if near else ""
+    elif found.operator == "Exists" and not values.has_label_key(found.key):
+        yield f"the label {found.key}", values.label_key(found.key)
 
 
 def _refusals(situation: Situation) -> Iterator[Cause]:

@@ -92,7 +92,7 @@ def _recorded(situation: Situation) -> RecordedDecision | None:
     inputs = situation.inputs
     assert inputs.process is not None
     if inputs.missing or not situation.is_decided:
-        return recorded_decision(inputs.process, {}, None, inputs.now, compares=False)
+        return recorded_decision(inputs.process, None, None, inputs.now)
     error = situation.now.decision.error
     return recorded_decision(inputs.process, situation.placement, error, inputs.now)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from karmada_advisor.explain.causes_values import near_toleration
 from karmada_advisor.explain.inputs import ExplainInputs, Manifest
+from karmada_advisor.explain.names import near_toleration
 from karmada_advisor.state.stored import mappings, value_at
 from karmada_scheduler.api.binding_spec import ObjectReference
 from karmada_scheduler.api.cluster import Cluster

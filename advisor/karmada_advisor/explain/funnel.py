@@ -14,6 +14,7 @@ from karmada_advisor.explain.trace_model import (
     Refusal,
     SelectTrace,
 )
+from karmada_scheduler.structs import replace
 
 _NAMED: Final = 4
 _KINDS: Final = {
@@ -196,31 +197,25 @@ def rows_of(situation: Situation) -> tuple[ClusterRow, ...]:
     if not basis.filter.rows:
         return ()
     passing = [_passing(situation, index) for index in range(len(basis.attempt.candidates))]
-    refused = [_refused(situation, name) for name, row in basis.filter.rows.items() if row.refusals]
+    refused = [_row(situation, name) for name, row in basis.filter.rows.items() if row.refusals]
     return (*passing, *refused)
 
 
 def _passing(situation: Situation, index: int) -> ClusterRow:
     basis = situation.shown
     candidate = basis.attempt.candidates[index]
-    name = candidate.name
-    row = basis.filter.rows.get(name)
-    loss = basis.select.losses.get(name) if basis.select is not None else None
-    failed = basis.select is not None and bool(basis.select.error)
-    return ClusterRow(
-        name=name,
-        region=candidate.cluster.region,
-        not_called=row.not_called if row is not None else (),
+    name, trace = candidate.name, basis.select
+    loss = None if trace is None or trace.error else trace.losses.get(name)
+    return replace(
+        _row(situation, name),
+        refusals=(),
         scores=basis.score.cells.get(name, ()),
         score=candidate.score,
         tier=candidate.tier,
         capacity=basis.capacity.cells.get(name),
         rank=index + 1,
-        selected=None if failed else loss is None,
-        not_selected_because="" if loss is None or failed else _reason_of(loss),
-        replicas=situation.placement.get(name, 0),
-        is_target=name in situation.placement,
-        present=situation.present.get(name),
+        selected=None if trace is not None and trace.error else loss is None,
+        not_selected_because="" if loss is None else _reason_of(loss),
     )
 
 
@@ -232,7 +227,7 @@ def _reason_of(loss: str) -> str:
     return _CLUSTER_REASONS.get(kind, kind)
 
 
-def _refused(situation: Situation, name: str) -> ClusterRow:
+def _row(situation: Situation, name: str) -> ClusterRow:
     row = situation.shown.filter.rows[name]
     found = situation.inputs.snapshot.get(name)
     return ClusterRow(

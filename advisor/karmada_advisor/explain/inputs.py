@@ -173,20 +173,17 @@ class ProcessView(Struct, frozen=True):
 
 def recorded_decision(
     view: ProcessView,
-    placement: Mapping[str, int],
+    placement: Mapping[str, int] | None,
     failure: BaseException | None,
     now: datetime | None,
-    *,
-    compares: bool = True,
 ) -> RecordedDecision | None:
     """Return the record as an explanation shows it; None without one.
 
     Args:
         view: The answer of the process.
-        placement: The result of deciding again, to compare with.
+        placement: The result of deciding again, to compare with; None if nothing was decided again.
         failure: Its error, None for a success.
         now: For the age.
-        compares: Whether the result is compared.
     """
     record = view.record
     if record is None:
@@ -210,7 +207,7 @@ def recorded_decision(
         error=str(error.get("message") or ""),
         ending=str(record.get("ending") or ""),
         agrees=None
-        if not compares
+        if placement is None
         else _errors_agree(error, failure)
         if error or failure is not None
         else targets is not None and _agrees(targets, record.get("targetCount"), placement),

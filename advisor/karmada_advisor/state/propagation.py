@@ -79,8 +79,7 @@ def rows_of(
     binding: Binding,
     manifest: Manifest,
     cluster_of: Callable[[str], Manifest | None] | None,
-    *,
-    is_suspended: Callable[[str], bool],
+    suspended: Suspended,
 ) -> tuple[ClusterStatus, ...]:
     """Return one row for each cluster that has the binding, or is being left by it.
 
@@ -88,14 +87,14 @@ def rows_of(
         binding: The binding.
         manifest: The same as it was read.
         cluster_of: Returns a Cluster as it was read, None if there is none; None if the Clusters are not known.
-        is_suspended: Returns whether dispatching to a cluster is suspended.
+        suspended: The suspension of its dispatching.
     """
     reported = _reported(manifest)
     wanted = {each.name: each.replicas for each in sorted(binding.spec.clusters)}
     leaving = [each.from_cluster for each in binding.spec.graceful_eviction_tasks]
     names = [*wanted, *dict.fromkeys(name for name in leaving if name not in wanted)]
     return tuple(
-        _row(name, wanted.get(name), reported.get(name), cluster_of, is_suspended=is_suspended(name))
+        _row(name, wanted.get(name), reported.get(name), cluster_of, is_suspended=suspended.concerns(name))
         for name in names
     )
 

@@ -94,7 +94,7 @@ class _StateReading:
             tuple(Target(each.name, each.replicas) for each in sorted(self._spec.clusters)),
             self._spec.replicas,
             scheduler=facts.schedulers.of(self._spec.responsible_scheduler),
-            rows=rows_of(binding, manifest, facts.cluster_of, is_suspended=self._suspended.concerns),
+            rows=rows_of(binding, manifest, facts.cluster_of, self._suspended),
         )
 
     def state(self) -> BindingState:
