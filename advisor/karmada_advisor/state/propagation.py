@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Self
 
 from karmada_advisor.state.model import Applied, ClusterStatus
-from karmada_advisor.state.stored import mapping, mappings
+from karmada_advisor.state.stored import Manifest, mapping, mappings
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.policy import claims, policy_name
 from karmada_scheduler.structs import Struct
@@ -67,8 +67,6 @@ def manager_of(manifest: Manifest, *path: str) -> tuple[str, str]:
             return str(each.get("manager") or ""), str(each.get("time") or "")
     return "", ""
 
-
-Manifest = Mapping[str, Any]
 
 _UNHEALTHY: Final = "Unhealthy"
 

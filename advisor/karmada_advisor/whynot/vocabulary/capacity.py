@@ -15,7 +15,7 @@ from karmada_advisor.whynot.harm import available
 from karmada_advisor.whynot.quantities import amounts_of
 from karmada_advisor.whynot.vocabulary.context import NEAREST, Context
 from karmada_scheduler.api import quantity
-from karmada_scheduler.api.binding import ReplicaRequirements
+from karmada_scheduler.api.binding_spec import BindingSpec, Component
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
@@ -43,18 +43,15 @@ def needed(context: Context) -> dict[str, int]:
     spec = context.binding.spec
     if context.counts_sets:
         for component in spec.components:
-            for name, amount in _needs(component.replica_requirements).items():
+            for name, amount in _needs(component).items():
                 total[name] = total.get(name, 0) + component.replicas * amount
         return total
-    return _needs(spec.replica_requirements)
+    return _needs(spec)
 
 
-def _needs(requirements: ReplicaRequirements | None) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for name, amount in (requirements.resource_request if requirements is not None else {}).items():
-        if (wanted := amounts.units(name, amount)) > 0:
-            found[name] = wanted
-    return found
+def _needs(spec: BindingSpec | Component) -> dict[str, int]:
+    units = {name: amounts.units(name, amount) for name, amount in amounts.request_of(spec).items()}
+    return {name: wanted for name, wanted in units.items() if wanted > 0}
 
 
 def _capacity(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
