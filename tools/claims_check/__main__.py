@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from karmada_advisor.claims.model import Claims, Event
+from karmada_advisor.claims.model import Claims, Event, TemplateClaim
 from tools.check_frame import Progress, add_cases, on_control_plane, parser
 from tools.claims_check.cases import Case, CaseGenerator, Move
 from tools.claims_check.compare import (
@@ -44,7 +44,7 @@ class Report:
     templates: int = 0
     bindings: int = 0
     seconds: float = 0.0
-    reasons: Counter[str] = field(default_factory=Counter)
+    results: Counter[str] = field(default_factory=Counter)
     waits: Counter[str] = field(default_factory=Counter)
     orders: Counter[str] = field(default_factory=Counter)
     refused: int = 0
@@ -126,7 +126,7 @@ class Check:
         report, (templates, _, bindings) = self._report, objects
         report.templates += len(templates)
         report.bindings += len(bindings)
-        report.reasons.update(each.reason.value for each in claims.templates.values())
+        report.results.update(map(_result, claims.templates.values()))
         report.waits.update(each.waits.value or "Nothing" for each in claims.templates.values())
         if any(each.alternatives for each in claims.templates.values()):
             in_turn = not (run.case.at_once and step == "change")
@@ -186,13 +186,19 @@ def main(arguments: list[str] | None = None) -> int:
     return on_control_plane(parsed.folder, check, RestlessError)
 
 
+def _result(found: TemplateClaim) -> str:
+    if found.policy_after is None:
+        return "not claimed"
+    return "kept" if found.is_kept else "claimed"
+
+
 def summary(report: Report, parsed: argparse.Namespace) -> str:
     """Return the results of a run, in a few lines."""
     again = f"python -m tools.claims_check --seed {parsed.seed}{' --default-gates' if parsed.default_gates else ''}"
     lines = [
         f"seed {parsed.seed}: {report.cases} cases in {report.seconds:.0f} s, {len(report.different)} of them different",
         f"  compared: {report.templates} states of templates, {report.bindings} of bindings",
-        f"  results: {_counts(report.reasons)}",
+        f"  results: {_counts(report.results)}",
         f"  bindings wait for: {_counts(report.waits)}",
         f"  cases whose result depends on the order: {_counts(report.orders) or 'none'}",
         f"  requests refused by the webhook: {report.refused}",

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.core.available_replicas import Estimators
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Snapshot
@@ -61,7 +60,7 @@ def recorded() -> Tally:
                 plugins,
                 recording.gates,
                 algorithm,
-                Estimators(local),
+                local,
                 empty_workload_propagation=recording.empty_workload_propagation,
             )
             check(f"{recording.name} {case['name']}", inputs.decide(), inputs, tally)

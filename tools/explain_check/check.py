@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.situation import Traces
-from karmada_advisor.explain.trace_trigger import trace_trigger
+from karmada_advisor.explain.situation import Basis
+from karmada_advisor.explain.trace_trigger import compare_trigger, trace_trigger
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.diagnosis import SchedulingError
 
@@ -38,12 +38,12 @@ def check(case: str, decision: Decision, inputs: ExplainInputs, tally: Tally) ->
     """Trace every attempt of a decision, and the rules that asked for it."""
     tally.decisions += 1
     try:
-        mismatches = list(trace_trigger(inputs).mismatches)
+        mismatches = compare_trigger(inputs.binding, trace_trigger(inputs))
     except SchedulingError:
         mismatches = []  # it has no placement, so no rule applies
     for attempt in decision.attempts:
         tally.attempts += 1
-        traces = Traces(attempt, decision, inputs)
+        traces = Basis(inputs, decision, attempt)
         mismatches += traces.mismatches
         last = "divide" if traces.divide is not None else "select" if traces.select is not None else "filter"
         tally.traced[last if attempt.error is not None else "placed"] += 1

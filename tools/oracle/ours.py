@@ -13,7 +13,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.binding_cycle.writer import compare_resource_versions
 from karmada_scheduler.config.decision_rules import DEFAULT_RULES, DecisionRules
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.core.available_replicas import Assumed, EstimationError, Estimators
+from karmada_scheduler.core.available_replicas import Assumed, EstimationError
 from karmada_scheduler.core.classify import placement_changed, replicas_changed
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import run_sync
@@ -83,7 +83,7 @@ class Scenario:
         return OurDecision(binding, rules, decision)
 
     def explain_inputs(self, binding: Binding) -> ExplainInputs:
-        """Return what a decision about a binding of the scenario reads; its session ends with the next call."""
+        """Return what a decision about a binding of the scenario reads, until the next call."""
         self._peers.deciding = binding
         return ExplainInputs(
             binding,
@@ -91,7 +91,7 @@ class Scenario:
             self.framework,
             self.gates,
             self._algorithm,
-            Estimators(self._estimators, self.session),
+            self._estimators,
             self.assumed,
             self._peers if self.gates.enabled("WorkloadAffinity") else None,
             self.empty_workload_propagation,

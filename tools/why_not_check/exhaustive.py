@@ -94,7 +94,7 @@ def smallest(objects: ObjectSet, goal: Goal, cluster: str, *, depth: int, most_t
 
 def _catalogue(objects: ObjectSet, outcome: ScheduledObjects, goal: Goal, names: list[str]) -> set[Edit]:
     """Return all edits of the vocabulary for some clusters."""
-    offered = leaving.proposals if isinstance(goal, OffCluster) else proposals
+    offered = leaving if isinstance(goal, OffCluster) else proposals
     sources = [outcome, objects.forced(outcome.edits)]
     return {
         each
@@ -109,7 +109,7 @@ def _catalogue(objects: ObjectSet, outcome: ScheduledObjects, goal: Goal, names:
 def single_edits(objects: ObjectSet, goal: Goal, cluster: str) -> set[Edit]:
     """Return the edits of the step that refuses the clusters now: the search tries them before it says that it tried all."""
     names = [cluster] if cluster else [each.name for each in objects.snapshot]
-    offered = leaving.proposals if isinstance(goal, OffCluster) else proposals
+    offered = leaving if isinstance(goal, OffCluster) else proposals
     sources = [objects.outcome(NO_EDITS), objects.forced(NO_EDITS)]
     return {
         each

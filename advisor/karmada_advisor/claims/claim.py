@@ -91,21 +91,6 @@ def _concerned(before: DetectorState, after: DetectorState, events: Sequence[Eve
     return found
 
 
-def changes(before: Iterable[Manifest], after: Iterable[Manifest]) -> list[Event]:
-    """Return the events between two sets of policies: what ``kubectl apply --prune`` does, deletions last.
-
-    Raises:
-        ManifestError: A field of a policy has the wrong type.
-    """
-    old, new = ({read_policy(each).key: each for each in side} for side in (before, after))
-    written: list[Event] = [
-        PolicyWritten(manifest)
-        for key, manifest in new.items()
-        if key not in old or read_policy(old[key]).spec != read_policy(manifest).spec
-    ]
-    return [*written, *(PolicyDeleted(key) for key in old if key not in new)]
-
-
 def _accepted(before: DetectorState, events: Sequence[Event]) -> tuple[list[Event], list[ClaimRefusal]]:
     """Drop the events that the webhook refuses."""
     policies = dict(before.policies)
@@ -141,9 +126,7 @@ class _Change(Struct, frozen=True):
 
     def made(self, events: Iterable[Sequence[Event]], *, templates_last: bool = False) -> Detector:
         """Return the detector after events; those of one sequence come at once."""
-        detector = Detector(
-            self.before.copy(), self.options, replicas=self.replicas, templates_last=templates_last
-        )
+        detector = Detector(self.before.copy(), self.options, self.replicas, templates_last=templates_last)
         for each in events:
             detector.react(*each)
         return detector

@@ -25,7 +25,7 @@ from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
 from karmada_advisor.claims.preemption import preempt, preempting_between
 from karmada_advisor.claims.replicas import ReplicaReader
 from karmada_advisor.claims.selectors import Match
-from karmada_advisor.claims.state import DetectedBinding, DetectorState, How
+from karmada_advisor.claims.state import DetectedBinding, DetectorState
 from karmada_advisor.claims.template import UNCLAIMED, Template, TemplateKey
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.policy import PolicyKey
@@ -52,9 +52,9 @@ class Detector:
         self,
         state: DetectorState,
         options: DetectorOptions,
+        replicas: ReplicaReader,
         *,
-        replicas: ReplicaReader | None = None,
-        templates_last: bool = False,
+        templates_last: bool,
     ) -> None:
         """Start with settled objects: templates without a claim wait for a policy, or for an override policy.
 
@@ -68,7 +68,7 @@ class Detector:
         """
         self.state = state
         self.options = options
-        self.replicas = replicas or ReplicaReader(options)
+        self.replicas = replicas
         self.concerned: dict[TemplateKey, None] = {}
         self._queue: dict[_QueuedTemplate, None] = {}
         self._failed: dict[_QueuedTemplate, None] = {}
@@ -77,7 +77,7 @@ class Detector:
         self._waiting: dict[TemplateKey, None] = {}
         has_overrides = any(policy.overrides for policy in state.policies.values())
         for key, template in state.templates.items():
-            if template.claim.policy is not None or template.is_ignored(self.options.skipped_namespaces):
+            if template.claim.policy is not None or template.is_ignored:
                 continue
             best = self.state.best_policy(template) if has_overrides else None
             if best is not None and best.lacks_overrides(self.options.overrides):
@@ -129,7 +129,7 @@ class Detector:
 
     def _template_written(self, key: TemplateKey, before: Template | None) -> None:
         template = self.state.templates[key]
-        if template.is_skipped(self.options.skipped_namespaces):
+        if template.is_skipped:
             return
         by_karmada = False
         if before is not None:
@@ -140,7 +140,7 @@ class Detector:
 
     def _template_changed(self, template: Template) -> None:
         """Do what follows when the detector has written a template."""
-        if not template.is_skipped(self.options.skipped_namespaces):
+        if not template.is_skipped:
             self._enqueue(template.key, by_karmada=self._is_claimed_by_lazy(template))
 
     def _is_claimed_by_lazy(self, template: Template) -> bool:
@@ -198,7 +198,7 @@ class Detector:
     def _apply_claimed(self, template: Template, claimed_by: PolicyKey, item: _QueuedTemplate) -> None:
         policy = self.state.policies.get(claimed_by)
         if policy is None:
-            self._release(template, claimed_by.kind, template.claim.id_of(claimed_by.kind), How.ABSENCE)
+            self._release(template, claimed_by.kind, template.claim.id_of(claimed_by.kind))
         elif policy.deleting:
             self._failed[item] = None
         elif policy.match(template) is Match.NONE:
@@ -209,7 +209,7 @@ class Detector:
             self._apply(template, policy, item)
 
     def _apply(self, template: Template, policy: ClaimingPolicy, item: _QueuedTemplate) -> None:
-        template = self._claim(template, policy, How.MATCH)
+        template = self._claim(template, policy)
         if item.by_karmada and policy.is_lazy:
             return
         before = self.state.bindings.get(template.key.binding)
@@ -240,28 +240,28 @@ class Detector:
             options=self.options,
         )
 
-    def _claim(self, template: Template, policy: ClaimingPolicy, how: How) -> Template:
+    def _claim(self, template: Template, policy: ClaimingPolicy) -> Template:
         claim = template.claim
         if claim.id_of(policy.key.kind) == policy.permanent_id and not (
             policy.is_namespaced and claim.cluster_id
         ):
             return template
-        claimed = self.state.claim_template(template, claim.by(policy.key, policy.permanent_id), how)
+        claimed = self.state.claim_template(template, claim.by(policy.key, policy.permanent_id))
         if claimed is not template:
             self._template_changed(claimed)
         return claimed
 
-    def _release(self, template: Template, kind: str, permanent_id: str, how: How) -> None:
+    def _release(self, template: Template, kind: str, permanent_id: str) -> None:
         """Remove a claim from the binding, then from the template, if it is that of the given id."""
         key = template.key.binding
         binding = self.state.bindings.get(key)
         if binding is not None and binding.claim.id_of(kind) == permanent_id:
             self.state.release_binding(key, kind)
         if template.claim.id_of(kind) == permanent_id:
-            self._release_template(template, kind, how)
+            self._release_template(template, kind)
 
-    def _release_template(self, template: Template, kind: str, how: How) -> None:
-        released = self.state.claim_template(template, template.claim.without(kind), how)
+    def _release_template(self, template: Template, kind: str) -> None:
+        released = self.state.claim_template(template, template.claim.without(kind))
         if released is not template:
             self._template_changed(released)
 
@@ -272,7 +272,7 @@ class Detector:
         for binding in self.state.bindings_of(policy):
             template = self.state.templates.get(binding.template)
             if template is not None and policy.match(template) is Match.NONE:
-                self._release_template(template, policy.key.kind, How.SELECTORS)
+                self._release_template(template, policy.key.kind)
                 self.state.release_binding(binding.key, policy.key.kind)
         for binding in self.state.bindings_of(policy):
             self._enqueue(binding.template, by_karmada=policy.is_lazy)
@@ -296,4 +296,4 @@ class Detector:
                 and (not each.namespace or each.namespace == template.namespace)
                 for each in policy.selectors
             ):
-                self._release(template, policy.key.kind, policy.permanent_id, How.DELETION)
+                self._release(template, policy.key.kind, policy.permanent_id)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from karmada_advisor.claims.policy import ClaimingPolicy
-from karmada_advisor.claims.state import DetectorState, How
+from karmada_advisor.claims.state import DetectorState
 from karmada_advisor.claims.template import Template, TemplateKey
 from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, PROPAGATION_POLICY, PolicyKey
 
-_Claim = Callable[[Template, ClaimingPolicy, How], Template]
+_Claim = Callable[[Template, ClaimingPolicy], Template]
 
 
 def preempting_between(state: DetectorState, policy: ClaimingPolicy, priority: int) -> list[ClaimingPolicy]:
@@ -53,7 +53,7 @@ def preempt(policy: ClaimingPolicy, state: DetectorState, claim: _Claim) -> bool
             template = state.templates[template.key]
         if name := template.claim.cluster_name:
             if policy.is_namespaced:
-                claim(template, policy, How.PREEMPTION)
+                claim(template, policy)
             else:
                 other = PolicyKey(CLUSTER_PROPAGATION_POLICY, "", name)
                 is_done = _preempt_from(other, template, policy, state, claim) and is_done
@@ -68,5 +68,5 @@ def _preempt_from(
         return True
     claiming = state.policies.get(other)
     if claiming is not None and policy.priority > claiming.priority:
-        claim(template, policy, How.PREEMPTION)
+        claim(template, policy)
     return claiming is not None

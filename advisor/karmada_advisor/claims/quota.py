@@ -73,6 +73,25 @@ class Excess(Struct, frozen=True):
     limit: int
     used: int
 
+    def __str__(self) -> str:
+        """Return it as a sentence without a full stop."""
+        wanted, limit, used = (
+            quantity_text(self.resource, each) for each in (self.wanted, self.limit, self.used)
+        )
+        return (
+            f"the quota {self.quota} allows {limit} {self.resource}, and {wanted} would be used ({used} now)"
+        )
+
+
+def quantity_text(resource: str, amount: int) -> str:
+    """Return an amount of an ``Excess`` as a quantity of a manifest: ``500m``, ``6``, ``512Mi``."""
+    if resource == CPU:
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    for suffix, bits in (("Gi", 30), ("Mi", 20), ("Ki", 10)):
+        if amount and amount % (1 << bits) == 0:
+            return f"{amount >> bits}{suffix}"
+    return str(amount)
+
 
 def read_quota(manifest: Manifest) -> Quota:
     """Read a FederatedResourceQuota of policy.karmada.io/v1alpha1.
@@ -136,19 +155,11 @@ def _add(total: dict[str, Fraction], requirements: ReplicaRequirements | None, t
             total[name] = total.get(name, Fraction()) + added
 
 
-def exceeded(quota: Quota, before: Usage, after: Usage, used: Usage | None = None) -> Excess | None:
-    """Return the first limit of a quota that a write exceeds, None if it is admitted.
-
-    Args:
-        quota: Of the namespace of the binding.
-        before: What the binding is charged with now.
-        after: What it would be charged with.
-        used: What the namespace uses now; what the status of the quota says if None.
-    """
-    stored = quota.used if used is None else used
+def _exceeded(quota: Quota, before: Usage, after: Usage, used: Usage) -> Excess | None:
+    """Return the first limit of a quota that a write exceeds, None if it is admitted; ``used`` is what is used now."""
     changed = _changed(quota, before, after)
     for name in sorted(quota.limits) if changed else ():
-        now = _units(name, stored.get(name, Fraction()))
+        now = _units(name, used.get(name, Fraction()))
         wanted = now + _units(name, changed.get(name, Fraction()))
         limit = quota.limits[name] * (1000 if name == CPU else 1)
         if _is_summed(name) and wanted and wanted > limit:
@@ -165,18 +176,10 @@ def _changed(quota: Quota, before: Usage, after: Usage) -> Usage:
     }
 
 
-def times_left(quota: Quota, before: Usage, one: Usage, used: Usage | None = None) -> int | None:
-    """Return how many times an amount fits into a quota in place of what is charged now; None without a limit.
-
-    Args:
-        quota: Of the namespace of the binding.
-        before: What the binding is charged with now.
-        one: The amount, such as that of one replica.
-        used: What the namespace uses now; what the status of the quota says if None.
-    """
-    stored = quota.used if used is None else used
+def _times_left(quota: Quota, before: Usage, one: Usage, used: Usage) -> int | None:
+    """Return how many times an amount fits into a quota in place of what is charged now; None without a limit."""
     found = [
-        max(0, math.floor((limit - stored.get(name, Fraction()) + before.get(name, Fraction())) / one[name]))
+        max(0, math.floor((limit - used.get(name, Fraction()) + before.get(name, Fraction())) / one[name]))
         for name, limit in quota.limits.items()
         if one.get(name) and _is_summed(name)
     ]
@@ -212,22 +215,25 @@ class Ledger:
         """
         quotas = self._quotas.get(namespace, ())
         for quota, used in quotas:
-            if (found := exceeded(quota, before, after, used)) is not None:
+            if (found := _exceeded(quota, before, after, used)) is not None:
                 return found
         for quota, used in quotas:
             for name, change in _changed(quota, before, after).items():
                 used[name] = max(Fraction(), used.get(name, Fraction()) + change)
         return None
 
-    def most_replicas(self, namespace: str, spec: BindingSpec) -> int | None:
+    def most_replicas(self, namespace: str, spec: BindingSpec, own: Usage) -> int | None:
         """Return how many replicas of a binding its quotas allow; None if they do not limit them.
 
-        Replicas that the binding has on clusters already count as its own.
+        Args:
+            namespace: Of the binding.
+            spec: Its requests.
+            own: What it is charged with now.
         """
         if spec.components:
             return None
-        one, own = usage(spec, [TargetCluster("", 1)]), usage(spec)
-        found = [times_left(quota, own, one, used) for quota, used in self._quotas.get(namespace, ())]
+        one = usage(spec, [TargetCluster("", 1)])
+        found = [_times_left(quota, own, one, used) for quota, used in self._quotas.get(namespace, ())]
         return min((each for each in found if each is not None), default=None)
 
 

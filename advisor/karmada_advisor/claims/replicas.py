@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from karmada_advisor.claims.model import CUSTOMIZED, DetectorOptions
+from karmada_advisor.claims.model import DetectorOptions
 from karmada_advisor.claims.template import Template, TemplateKey
 from karmada_scheduler.api.manifest import (
     Manifest,
@@ -24,6 +24,23 @@ from karmada_scheduler.api.quantity import Quantity, read_list
 from karmada_scheduler.estimator.resources import CPU, PODS, is_counted
 
 _BINARY: Final = frozenset({"memory", "ephemeral-storage"})
+_CUSTOMIZED: Final = frozenset(
+    {
+        ("apps.kruise.io/v1alpha1", "BroadcastJob"),
+        ("apps.kruise.io/v1alpha1", "CloneSet"),
+        ("apps.kruise.io/v1alpha1", "SidecarSet"),
+        ("apps.kruise.io/v1alpha1", "UnitedDeployment"),
+        ("apps.kruise.io/v1beta1", "StatefulSet"),
+        ("argoproj.io/v1alpha1", "Workflow"),
+        ("flink.apache.org/v1beta1", "FlinkDeployment"),
+        ("kubeflow.org/v1", "Notebook"),
+        ("ray.io/v1", "RayService"),
+    }
+)
+"""Kinds whose replicas Karmada reads with scripts that it ships.
+
+Source: karmada v1.18.2 pkg/resourceinterpreter/default/thirdparty/resourcecustomizations (replicaResource).
+"""
 
 
 class Replicas(NamedTuple):
@@ -43,21 +60,18 @@ class Replicas(NamedTuple):
 UNKNOWN: Final = Replicas(known=False)
 
 
-def replicas_of(
-    template: Template, *, customized: frozenset[tuple[str, str]] = CUSTOMIZED, with_quota: bool = False
-) -> Replicas:
-    """Return the replicas of a template.
+def replicas_of(template: Template, *, with_quota: bool = False) -> Replicas:
+    """Return the replicas of a template; those of a kind that a customized interpreter reads are unknown.
 
     Args:
         template: The template.
-        customized: apiVersion and kind of templates that a customized interpreter reads; their replicas are unknown.
         with_quota: Whether Karmada's gate ResourceQuotaEstimate is on.
 
     Raises:
         ManifestError: A field of the template has the wrong type.
     """
     kind = template.api_version, template.kind
-    if kind in customized:
+    if kind in _CUSTOMIZED:
         return UNKNOWN
     reader = _READERS.get(kind)
     if reader is None:
@@ -239,10 +253,6 @@ class ReplicaReader:
         found = self._found.get(template.key)
         if found is not None and found[0] is template.manifest:
             return found[1]
-        replicas = replicas_of(
-            template,
-            customized=self._options.customized,
-            with_quota=self._options.resource_quota_estimate,
-        )
+        replicas = replicas_of(template, with_quota=self._options.resource_quota_estimate)
         self._found[template.key] = template.manifest, replicas
         return replicas

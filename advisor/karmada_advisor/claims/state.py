@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from enum import Enum
 from typing import Any
 
 from karmada_advisor.claims.model import Event, PolicyDeleted, PolicyWritten, TemplateDeleted, TemplateWritten
@@ -14,16 +13,6 @@ from karmada_scheduler.api.binding_spec import BindingKey
 from karmada_scheduler.api.manifest import Manifest, read_mapping, read_mappings, read_text
 from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, PROPAGATION_POLICY, PolicyKey
 from karmada_scheduler.structs import Struct, replace
-
-
-class How(Enum):
-    """By which step of the detector a template was claimed or released."""
-
-    MATCH = "match"
-    PREEMPTION = "preemption"
-    SELECTORS = "selectors"
-    DELETION = "deletion"
-    ABSENCE = "absence"
 
 
 class DetectedBinding(Struct, frozen=True):
@@ -76,7 +65,6 @@ class DetectorState:
         policies: By name.
         templates: By type and name.
         bindings: By name.
-        steps: How each template was claimed or released, oldest first.
         version: Grows with every change.
     """
 
@@ -89,7 +77,6 @@ class DetectorState:
         self.policies = {each.key: each for each in policies}
         self.templates = {each.key: each for each in templates}
         self.bindings = {each.key: each for each in bindings}
-        self.steps: dict[TemplateKey, list[How]] = {}
         self.version = 0
         self._created = 0
         self._by_namespace: dict[tuple[str, str], list[ClaimingPolicy]] | None = None
@@ -103,7 +90,7 @@ class DetectorState:
             self._index(self._templates_by_id, template.key, template.claim)
 
     def copy(self) -> DetectorState:
-        """Return an independent copy, without the steps so far."""
+        """Return an independent copy."""
         return DetectorState(self.templates.values(), self.policies.values(), self.bindings.values())
 
     def policies_of(self, kind: str, namespace: str) -> Sequence[ClaimingPolicy]:
@@ -215,13 +202,12 @@ class DetectorState:
             for key in self._templates_by_id.get((policy.key.kind, policy.permanent_id), {})
         ]
 
-    def claim_template(self, template: Template, claim: Claim, how: How) -> Template:
+    def claim_template(self, template: Template, claim: Claim) -> Template:
         """Write the claim of a template; return the template as it is now."""
         if claim == template.claim:
             return template
         self._unindex(self._templates_by_id, template.key, template.claim)
         self._index(self._templates_by_id, template.key, claim)
-        self.steps.setdefault(template.key, []).append(how)
         changed = template.with_claim(claim)
         self.templates[template.key] = changed
         self.version += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from typing import Any, Final, NamedTuple
 
 from karmada_scheduler.api.binding_spec import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
@@ -27,9 +27,8 @@ CLAIMED_BY_LABEL: Final = "resourcetemplate.karmada.io/claimed-by"
 CLAIM_LABELS: Final = (POLICY_ID_LABEL, CLUSTER_POLICY_ID_LABEL)
 CLAIM_ANNOTATIONS: Final = (POLICY_NAMESPACE_ANNOTATION, POLICY_NAME_ANNOTATION, CLUSTER_POLICY_ANNOTATION)
 
-_RESERVED_NAMESPACE: Final = re.compile(r"karmada-system|karmada-cluster|karmada-es-.*", re.DOTALL)
-SKIPPED_NAMESPACES: Final = ("kube-.*",)
-"""Default of ``--skipped-propagating-namespaces``: anchored regular expressions."""
+_SKIPPED_NAMESPACE: Final = re.compile(r"karmada-system|karmada-cluster|karmada-es-.*|kube-.*", re.DOTALL)
+"""Karmada's own, and the default of ``--skipped-propagating-namespaces``."""
 
 _SKIPPED_GROUPS: Final = frozenset(
     {
@@ -211,11 +210,9 @@ class Template(Struct, frozen=True):
             labels = {**kept, **claim.labels()}
         return replace(self, claim=claim, labels=labels)
 
-    def is_skipped(self, namespaces: Sequence[str] = SKIPPED_NAMESPACES) -> bool:
-        """Return whether the detector never looks at it, because of its namespace or its type.
-
-        Args:
-            namespaces: Regular expressions of namespaces that are skipped.
+    @property
+    def is_skipped(self) -> bool:
+        """Whether the detector never looks at it, because of its namespace or its type.
 
         Source: karmada v1.18.2 pkg/detector/detector.go EventFilter, pkg/util/apigroup.go.
         """
@@ -224,24 +221,18 @@ class Template(Struct, frozen=True):
             group in _SKIPPED_GROUPS
             or self.api_version in _SKIPPED_VERSIONS
             or (self.api_version, self.kind) in _SKIPPED_KINDS
-            or is_skipped_namespace(self.namespace, namespaces)
+            or is_skipped_namespace(self.namespace)
         )
 
-    def is_ignored(self, namespaces: Sequence[str]) -> bool:
-        """Return whether no policy ever claims it; ``namespaces`` as in ``is_skipped``."""
-        return self.is_claimed_by_controller or self.is_skipped(namespaces)
+    @property
+    def is_ignored(self) -> bool:
+        """Whether no policy ever claims it."""
+        return self.is_claimed_by_controller or self.is_skipped
 
 
-def is_skipped_namespace(namespace: str, skipped: Sequence[str] = SKIPPED_NAMESPACES) -> bool:
-    """Return whether the templates of a namespace are never propagated.
-
-    Args:
-        namespace: Its name.
-        skipped: Regular expressions of further namespaces than Karmada's own.
-    """
-    return _RESERVED_NAMESPACE.fullmatch(namespace) is not None or any(
-        re.search(f"^{each}$", namespace) for each in skipped
-    )
+def is_skipped_namespace(namespace: str) -> bool:
+    """Return whether the templates of a namespace are never propagated."""
+    return _SKIPPED_NAMESPACE.fullmatch(namespace) is not None
 
 
 def read_template(manifest: Manifest, *, metadata_only: bool = False) -> Template:

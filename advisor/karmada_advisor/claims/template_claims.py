@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from karmada_advisor.claims.binding_spec import MissingPriorityClassError
 from karmada_advisor.claims.detector import Detector
-from karmada_advisor.claims.model import DetectorOutcome, TemplateClaim, UnclaimedReason, Waits
+from karmada_advisor.claims.model import DetectorOutcome, TemplateClaim, Waits
 from karmada_advisor.claims.policy import ClaimingPolicy
 from karmada_advisor.claims.selectors import Match
-from karmada_advisor.claims.state import DetectedBinding, DetectorState, How
+from karmada_advisor.claims.state import DetectedBinding, DetectorState
 from karmada_advisor.claims.template import CLAIM_ANNOTATIONS, CLAIM_LABELS, UNCLAIMED, Template, TemplateKey
 from karmada_scheduler.api.binding import API_VERSION
 from karmada_scheduler.api.binding_spec import BindingKey
@@ -52,36 +52,31 @@ class SidesOfChange(Struct, frozen=True):
             claim_after=template.claim,
             binding_before=binding,
             binding_after=binding,
-            reason=UnclaimedReason.KEPT
-            if policy is not None
-            else _reason_unclaimed(template, None, (), self.after),
+            is_kept=policy is not None,
         )
 
     def concerned(self, key: TemplateKey) -> TemplateClaim:
         """Return a template that the change may concern."""
         before, detector = self.before, self.after
         after = detector.state
-        new, policy_after = after.templates.get(key), _claimed_by(after, key)
+        old, new = before.templates.get(key), after.templates.get(key)
+        policy_before, policy_after = _claimed_by(before, key), _claimed_by(after, key)
         name = key.binding
         binding, original = after.bindings.get(name), self.originals.get(name)
-        waits, awaited = _waiting_for(new, detector)
         policy = after.policy_of(policy_after)
-        first = after.best_policy(new) if new is not None and policy is not None else None
         outcome, others = _outcome(after, key), [_outcome(each, key) for each in self.others]
         return TemplateClaim(
             template=key,
             binding=name,
-            policy_before=_claimed_by(before, key),
+            policy_before=policy_before,
             policy_after=policy_after,
             claim_after=UNCLAIMED if new is None else new.claim,
             binding_before=original,
             binding_after=None
             if binding is None
             else _manifest(binding, original, before.bindings.get(name)),
-            reason=_reason(key, before, detector),
-            waits=waits,
-            spec_awaited=awaited,
-            held_from=None if first is None or first.key == policy_after else first.key,
+            is_kept=policy_after is not None and policy_after == policy_before and _id(old) == _id(new),
+            waits=_waiting_for(new, detector),
             replicas_known=new is None or detector.replicas.of(new).known,
             labels_assumed=new is not None
             and new.labels is None
@@ -109,67 +104,33 @@ def _different(outcome: DetectorOutcome, others: Iterable[DetectorOutcome]) -> l
     return found
 
 
-def _reason(key: TemplateKey, before: DetectorState, detector: Detector) -> UnclaimedReason:
-    after = detector.state
-    old, new = before.templates.get(key), after.templates.get(key)
-    policy_before, policy_after = _claimed_by(before, key), _claimed_by(after, key)
-    if new is None:
-        return UnclaimedReason.DELETED
-    steps = after.steps.get(key, [])
-    if policy_after is None:
-        return _reason_unclaimed(new, policy_before, steps, detector)
-    if policy_after == policy_before and old is not None and _id(old) == _id(new):
-        return UnclaimedReason.KEPT
-    if steps and steps[-1] is How.PREEMPTION:
-        return UnclaimedReason.PREEMPTED
-    if policy_before is None:
-        return UnclaimedReason.MATCHED
-    return UnclaimedReason.AFTER_EDIT if How.SELECTORS in steps else UnclaimedReason.AFTER_DELETION
+def _id(template: Template | None) -> str:
+    policy = None if template is None else template.claim.policy
+    return "" if template is None or policy is None else template.claim.id_of(policy.kind)
 
 
-def _reason_unclaimed(
-    template: Template, before: PolicyKey | None, steps: Sequence[How], detector: Detector
-) -> UnclaimedReason:
-    if before is not None:
-        return (
-            UnclaimedReason.RELEASED_BY_EDIT
-            if How.SELECTORS in steps
-            else UnclaimedReason.RELEASED_BY_DELETION
-        )
-    if template.is_claimed_by_controller:
-        return UnclaimedReason.OTHER_CONTROLLER
-    skipped = template.is_skipped(detector.options.skipped_namespaces)
-    return UnclaimedReason.SKIPPED if skipped else UnclaimedReason.NOT_MATCHED
-
-
-def _id(template: Template) -> str:
-    policy = template.claim.policy
-    return "" if policy is None else template.claim.id_of(policy.kind)
-
-
-def _waiting_for(template: Template | None, detector: Detector) -> tuple[Waits, Mapping[str, Any] | None]:
-    """Return what the binding of a template waits for, and its spec after that."""
+def _waiting_for(template: Template | None, detector: Detector) -> Waits:
+    """Return what the binding of a template waits for."""
     state = detector.state
     policy = None if template is None else state.policy_of(template.claim.policy)
     if template is None:
-        return Waits.NOTHING, None
+        return Waits.NOTHING
     if policy is None:
         best = state.best_policy(template) if template.claim.policy is None else None
-        ignored = template.is_ignored(detector.options.skipped_namespaces)
-        lacks = best is not None and not ignored and best.lacks_overrides(detector.options.overrides)
-        return (Waits.OVERRIDES if lacks else Waits.NOTHING), None
+        lacks = (
+            best is not None and not template.is_ignored and best.lacks_overrides(detector.options.overrides)
+        )
+        return Waits.OVERRIDES if lacks else Waits.NOTHING
     if policy.match(template) is Match.NONE:
-        return Waits.MATCH, None
+        return Waits.MATCH
     binding = state.bindings.get(template.key.binding)
     try:
         spec = detector.spec_of(policy, template, None if binding is None else binding.spec)
     except MissingPriorityClassError:
-        return Waits.PRIORITY_CLASS, None
+        return Waits.PRIORITY_CLASS
     if binding is not None and _is_applied(policy, binding, spec):
-        return Waits.NOTHING, None
-    return (
-        Waits.OVERRIDES if policy.lacks_overrides(detector.options.overrides) else Waits.TEMPLATE_CHANGE
-    ), spec
+        return Waits.NOTHING
+    return Waits.OVERRIDES if policy.lacks_overrides(detector.options.overrides) else Waits.TEMPLATE_CHANGE
 
 
 def _is_applied(policy: ClaimingPolicy, binding: DetectedBinding, spec: Mapping[str, Any]) -> bool:

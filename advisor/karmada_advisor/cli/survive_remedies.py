@@ -10,7 +10,6 @@ from karmada_advisor.cli.fleet import as_manifests
 from karmada_advisor.cli.survive_inputs import is_reported_by
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.sources.gathered import Objects
-from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.survive import least_capacity, remedies
 from karmada_advisor.survive.edited import FleetEditor
 from karmada_advisor.survive.engine import Losses
@@ -18,6 +17,7 @@ from karmada_advisor.survive.least_capacity import LeastCapacity
 from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.model import LossSettings
 from karmada_advisor.survive.remedies import FoundRemedy, Remedies
+from karmada_advisor.whynot.scheduled import SimulatedScheduler
 
 
 def remedy_steps(

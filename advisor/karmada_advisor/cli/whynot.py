@@ -225,7 +225,6 @@ def ask_cluster(using: Explaining, cluster: str, seconds: float | None = None) -
         cluster,
         using.objects.bindings,
         lambda binding: Situation(using.inputs_of(binding)),
-        causes_of_cluster,
         provenance=_provenance(using, using.inputs_of(_NO_BINDING)),
         may_go_on=lambda: time.monotonic() < end,
     )

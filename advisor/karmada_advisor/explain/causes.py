@@ -18,28 +18,12 @@ from karmada_advisor.explain import (
     causes_state,
     causes_trigger,
 )
-from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Cause, NextState, Stage
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.explain.situation import Basis, Situation
-from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.structs import replace
 
-__all__ = ["Cause", "Stage", "causes_of", "causes_of_binding", "causes_of_cluster"]
-
 _FAILED: Final = (NextState.NOT_PLACED, NextState.STUCK)
-
-
-def causes_of(inputs: ExplainInputs, decision: Decision, cluster: str | None = None) -> list[Cause]:
-    """Return the causes, the primary one first; none if there is nothing to explain.
-
-    Args:
-        inputs: What the decision read.
-        decision: The decision of the core on the binding as it is.
-        cluster: Why this cluster has none of the replicas; without it, why the binding is where it is or nowhere.
-    """
-    situation = Situation(inputs, decision)
-    return causes_of_binding(situation) if cluster is None else causes_of_cluster(situation, cluster)
 
 
 def causes_of_binding(situation: Situation) -> list[Cause]:
@@ -110,23 +94,20 @@ def _of_known(situation: Situation, cluster: str) -> Iterable[Cause]:
     """
     yield from causes_objects.lazy_policy(situation)
     yield from causes_objects.claim_held(situation)
-    trigger = causes_trigger.of_cluster(situation, cluster)
-    if situation.is_shown_as_new or situation.now.decision.error is not None:
-        yield from _stages(situation, situation.shown, cluster)
-        yield from trigger.secondary
-        return
-    yield from trigger.primary
-    basis = situation.now if not situation.present else situation.rebalanced
+    before, after = causes_trigger.of_cluster(situation, cluster)
+    basis = situation.shown
+    if not situation.is_shown_as_new and situation.now.decision.error is None:
+        yield from before
+        basis = situation.rebalanced if situation.present else situation.now
     yield from _stages(situation, basis, cluster)
-    yield from trigger.secondary
+    yield from after
 
 
 def _stages(situation: Situation, basis: Basis, cluster: str) -> Iterable[Cause]:
     """Yield the causes of the steps of one decision, in their order."""
-    traces = basis.traces
-    if traces is None:
+    if not basis.decision.attempts:
         return
-    refused = causes_filter.of_cluster(situation, traces, cluster)
+    refused = causes_filter.of_cluster(situation, basis, cluster)
     yield from refused
     if refused:
         return

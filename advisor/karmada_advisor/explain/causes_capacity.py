@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
 from karmada_advisor.explain.amounts import counted, request_of, shown
 from karmada_advisor.explain.inputs import Manifest
 from karmada_advisor.explain.model import Cause, Stage
-from karmada_advisor.explain.situation import Situation, Traces
+from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
@@ -83,8 +83,7 @@ def own_replicas(situation: Situation) -> Iterator[Cause]:
 
 def _overcommitted(situation: Situation) -> Iterator[_Overcommit]:
     """Yield the resources of present clusters that do not suffice, although decisions counted on it."""
-    traces = situation.shown.traces
-    divide = traces.divide if traces is not None else None
+    divide = situation.shown.divide
     if divide is None or divide.strategy not in {DYNAMIC_WEIGHT, AGGREGATED}:
         return  # the others do not count capacity
     for name in situation.present:
@@ -205,41 +204,13 @@ def _own_replicas(situation: Situation, found: _Overcommit) -> Cause:
 
 
 def estimators_failed(situation: Situation) -> Iterator[Cause]:
-    """Yield that resource summaries counted instead of estimators, now or in the recorded decision."""
-    fallbacks = situation.now.decision.fallbacks
+    """Yield that resource summaries counted instead of estimators in the recorded decision."""
     record = situation.inputs.process.record if situation.inputs.process is not None else None
-    if fallbacks:
-        attempts = situation.now.decision.attempts
-        candidates = {each.name for attempt in attempts for each in attempt.candidates}
-        by_reason: dict[str, list[str]] = {}
-        for name, reason in fallbacks.items():
-            by_reason.setdefault(reason, []).append(name)
-        failed = [
-            {"why": reason, "count": len(names), "names": names[:_NAMED]}
-            for reason, names in by_reason.items()
-        ]
-        yield _estimator_failed(failed, counting=len(candidates - set(fallbacks)), oldest=None, recorded="")
-    elif record is not None and record.get("fallbacks"):
-        capacity = record.get("capacity") or {}
-        yield _estimator_failed(
-            list(record["fallbacks"]),
-            counting=int((capacity.get("accurate") or {}).get("clusters") or 0),
-            oldest=(capacity.get("general") or {}).get("oldestSeconds"),
-            recorded=str(record.get("at") or ""),
-        )
-
-
-def _estimator_failed(
-    failed: Sequence[Mapping[str, Any]], *, counting: int, oldest: float | None, recorded: str
-) -> Cause:
-    """Return the cause.
-
-    Args:
-        failed: Clusters by reason: ``why``, ``count``, ``names``.
-        counting: Clusters whose estimator counted. It is 0 if the policy ``upstream`` made all of them invalid.
-        oldest: The age of the oldest summary of a chosen cluster at the time of the decision, None if it is unknown.
-        recorded: The time of the decision; "" if it was made now.
-    """
+    if record is None or not record.get("fallbacks"):
+        return
+    failed, capacity = list(record["fallbacks"]), record.get("capacity") or {}
+    counting = int((capacity.get("accurate") or {}).get("clusters") or 0)
+    oldest = (capacity.get("general") or {}).get("oldestSeconds")
     count = sum(int(each["count"]) for each in failed)
     names = [name for each in failed for name in each["names"]]
     shown_ = ", ".join(names[:_NAMED]) + (f" and {count - _NAMED} more" if count > _NAMED else "")
@@ -248,7 +219,7 @@ def _estimator_failed(
         "countedInstead": "resource summaries (general estimator)",
         "estimatorsThatCounted": counting,
         "oldestSummarySeconds": oldest,
-        "decidedAt": recorded,
+        "decidedAt": str(record.get("at") or ""),
     }
     others = f"; the estimators of {counted(counting, 'other cluster')} counted" if counting else ""
     age = "" if oldest is None else f", the oldest {oldest:g} s old"
@@ -256,14 +227,14 @@ def _estimator_failed(
         f"the estimator{'s' if count > 1 else ''} of {shown_} failed ({failed[0]['why']}), so resource summaries counted "
         f"there{age}{others}"
     )
-    return Cause("EstimatorFailed", Stage.CAPACITY, evidence, text)
+    yield Cause("EstimatorFailed", Stage.CAPACITY, evidence, text)
 
 
 _PODS: Final = "pods"
 _SHOWN: Final = 5
 
 
-def not_in_models(situation: Situation, traces: Traces) -> Iterator[Cause]:
+def not_in_models(situation: Situation) -> Iterator[Cause]:
     """Yield the requested resources that are in no resource model of clusters, with these clusters.
 
     Until 1.17 Karmada used the resource summary for such a request. Its default models have cpu and memory only.
@@ -279,7 +250,7 @@ def not_in_models(situation: Situation, traces: Traces) -> Iterator[Cause]:
     ):
         return
     found: dict[str, list[str]] = {}
-    for each in traces.attempt.candidates:
+    for each in situation.now.attempt.candidates:
         summary, models = each.cluster.resource_summary, each.cluster.resource_models
         if summary is None or not summary.modelings or not models:
             continue

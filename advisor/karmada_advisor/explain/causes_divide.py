@@ -15,11 +15,10 @@ from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT, STATIC_WEIGHT
 
 def of_cluster(basis: Basis, cluster: str) -> Iterator[Cause]:
     """Yield why a selected cluster gets no replicas."""
-    traces = basis.traces
-    if traces is None or traces.divide is None or traces.divide.error:
+    trace = basis.divide
+    if trace is None or trace.error:
         return
-    trace = traces.divide
-    if not any(each.name == cluster for each in traces.attempt.selected):
+    if not any(each.name == cluster for each in basis.attempt.selected):
         return
     row = next((each for each in trace.rows if each.name == cluster), None)
     if row is not None and row.seats + row.kept > 0:
@@ -31,10 +30,7 @@ def of_cluster(basis: Basis, cluster: str) -> Iterator[Cause]:
         yield _fewest(trace, cluster)
     elif row is None or not row.weight:
         text = f"{cluster} can take no replica"
-        evidence: dict[str, Any] = {"cluster": cluster}
-        cell = traces.capacity.cells.get(cluster) if traces.capacity is not None else None
-        if cell is not None:
-            evidence |= {"limitedBy": cell.limited_by, "free": cell.free, "requested": cell.requested}
+        evidence = {"cluster": cluster, **basis.limit_of(cluster)}
         yield Cause("NotEnoughRoom", Stage.CAPACITY, evidence, text)
     else:
         yield no_seat(trace, row)
@@ -85,12 +81,10 @@ def _weights(trace: DivideTrace) -> dict[str, int]:
 
 def of_placed(situation: Situation) -> Iterator[Cause]:
     """Yield what the division did that a reader of the policy may not expect."""
-    basis = situation.shown
-    traces = basis.traces
-    if traces is None or traces.divide is None:
+    trace = situation.shown.divide
+    if trace is None:
         return
-    trace = traces.divide
-    if trace.mode == "down" and not _placement_changed(situation):
+    if trace.mode == "down" and not situation.placement_changed:
         kept = {row.name: row.weight for row in trace.rows}
         text = "replicas are removed in proportion to what is there: no cluster gains, whatever it can take"
         yield Cause("SteadyShrinks", Stage.DIVIDE, {"before": kept, "replicas": trace.replicas}, text)
@@ -103,7 +97,7 @@ def of_placed(situation: Situation) -> Iterator[Cause]:
         return
     empty = [row for row in trace.rows if row.weight and not row.seats and not row.kept]
     if trace.strategy == STATIC_WEIGHT:
-        yield from _missing_weights(traces.attempt.selected, trace)
+        yield from _missing_weights(situation.shown.attempt.selected, trace)
     if empty:
         yield no_seat(trace, max(empty, key=lambda row: (row.next_at, row.name in trace.tied)))
     elif trace.tied and trace.mode in {"first", "fresh"}:
@@ -124,7 +118,3 @@ def _missing_weights(selected: Any, trace: DivideTrace) -> Iterator[Cause]:
         shown = ", ".join(missing[:5])
         text = f"no rule of the static weights selects {shown}, so the weight is 0"
         yield Cause("WeightMissing", Stage.DIVIDE, {"clusters": missing, "weights": _weights(trace)}, text)
-
-
-def _placement_changed(situation: Situation) -> bool:
-    return situation.trigger.trace.rules[0].holds

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from karmada_advisor.explain.amounts import counted, request_of, shown_times
 from karmada_advisor.explain.causes_capacity import not_in_models
 from karmada_advisor.explain.causes_filter import code_of, sentence
-from karmada_advisor.explain.causes_values import unknown_values
 from karmada_advisor.explain.model import Cause, Stage
-from karmada_advisor.explain.names import affinities_of, nearest
-from karmada_advisor.explain.situation import Situation, Traces
-from karmada_advisor.explain.trace_model import FilterCell
-from karmada_scheduler.api.placement import Placement
+from karmada_advisor.explain.names import FleetValues, affinities_of, nearest
+from karmada_advisor.explain.situation import Basis, Situation
+from karmada_advisor.explain.trace_model import DivideTrace, FilterCell, SelectTrace
+from karmada_scheduler.api.matching import IN, Requirement
+from karmada_scheduler.api.placement import ClusterAffinity, Placement
 from karmada_scheduler.core.available_replicas import counts_component_sets
 from karmada_scheduler.core.cluster_groups import last_constraint
 from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.framework.diagnosis import FitError, HeldError, PluginError, UnschedulableError
+from karmada_scheduler.framework.snapshot import Snapshot
 
 
 def of_failure(situation: Situation) -> Iterator[Cause]:
     """Yield why the decision on the binding as it is fails, at the step where the last candidate disappeared."""
-    error, traces = situation.now.decision.error, situation.now.traces
+    error, basis = situation.now.decision.error, situation.now
     if error is None:
         return
     if isinstance(error, HeldError):
@@ -30,20 +32,20 @@ def of_failure(situation: Situation) -> Iterator[Cause]:
     if isinstance(error, PluginError):
         yield Cause("PluginFailed", Stage.FILTER, {"error": str(error)}, str(error))
         return
-    if traces is None:
+    if not basis.decision.attempts:
         yield Cause("Refused", Stage.POLICY, {"error": str(error)}, str(error))
         return
     yield from _terms(situation)
     if isinstance(error, FitError):
         yield from unknown_names(situation)
-        yield from unknown_values(situation.inputs)
+        yield from _unknown_values(situation)
         if not len(situation.inputs.snapshot):
             yield Cause("NoClusters", Stage.FILTER, {}, "no cluster exists")
-        yield from _refusals(situation, traces)
-    elif traces.select is not None and traces.select.error:
-        yield from _of_select(situation, traces)
-    elif traces.divide is not None and traces.divide.error:
-        yield from _of_divide(situation, traces)
+        yield from _refusals(situation)
+    elif basis.select is not None and basis.select.error:
+        yield from _of_select(situation, basis.select)
+    elif basis.divide is not None and basis.divide.error:
+        yield from _of_divide(situation, basis.divide)
     else:
         yield Cause("Refused", Stage.POLICY, {"error": str(error)}, str(error))
 
@@ -68,15 +70,62 @@ def unknown_names(situation: Situation) -> Iterator[Cause]:
         yield Cause("ClusterUnknown", Stage.POLICY, {"unknown": unknown}, f"clusterNames: {shown}")
 
 
-def _refusals(situation: Situation, traces: Traces) -> Iterator[Cause]:
+@lru_cache(maxsize=1)
+def _values_of(snapshot: Snapshot) -> FleetValues:
+    """Return the values that clusters have; cached, because every cause of a decision asks for them."""
+    return FleetValues(snapshot)
+
+
+def _unknown_values(situation: Situation) -> Iterator[Cause]:
+    """Yield what the placement's selectors ask for and no cluster has, with the nearest value that some cluster has."""
+    placement = situation.inputs.binding.spec.placement
+    if placement is None:
+        return
+    unknown = {
+        asked: near
+        for each in affinities_of(placement)
+        for asked, near in _unknown(each, _values_of(situation.inputs.snapshot))
+    }
+    if unknown:
+        shown = "; ".join(
+            f"no cluster has {asked}" + (f", nearest: {near}" if near else "")
+            for asked, near in unknown.items()
+        )
+        yield Cause("ValueUnknown", Stage.POLICY, {"unknown": unknown}, shown)
+
+
+def _unknown(affinity: ClusterAffinity, values: FleetValues) -> Iterator[tuple[str, str]]:
+    """Yield what no cluster has, with the nearest value, as ``key=value`` for labels and ``key value`` for fields."""
+    labels, fields = affinity.label_selector, affinity.field_selector
+    if labels is not None:
+        for key, value in labels.match_labels:
+            if not values.has_label(key, value):
+                yield f"{key}={value}", str(values.label(key, value) or "")
+        for each in labels.match_expressions:
+            yield from _unknown_label(each, values)
+    for each in fields.match_expressions if fields is not None else ():
+        if each.operator == IN and not any(values.has_field(each.key, value) for value in each.values):
+            near = [found for value in each.values if (found := values.field(each.key, value))]
+            yield f"{each.key} {' or '.join(each.values)}", near[0] if near else ""
+
+
+def _unknown_label(found: Requirement, values: FleetValues) -> Iterator[tuple[str, str]]:
+    if found.operator == IN and not any(values.has_label(found.key, each) for each in found.values):
+        near = [label for each in found.values if (label := values.label(found.key, each)) is not None]
+        yield f"{found.key}={' or '.join(found.values)}", str(near[0]) if near else ""
+    elif found.operator == "Exists" and not values.has_label_key(found.key):
+        yield f"the label {found.key}", values.label_key(found.key)
+
+
+def _refusals(situation: Situation) -> Iterator[Cause]:
     """Yield a cause for each first refusal.
 
     Clusters that the affinity selects come first: that it does not select others is what the user wrote. Then the most
     frequent refusal comes first.
     """
-    rows = traces.filter.rows
-    wanted = _wanted(situation, traces)
-    for each in sorted(traces.filter.refusals(), key=lambda found: wanted.isdisjoint(found.names)):
+    rows = situation.now.filter.rows
+    wanted = _wanted(situation)
+    for each in sorted(situation.now.filter.refusals(), key=lambda found: wanted.isdisjoint(found.names)):
         chosen = next((name for name in each.names if name in wanted), each.names[0])
         cell = rows[chosen].refusals[0]
         evidence: dict[str, Any] = {
@@ -91,10 +140,9 @@ def _refusals(situation: Situation, traces: Traces) -> Iterator[Cause]:
         yield Cause(code_of(cell), Stage.FILTER, evidence, text)
 
 
-def _wanted(situation: Situation, traces: Traces) -> frozenset[str]:
+def _wanted(situation: Situation) -> frozenset[str]:
     """Return the clusters that the affinity selects; if it selects none, those that it names and excludes."""
-    cycle = traces.attempt.cycle
-    affinities = cycle.affinities if cycle is not None else ()
+    affinities = situation.now.cycle.affinities
     selected = frozenset(
         each.name
         for each in situation.inputs.snapshot
@@ -129,27 +177,25 @@ def _held(attempt: TermAttempt) -> int:
     return sum(each.available for each in attempt.candidates)
 
 
-def _of_select(situation: Situation, traces: Traces) -> Iterator[Cause]:
-    assert traces.select is not None
-    assert traces.attempt.cycle is not None
-    placement, error = traces.attempt.cycle.placement, traces.select.error
-    limits = {field: list(pair) for field, pair in traces.select.limits.items()}
-    evidence: dict[str, Any] = {"error": error, "limits": limits, "feasible": len(traces.attempt.candidates)}
-    if zero := zero_maximum(placement):
+def _of_select(situation: Situation, trace: SelectTrace) -> Iterator[Cause]:
+    error, feasible = trace.error, len(situation.now.attempt.candidates)
+    limits = {field: list(pair) for field, pair in trace.limits.items()}
+    evidence: dict[str, Any] = {"error": error, "limits": limits, "feasible": feasible}
+    if zero := _zero_maximum_of(situation.now.cycle.placement):
         yield _zero_maximum(zero, evidence)
     if "MinGroups" in error:
-        yield from _minimum(situation, traces, evidence)
+        yield from _minimum(situation, trace, evidence)
     elif "no enough resource" in error:
-        yield from _too_little(situation, traces, evidence)
+        yield from _too_little(situation, trace, evidence)
     elif "just support" in error:
-        names = list(traces.select.ignored)
+        names = list(trace.ignored)
         text = f"only cluster and region are supported as spread constraints, not {', '.join(names)}"
         yield Cause("SpreadUnsupported", Stage.SELECT, evidence | {"unsupported": names}, text)
     else:
         yield Cause("SelectFailed", Stage.SELECT, evidence, error)
 
 
-def zero_maximum(placement: Placement) -> str:
+def _zero_maximum_of(placement: Placement) -> str:
     """Return the field of a spread constraint whose maximum is 0; "" without one."""
     for field in ("region", "cluster"):
         constraint = last_constraint(placement, field)
@@ -163,33 +209,32 @@ def _zero_maximum(field: str, evidence: dict[str, Any]) -> Cause:
     return Cause("MaxGroupsZero", Stage.SELECT, evidence | {"field": field}, text)
 
 
-def _minimum(situation: Situation, traces: Traces, evidence: dict[str, Any]) -> Iterator[Cause]:
+def _minimum(situation: Situation, trace: SelectTrace, evidence: dict[str, Any]) -> Iterator[Cause]:
     """Yield that there are too few groups, and who refused the others."""
-    assert traces.select is not None
-    error = traces.select.error
-    if "feasible region" in error:
-        least = traces.select.limits["region"][0]
+    candidates = situation.now.attempt.candidates
+    if "feasible region" in trace.error:
+        least = trace.limits["region"][0]
         regions: dict[str, list[str]] = {}
-        for each in traces.attempt.candidates:
+        for each in candidates:
             if each.cluster.region:
                 regions.setdefault(each.cluster.region, []).append(each.name)
-        counted = "1 region is" if len(regions) == 1 else f"{len(regions)} regions are"
-        text = f"{counted} feasible ({', '.join(regions) or 'none'}), and minGroups is {least}"
+        are = "1 region is" if len(regions) == 1 else f"{len(regions)} regions are"
+        text = f"{are} feasible ({', '.join(regions) or 'none'}), and minGroups is {least}"
         found = evidence | {"regions": regions, "required": least}
         yield Cause("MinRegionsUnmet", Stage.SELECT, found, text)
     else:
-        least = traces.select.limits.get("cluster", (0, 0))[0]
-        feasible = [each.name for each in traces.attempt.candidates]
-        counted = "1 cluster is" if len(feasible) == 1 else f"{len(feasible)} clusters are"
-        text = f"{counted} feasible, and minGroups is {least}"
+        least = trace.limits.get("cluster", (0, 0))[0]
+        feasible = [each.name for each in candidates]
+        are = "1 cluster is" if len(feasible) == 1 else f"{len(feasible)} clusters are"
+        text = f"{are} feasible, and minGroups is {least}"
         found = evidence | {"clusters": feasible, "required": least}
         yield Cause("MinGroupsUnmet", Stage.SELECT, found, text)
-    yield from _refusals(situation, traces)
+    yield from _refusals(situation)
 
 
-def _too_little(situation: Situation, traces: Traces, evidence: dict[str, Any]) -> Iterator[Cause]:
-    _, most = traces.select.limits.get("cluster", (0, 0)) if traces.select is not None else (0, 0)
-    by_capacity = sorted(traces.attempt.candidates, key=lambda each: -each.available)
+def _too_little(situation: Situation, trace: SelectTrace, evidence: dict[str, Any]) -> Iterator[Cause]:
+    _, most = trace.limits.get("cluster", (0, 0))
+    by_capacity = sorted(situation.now.attempt.candidates, key=lambda each: -each.available)
     best = {each.name: each.available for each in by_capacity[:most]}
     needed = situation.inputs.binding.spec.replicas
     if counts_component_sets(situation.inputs.binding.spec, situation.inputs.gates):
@@ -199,8 +244,8 @@ def _too_little(situation: Situation, traces: Traces, evidence: dict[str, Any]) 
     total = sum(each.available for each in by_capacity)
     found = evidence | {"best": best, "holds": sum(best.values()), "replicas": needed, "all": total}
     if total < needed:
-        yield from not_in_models(situation, traces)
-        yield _not_enough(traces, needed, total, found)
+        yield from not_in_models(situation)
+        yield _not_enough(situation.now, needed, total, found)
         return
     text = (
         f"the best {most} clusters can take {sum(best.values())} of {needed} replicas, all together {total}"
@@ -208,40 +253,29 @@ def _too_little(situation: Situation, traces: Traces, evidence: dict[str, Any]) 
     yield Cause("TooLittleSelected", Stage.SELECT, found, text)
 
 
-def _of_divide(situation: Situation, traces: Traces) -> Iterator[Cause]:
-    assert traces.divide is not None
-    assert traces.attempt.cycle is not None
-    placement, trace = traces.attempt.cycle.placement, traces.divide
+def _of_divide(situation: Situation, trace: DivideTrace) -> Iterator[Cause]:
     evidence: dict[str, Any] = {"error": trace.error}
-    if not traces.attempt.selected:
-        zero = zero_maximum(placement)
-        if zero:
+    if not situation.now.attempt.selected:
+        if zero := _zero_maximum_of(situation.now.cycle.placement):
             yield _zero_maximum(zero, evidence)
         else:
             yield Cause("NothingSelected", Stage.SELECT, evidence, "no cluster is selected")
         return
     if isinstance(situation.now.decision.error, UnschedulableError):
-        yield from not_in_models(situation, traces)
-        yield _not_enough(traces, trace.divided, trace.available, evidence)
+        yield from not_in_models(situation)
+        yield _not_enough(situation.now, trace.divided, trace.available, evidence)
         return
     yield Cause("StrategyUnsupported", Stage.DIVIDE, evidence, trace.error)
 
 
-def _not_enough(traces: Traces, wanted: int, available: int, evidence: dict[str, Any]) -> Cause:
-    cells = traces.capacity.cells if traces.capacity is not None else {}
+def _not_enough(basis: Basis, wanted: int, available: int, evidence: dict[str, Any]) -> Cause:
     clusters = {
-        each.name: {
-            "allocatable": each.allocatable,
-            **(
-                {"limitedBy": cell.limited_by, "free": cell.free, "requested": cell.requested}
-                if (cell := cells.get(each.name)) is not None
-                else {}
-            ),
-        }
-        for each in traces.attempt.candidates
+        each.name: {"allocatable": each.allocatable, **basis.limit_of(each.name)}
+        for each in basis.attempt.candidates
     }
     missing = wanted - available
-    amounts = _amounts(traces, missing)
+    request = request_of(basis.cycle.binding.spec)
+    amounts = {name: shown_times(name, amount, missing) for name, amount in request.items()}
     found = evidence | {
         "available": available,
         "wanted": wanted,
@@ -252,10 +286,3 @@ def _not_enough(traces: Traces, wanted: int, available: int, evidence: dict[str,
     shown = "".join(f", {amount} {name}" for name, amount in amounts.items())
     text = f"{available} of {wanted} replicas fit ({missing} missing{shown}), and all are placed or none"
     return Cause("NotEnoughRoom", Stage.CAPACITY, found, text)
-
-
-def _amounts(traces: Traces, missing: int) -> dict[str, str]:
-    """Return what the missing replicas request."""
-    assert traces.attempt.cycle is not None
-    request = request_of(traces.attempt.cycle.binding.spec)
-    return {name: shown_times(name, amount, missing) for name, amount in request.items()}

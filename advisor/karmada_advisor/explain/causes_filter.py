@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from karmada_advisor.explain.model import Cause, Stage
-from karmada_advisor.explain.situation import Situation, Traces
+from karmada_advisor.explain.situation import Basis, Situation
 from karmada_advisor.explain.trace_model import FilterCell
 
 _CODES: Final = {
@@ -40,19 +40,19 @@ def code_of(cell: FilterCell) -> str:
     return _CODES.get(cell.plugin, "PluginRefused")
 
 
-def of_cluster(situation: Situation, traces: Traces, cluster: str) -> list[Cause]:
+def of_cluster(situation: Situation, basis: Basis, cluster: str) -> list[Cause]:
     """Return a cause for each refusal of a cluster.
 
     The primary one is the refusal of the placement itself, if there is one: it stays when the cluster is repaired.
     Otherwise the order of the plugins counts.
     """
-    row = traces.row_of(cluster)
+    row = basis.row_of(cluster)
     if row is None:
         return []
     causes = [_cause(cell, cluster) for cell in row.refusals]
     if any(cell.plugin == "ClusterAffinity" for cell in row.refusals):
         causes.sort(key=lambda each: each.code != "AffinityMismatch")
-        causes = [*_other_term(situation, traces, cluster), *causes]
+        causes = [*_other_term(situation, basis, cluster), *causes]
     return causes
 
 
@@ -92,11 +92,10 @@ def sentence(cell: FilterCell) -> str:
     return cell.short or cell.reason
 
 
-def _other_term(situation: Situation, traces: Traces, cluster: str) -> list[Cause]:
+def _other_term(situation: Situation, basis: Basis, cluster: str) -> list[Cause]:
     """Return why the affinity term that selects a cluster is not in use."""
-    cycle = traces.attempt.cycle
-    found = situation.inputs.snapshot.get(cluster)
-    if cycle is None or found is None or cycle.term is None:
+    cycle, found = basis.cycle, situation.inputs.snapshot.get(cluster)
+    if found is None or cycle.term is None:
         return []
     terms = cycle.placement.cluster_affinities
     names = [each.affinity_name for each in terms]
@@ -125,7 +124,7 @@ def _other_term(situation: Situation, traces: Traces, cluster: str) -> list[Caus
             )
         return [Cause("TermBehind", Stage.POLICY, evidence, text)]
     short_of = [
-        each for each in traces.attempt.selected if each.available < situation.inputs.binding.spec.replicas
+        each for each in basis.attempt.selected if each.available < situation.inputs.binding.spec.replicas
     ]
     if cycle.placement.is_duplicated and short_of:
         text = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from karmada_advisor.explain.amounts import shown
+from karmada_advisor.explain.amounts import request_of, shown
 from karmada_advisor.explain.inputs import ProcessView
 from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.policies import Matching, TemplateHead, held_claim, matching
@@ -103,8 +103,7 @@ def _not_tried_again(situation: Situation) -> Iterator[Cause]:
 
 def _foreign_reasons(situation: Situation, message: str) -> list[str]:
     """Return the reasons in the message of a FitError that no in-tree plugin and no plugin of this command gives."""
-    traces = situation.now.traces
-    here = set() if traces is None else {each.reason for each in traces.filter.refusals()}
+    here = {each.reason for each in situation.now.filter.refusals()}
     return [
         f"{each.number} {'cluster' if each.number == '1' else 'clusters'}: {each.reason}"
         for each in foreign_refusals(message)
@@ -241,18 +240,15 @@ def _no_eviction(situation: Situation) -> Iterator[Cause]:
 
 def summary_counts(situation: Situation) -> Iterator[Cause]:
     """Yield that a replica is larger than an average node of its cluster, which a sum over nodes does not show."""
-    traces, spec = situation.shown.traces, situation.inputs.binding.spec
-    requirements = spec.replica_requirements
-    if traces is None or traces.capacity is None or requirements is None:
-        return
+    request = request_of(situation.inputs.binding.spec)
     for name in situation.placement:
-        cluster, cell = situation.inputs.snapshot.get(name), traces.capacity.cells.get(name)
+        cluster, cell = situation.inputs.snapshot.get(name), situation.shown.capacity.cells.get(name)
         manifest = situation.inputs.cluster_manifest(name) or {}
         nodes = value_at(manifest, "status", "nodeSummary", "totalNum")
         summary = cluster.resource_summary if cluster is not None else None
         if cell is None or summary is None or summary.modelings or not isinstance(nodes, int) or nodes < 1:
             continue
-        for resource, amount in requirements.resource_request.items():
+        for resource, amount in request.items():
             allocatable = summary.allocatable.get(resource)
             if allocatable is None or amount.milli_value * nodes <= allocatable.milli_value:
                 continue

@@ -7,7 +7,7 @@ from typing import Any
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import Cause, Stage
-from karmada_advisor.explain.situation import Basis, Situation, Traces
+from karmada_advisor.explain.situation import Basis, Situation
 from karmada_advisor.explain.trace_model import SelectTrace
 from karmada_scheduler.api.placement import AGGREGATED, Placement
 
@@ -28,39 +28,35 @@ def is_aggregated(placement: Placement) -> bool:
 
 def of_cluster(situation: Situation, basis: Basis, cluster: str) -> Iterator[Cause]:
     """Yield why a cluster that passes the filters is not selected."""
-    traces = basis.traces
-    if traces is None or traces.select is None or traces.select.error:
+    trace = basis.select
+    loss = None if trace is None or trace.error else trace.losses.get(cluster)
+    if trace is None or loss is None:
         return
-    loss = traces.select.losses.get(cluster)
-    if loss is None:
-        return
-    evidence = _evidence(traces, cluster, loss)
-    if _keeps_locality(situation, traces, cluster):
-        present = [each.name for each in traces.attempt.selected if each.name in situation.present]
+    evidence = _evidence(basis, trace, cluster, loss)
+    if _keeps_locality(situation, basis, cluster):
+        present = [each.name for each in basis.attempt.selected if each.name in situation.present]
         text = (
             f"present clusters score 100, so {', '.join(present)} are selected before {cluster}; "
             "a WorkloadRebalancer does not change that"
         )
         yield Cause("LocalityKeeps", Stage.SELECT, evidence | {"present": present}, text)
         return
-    yield from _loss(traces, traces.select, cluster, loss, evidence)
+    yield from _loss(basis, trace, cluster, loss, evidence)
 
 
-def _keeps_locality(situation: Situation, traces: Traces, cluster: str) -> bool:
+def _keeps_locality(situation: Situation, basis: Basis, cluster: str) -> bool:
     """Return whether a first decision puts replicas on a cluster that the scores of present clusters keep out."""
-    if not situation.present or situation.is_shown_as_new or traces.score is None:
+    if not situation.present or situation.is_shown_as_new:
         return False
-    if not any(cell.plugin == "ClusterLocality" for cell in traces.score.cells.get(cluster, ())):
+    if not any(cell.plugin == "ClusterLocality" for cell in basis.score.cells.get(cluster, ())):
         return False
     placement = situation.first.placement or {}
     return cluster in placement and bool(placement[cluster] or not situation.inputs.binding.spec.replicas)
 
 
 def _loss(
-    traces: Traces, trace: SelectTrace, cluster: str, loss: str, evidence: Mapping[str, Any]
+    basis: Basis, trace: SelectTrace, cluster: str, loss: str, evidence: Mapping[str, Any]
 ) -> Iterator[Cause]:
-    cycle = traces.attempt.cycle
-    assert cycle is not None
     kind, _, criterion = loss.partition(":")
     if kind == "region":
         least, most = trace.limits.get("region", (0, 0))
@@ -74,7 +70,7 @@ def _loss(
         return
     if loss == "plugin":
         yield Cause("PluginSelected", Stage.SELECT, evidence, f"a Select plugin did not choose {cluster}")
-    elif loss == "swap" or (loss == "available" and not is_aggregated(cycle.placement)):
+    elif loss == "swap" or (loss == "available" and not is_aggregated(basis.cycle.placement)):
         text = f"{cluster} can take fewer replicas than the selected clusters"
         yield Cause("LessRoom", Stage.SELECT, evidence, text)
     elif loss == "available":
@@ -93,15 +89,12 @@ def _loss(
         yield Cause("MaxGroupsReached", Stage.SELECT, evidence, text)
 
 
-def _evidence(traces: Traces, cluster: str, loss: str) -> dict[str, Any]:
+def _evidence(basis: Basis, trace: SelectTrace, cluster: str, loss: str) -> dict[str, Any]:
     evidence: dict[str, Any] = {"cluster": cluster, "criterion": loss.rpartition(":")[2]}
-    assert traces.select is not None
-    if traces.select.combinations:
-        best = traces.select.combinations[0]
-        region = next((each.name for each in traces.select.groups if cluster in each.clusters), "")
-        own = next(
-            (each for each in traces.select.combinations if region in each.names and not each.taken), None
-        )
+    if trace.combinations:
+        best = trace.combinations[0]
+        region = next((each.name for each in trace.groups if cluster in each.clusters), "")
+        own = next((each for each in trace.combinations if region in each.names and not each.taken), None)
         evidence |= {
             "wonBy": list(best.names),
             "weight": best.weight,
@@ -110,36 +103,26 @@ def _evidence(traces: Traces, cluster: str, loss: str) -> dict[str, Any]:
         }
         if own is not None:
             evidence |= {"lost": list(own.names), "lostWeight": own.weight, "lostClusters": own.clusters}
-    if traces.capacity is not None:
-        shown = {cluster, *(each.name for each in traces.attempt.selected[:5])}
-        cells = traces.capacity.cells
-        evidence["available"] = {name: cells[name].available for name in sorted(shown) if name in cells}
-    return evidence
+    shown = {cluster, *(each.name for each in basis.attempt.selected[:5])}
+    cells = basis.capacity.cells
+    return evidence | {"available": {name: cells[name].available for name in sorted(shown) if name in cells}}
 
 
 def of_placed(situation: Situation) -> Iterator[Cause]:
     """Yield what the selection did that a reader of the policy may not expect."""
-    traces = situation.shown.traces
-    if traces is None or traces.select is None:
+    basis = situation.shown
+    trace = basis.select
+    if trace is None:
         return
-    trace, cycle = traces.select, traces.attempt.cycle
-    assert cycle is not None
     if trace.ignored and trace.by == "all":
         text = "static weights switch selection by spread constraints off: every cluster that passes the filters is used"
         yield Cause("SpreadIgnored", Stage.SELECT, {"ignored": list(trace.ignored)}, text)
     _, most = trace.limits.get("cluster", (0, 0))
-    if trace.by == "region" and most and len(traces.attempt.selected) > most:
-        regions = len({each.cluster.region for each in traces.attempt.selected})
-        evidence = {"regions": regions, "maxClusters": most, "selected": len(traces.attempt.selected)}
+    if trace.by == "region" and most and len(basis.attempt.selected) > most:
+        regions = len({each.cluster.region for each in basis.attempt.selected})
+        evidence = {"regions": regions, "maxClusters": most, "selected": len(basis.attempt.selected)}
         text = f"{counted(regions, 'region needs a cluster', 'regions need a cluster each')}, so the cluster maximum of {most} is exceeded"
         yield Cause("RegionsFirst", Stage.SELECT, evidence, text)
-    cluster = _most_notable(traces)
-    if cluster is not None:
-        yield from of_cluster(situation, situation.shown, cluster)
-
-
-def _most_notable(traces: Traces) -> str | None:
-    """Return the first cluster that is not selected, in the order of capacity; None if all are selected."""
-    assert traces.select is not None
-    unused = [each for each in traces.attempt.candidates if each.name in traces.select.losses]
-    return max(unused, key=lambda each: each.available).name if unused else None
+    unused = [each for each in basis.attempt.candidates if each.name in trace.losses]
+    if unused:
+        yield from of_cluster(situation, basis, max(unused, key=lambda each: each.available).name)

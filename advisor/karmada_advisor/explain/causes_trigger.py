@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Any, Final
 
+from karmada_advisor.explain.amounts import request_of
 from karmada_advisor.explain.causes_capacity import estimators_failed
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Cause, NextState, Stage
 from karmada_advisor.explain.situation import Situation
+from karmada_advisor.explain.trace_model import DivideTrace
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.state.propagation import manager_of
 from karmada_advisor.state.reading import required_by
@@ -67,7 +69,7 @@ def _no_placement(situation: Situation) -> Cause:
 
 def before_failure(situation: Situation) -> Iterator[Cause]:
     """Yield the causes that come before those of a failed decision."""
-    if situation.state is NextState.STUCK and situation.trigger.trace.rules[0].holds:
+    if situation.state is NextState.STUCK and situation.placement_changed:
         yield _kept(situation)
     is_placed = condition_of(situation.inputs.binding).status == "True"
     if is_placed and situation.now.decision.targets == ():
@@ -108,15 +110,11 @@ def after_placement(situation: Situation) -> Iterator[Cause]:
 
 
 def _no_capacity_check(situation: Situation) -> Iterator[Cause]:
-    traces = situation.shown.traces
-    if traces is None or traces.attempt.cycle is None or not traces.attempt.cycle.placement.is_duplicated:
+    selected = situation.shown.attempt.selected
+    if not selected or not situation.shown.cycle.placement.is_duplicated:
         return
     replicas = situation.inputs.binding.spec.replicas
-    full = {
-        each.name: each.available
-        for each in traces.attempt.selected
-        if replicas and each.available < replicas
-    }
+    full = {each.name: each.available for each in selected if replicas and each.available < replicas}
     if full:
         shown = ", ".join(f"{name} can take {count}" for name, count in full.items())
         text = f"Duplicated never asks how many replicas a cluster can take: {shown} of {replicas}"
@@ -124,16 +122,10 @@ def _no_capacity_check(situation: Situation) -> Iterator[Cause]:
 
 
 def _no_requests(situation: Situation) -> Iterator[Cause]:
-    traces, spec = situation.shown.traces, situation.inputs.binding.spec
-    requirements = spec.replica_requirements
-    if (
-        traces is not None
-        and traces.divide is not None
-        and traces.divide.strategy in {DYNAMIC_WEIGHT, AGGREGATED}
-        and spec.replicas
-        and (requirements is None or not requirements.resource_request)
-    ):
-        pods = {each.name: each.available for each in traces.attempt.selected[:10]}
+    divide, spec = situation.shown.divide, situation.inputs.binding.spec
+    counts = divide is not None and divide.strategy in {DYNAMIC_WEIGHT, AGGREGATED}
+    if counts and spec.replicas and not request_of(spec):
+        pods = {each.name: each.available for each in situation.shown.attempt.selected[:10]}
         text = "the workload requests no resources, so only free pods count"
         yield Cause("OnlyPodsCount", Stage.CAPACITY, {"pods": pods}, text)
 
@@ -141,27 +133,21 @@ def _no_requests(situation: Situation) -> Iterator[Cause]:
 _STEADY: Final = frozenset({"keep", "up", "down"})
 
 
-class TriggerCauses(NamedTuple):
-    """Causes that come before those of the steps, because a decision would change something, and after them."""
+def of_cluster(situation: Situation, cluster: str) -> tuple[list[Cause], list[Cause]]:
+    """Return the causes of the trigger for a cluster without replicas.
 
-    primary: Sequence[Cause] = ()
-    secondary: Sequence[Cause] = ()
-
-
-def of_cluster(situation: Situation, cluster: str) -> TriggerCauses:
-    """Return the causes of the trigger for a cluster without replicas."""
+    Returns:
+        Those that come before the causes of the steps, because a decision would change something, and those after them.
+    """
     placement = situation.rebalanced.placement if situation.present else None
     gives = placement is not None and bool(
         placement.get(cluster) or (cluster in placement and not situation.inputs.binding.spec.replicas)
     )
     if not situation.asks:
         causes = [_nothing_asks(situation)]
-        if gives:
-            return TriggerCauses(primary=[*_rebalancer(situation), *causes])
-        return TriggerCauses(secondary=causes)
-    if gives and is_steady(situation):
-        return TriggerCauses(primary=[steady_keeps(situation)])
-    return TriggerCauses()
+        return ([*_rebalancer(situation), *causes], []) if gives else ([], causes)
+    steady = _steady(situation)
+    return ([_steady_keeps(situation, steady)] if gives and steady is not None else []), []
 
 
 def of_placed(situation: Situation) -> Iterator[Cause]:
@@ -174,43 +160,31 @@ def of_placed(situation: Situation) -> Iterator[Cause]:
             yield from _rebalancer(situation)
             yield _nothing_asks(situation)
         return
-    if not is_steady(situation) or situation.rebalanced.placement == situation.placement:
+    steady = _steady(situation)
+    if steady is None or situation.rebalanced.placement == situation.placement:
         return
-    if not _is_shrinking(situation) or situation.trigger.trace.rules[0].holds:
-        yield steady_keeps(situation)
+    if steady.mode != "down" or situation.placement_changed:
+        yield _steady_keeps(situation, steady)
 
 
-def _is_shrinking(situation: Situation) -> bool:
-    traces = situation.now.traces
-    return traces is not None and traces.divide is not None and traces.divide.mode == "down"
+def _steady(situation: Situation) -> DivideTrace | None:
+    """Return the division of a decision that keeps what is placed and divides only the difference; None of another one."""
+    found = situation.now.divide if situation.present else None
+    return found if found is not None and found.mode in _STEADY else None
 
 
-def is_steady(situation: Situation) -> bool:
-    """Return whether the decision keeps what is placed and divides only the difference."""
-    traces = situation.now.traces
-    return bool(
-        situation.present
-        and traces is not None
-        and traces.divide is not None
-        and traces.divide.mode in _STEADY
-    )
-
-
-def steady_keeps(situation: Situation) -> Cause:
+def _steady_keeps(situation: Situation, trace: DivideTrace) -> Cause:
     """Return the cause for which a decision keeps replicas where they are."""
-    traces = situation.now.traces
-    assert traces is not None
-    assert traces.divide is not None
     evidence = {
         "class": situation.classification.type.value,
         "present": situation.present,
-        "divided": traces.divide.divided,
-        "mode": traces.divide.mode,
+        "divided": trace.divided,
+        "mode": trace.mode,
         **_on_rebalance(situation),
     }
-    match traces.divide.mode:
+    match trace.mode:
         case "up":
-            text = f"placed replicas stay where they are: only {traces.divide.divided} new ones are divided"
+            text = f"placed replicas stay where they are: only {trace.divided} new ones are divided"
         case "down":
             text = "placed replicas stay where they are: each cluster loses in proportion, and none gains"
         case _:

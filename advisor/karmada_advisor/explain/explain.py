@@ -25,8 +25,8 @@ from karmada_advisor.explain.model import (
 )
 from karmada_advisor.explain.notes import notes_of, warnings_of
 from karmada_advisor.explain.situation import Situation
-from karmada_advisor.explain.trace_model import Mismatch, TermRow, TriggerTrace
-from karmada_advisor.explain.trace_trigger import at
+from karmada_advisor.explain.trace_model import TermRow, TriggerTrace
+from karmada_advisor.explain.trace_trigger import at, compare_trigger
 from karmada_advisor.state.stored import condition_of
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.classify import ScheduleType
@@ -53,21 +53,15 @@ def explain(inputs: ExplainInputs, *, source: str = "files", tense: Tense = Tens
     """
     situation = Situation(inputs)
     causes = tuple(causes_of_binding(situation))
-    provenance = _provenance(situation, source, tense)
-    if inputs.missing:
-        return Explanation(
-            head_of(inputs), situation.stored, provenance, causes=causes, condition=_condition(situation)
-        )
-    if not situation.is_decided:
-        return Explanation(
-            head_of(inputs),
-            situation.stored,
-            provenance,
-            _would_be(situation, causes),
-            causes=causes,
-            condition=_condition(situation),
-        )
-    return _decided(situation, causes, provenance)
+    found = Explanation(
+        binding=_head_of(inputs),
+        state=situation.stored,
+        provenance=_provenance(situation, source, tense),
+        would_be=None if inputs.missing else _would_be(situation, causes),
+        causes=causes,
+        condition=_condition(situation),
+    )
+    return found if inputs.missing or not situation.is_decided else _with_steps(found, situation)
 
 
 def _provenance(situation: Situation, source: str, tense: Tense) -> Provenance:
@@ -98,39 +92,35 @@ def _recorded(situation: Situation) -> RecordedDecision | None:
     inputs = situation.inputs
     assert inputs.process is not None
     if inputs.missing or not situation.is_decided:
-        return recorded_decision(inputs.process, {}, None, inputs.now, compares=False)
+        return recorded_decision(inputs.process, None, None, inputs.now)
     error = situation.now.decision.error
     return recorded_decision(inputs.process, situation.placement, error, inputs.now)
 
 
-def _decided(situation: Situation, causes: tuple[Cause, ...], provenance: Provenance) -> Explanation:
-    traces = situation.shown.traces
+def _with_steps(found: Explanation, situation: Situation) -> Explanation:
+    """Return an explanation with the steps of the decision."""
+    basis = situation.shown
     rows = rows_of(situation)
     if len(rows) <= MAX_ROWS_WITH_CAUSE:
         rows = tuple(replace(each, cause=_primary(causes_of_cluster(situation, each.name))) for each in rows)
-    return Explanation(
-        binding=head_of(situation.inputs),
-        state=situation.stored,
-        provenance=provenance,
-        would_be=_would_be(situation, causes),
+    return replace(
+        found,
         schedule=_schedule(situation),
         trigger=_trigger(situation),
         funnel=funnel_of(situation),
-        refusals=() if traces is None else traces.filter.refusals(),
+        refusals=basis.filter.refusals(),
         clusters=rows,
         capacity_note=capacity_note(situation),
-        selection=None if traces is None else traces.select,
-        division=None if traces is None else traces.divide,
+        selection=basis.select,
+        division=basis.divide,
         terms=_terms(situation),
-        causes=causes,
-        warnings=warnings_of(situation),
-        notes=notes_of(situation),
-        condition=_condition(situation),
-        mismatches=_mismatches(situation),
+        warnings=tuple(warnings_of(situation)),
+        notes=tuple(notes_of(situation)),
+        mismatches=(*compare_trigger(situation.inputs.binding, situation.trigger), *basis.mismatches),
     )
 
 
-def head_of(inputs: ExplainInputs) -> BindingHead:
+def _head_of(inputs: ExplainInputs) -> BindingHead:
     """Return what the binding asks for."""
     binding = inputs.binding
     key = binding.key
@@ -213,7 +203,7 @@ def _retry(situation: Situation) -> str:
 
 
 def _schedule(situation: Situation) -> str:
-    trigger = situation.trigger.trace
+    trigger = situation.trigger
     if trigger.asks:
         rule = next((each for each in trigger.rules if each.holds), None)
         why = f": {rule.name}" if rule is not None else ""
@@ -229,18 +219,12 @@ def _schedule(situation: Situation) -> str:
 
 
 def _trigger(situation: Situation) -> TriggerTrace:
-    trace = situation.trigger.trace
     if not situation.present:
-        return trace
+        return situation.trigger
     basis = situation.rebalanced
-    error = basis.decision.error
-    return TriggerTrace(
-        trace.schedule_class,
-        trace.reason,
-        trace.rules,
-        None if error is not None else _targets(basis.placement or {}),
-        "" if error is None else str(error),
-    )
+    if basis.decision.error is not None:
+        return replace(situation.trigger, rebalance_error=str(basis.decision.error))
+    return replace(situation.trigger, on_rebalance=_targets(basis.placement or {}))
 
 
 def _terms(situation: Situation) -> tuple[TermRow, ...]:
@@ -274,10 +258,3 @@ def _condition(situation: Situation) -> ConditionShown | None:
         agrees = (status, reason) == (expected.status, expected.reason)
     is_current = binding.status.scheduler_observed_generation == binding.generation
     return ConditionShown(status, reason, message, is_current, agrees, since)
-
-
-def _mismatches(situation: Situation) -> tuple[Mismatch, ...]:
-    found = list(situation.trigger.mismatches)
-    if (traces := situation.shown.traces) is not None:
-        found += traces.mismatches
-    return tuple(found)

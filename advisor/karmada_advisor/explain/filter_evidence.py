@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from karmada_advisor.explain.causes_values import near_toleration
 from karmada_advisor.explain.inputs import ExplainInputs, Manifest
+from karmada_advisor.explain.names import near_toleration
 from karmada_advisor.state.stored import mappings, value_at
+from karmada_scheduler.api.binding_spec import ObjectReference
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.matching import IN, LabelSelector, Requirement
-from karmada_scheduler.api.placement import ClusterAffinity
+from karmada_scheduler.api.matching import IN, LabelSelector, Requirement, Taint
+from karmada_scheduler.api.placement import ClusterAffinity, Placement
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.snapshot import Snapshot
 
@@ -104,23 +105,31 @@ def _field_miss(affinity: ClusterAffinity, cluster: Cluster) -> Evidence:
     return Evidence("field selector", {"clause": "field selector", "path": "fieldSelector"})
 
 
+def untolerated(cluster: Cluster, placement: Placement) -> list[Taint]:
+    """Return the taints for which a cluster is refused."""
+    tolerations = placement.cluster_tolerations
+    return [
+        taint
+        for taint in cluster.taints
+        if taint.blocks_scheduling and not any(each.tolerates(taint) for each in tolerations)
+    ]
+
+
 def _taint(cycle: Cycle, cluster: Cluster, inputs: ExplainInputs) -> Evidence:
-    tolerations = cycle.placement.cluster_tolerations
-    for taint in cluster.taints:
-        if taint.blocks_scheduling and not any(each.tolerates(taint) for each in tolerations):
-            short = f"{taint.key.rpartition('/')[2]}:{taint.effect}"
-            fields: dict[str, Any] = {
-                "clause": short,
-                "taint": str(taint),
-                "key": taint.key,
-                "value": taint.value,
-                "effect": taint.effect,
-                "since": _taint_since(inputs.cluster_manifest(cluster.name), taint.key, taint.effect),
-            }
-            near, differs = near_toleration(taint, tolerations)
-            if near:
-                fields |= {"nearToleration": near, "differs": differs}
-            return Evidence(short, fields)
+    for taint in untolerated(cluster, cycle.placement)[:1]:
+        short = f"{taint.key.rpartition('/')[2]}:{taint.effect}"
+        fields: dict[str, Any] = {
+            "clause": short,
+            "taint": str(taint),
+            "key": taint.key,
+            "value": taint.value,
+            "effect": taint.effect,
+            "since": _taint_since(inputs.cluster_manifest(cluster.name), taint.key, taint.effect),
+        }
+        near, differs = near_toleration(taint, cycle.placement.cluster_tolerations)
+        if near:
+            fields |= {"nearToleration": near, "differs": differs}
+        return Evidence(short, fields)
     return Evidence("", {})
 
 
@@ -147,6 +156,16 @@ def _serving(snapshot: Snapshot, api_version: str, kind: str) -> tuple[str, ...]
     return tuple(each.name for each in snapshot if (api_version, kind) in each.api_kinds)
 
 
+def served_versions(cluster: Cluster, resource: ObjectReference) -> set[str]:
+    """Return the versions of a workload's API that a cluster serves."""
+    group, _, _ = resource.api_version.rpartition("/")
+    return {
+        version
+        for version, kind in cluster.api_kinds
+        if kind == resource.kind and version.rpartition("/")[0] == group
+    }
+
+
 def _api(cycle: Cycle, cluster: Cluster, inputs: ExplainInputs) -> Evidence:
     resource = cycle.binding.spec.resource
     condition = cluster.condition(COMPLETE_API_LIST)
@@ -159,12 +178,7 @@ def _api(cycle: Cycle, cluster: Cluster, inputs: ExplainInputs) -> Evidence:
         "servedBy": list(_serving(inputs.snapshot, resource.api_version, resource.kind)),
         "incomplete": incomplete,
     }
-    group, _, _ = resource.api_version.rpartition("/")
-    others = sorted(
-        version
-        for version, kind in cluster.api_kinds
-        if kind == resource.kind and version.rpartition("/")[0] == group
-    )
+    others = sorted(served_versions(cluster, resource))
     if others:
         fields["otherVersions"] = others
     if condition is not None and incomplete:

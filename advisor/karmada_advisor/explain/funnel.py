@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from karmada_advisor.explain.situation import Situation, Traces
+from karmada_advisor.explain.situation import Basis, Situation
 from karmada_advisor.explain.trace_model import (
-    CapacityCell,
     ClusterRow,
     Combination,
     DivideTrace,
@@ -15,6 +14,7 @@ from karmada_advisor.explain.trace_model import (
     Refusal,
     SelectTrace,
 )
+from karmada_scheduler.structs import replace
 
 _NAMED: Final = 4
 _KINDS: Final = {
@@ -36,79 +36,67 @@ LOST_BY: Final = {
 
 def funnel_of(situation: Situation) -> tuple[FunnelStage, ...]:
     """Return the steps that were reached, the decisive one marked."""
-    traces = situation.shown.traces
-    if traces is None or not traces.filter.rows:
+    basis = situation.shown
+    if not basis.filter.rows:
         return ()
-    total = len(traces.filter.rows)
-    passing = sum(1 for row in traces.filter.rows.values() if not row.refusals)
-    decisive = _decisive(traces)
-    stages = [FunnelStage("FILTER", total, passing, _filter_text(traces), decisive == "FILTER")]
-    if traces.score is None:
-        return tuple(stages)
-    stages.append(FunnelStage("SCORE", passing, None, _score_text(traces), decisive == "SCORE"))
-    if traces.select is not None:
-        selected = len(traces.attempt.selected)
-        text = select_text(traces.select)
+    total = len(basis.filter.rows)
+    passing = sum(1 for row in basis.filter.rows.values() if not row.refusals)
+    decisive = _decisive(basis)
+    stages = [FunnelStage("FILTER", total, passing, _filter_text(basis), decisive == "FILTER")]
+    if basis.select is not None:
+        stages.append(FunnelStage("SCORE", passing, None, _score_text(basis), decisive == "SCORE"))
+        selected, text = len(basis.attempt.selected), _select_text(basis.select)
         stages.append(FunnelStage("SELECT", passing, selected, text, decisive == "SELECT"))
-    if traces.divide is not None:
-        replicas = traces.divide.replicas
-        stages.append(FunnelStage("DIVIDE", replicas, None, divide_text(traces.divide), decisive == "DIVIDE"))
+    if basis.divide is not None:
+        replicas, text = basis.divide.replicas, _divide_text(basis.divide)
+        stages.append(FunnelStage("DIVIDE", replicas, None, text, decisive == "DIVIDE"))
     return tuple(stages)
 
 
-def _decisive(traces: Traces) -> str:
+def _decisive(basis: Basis) -> str:
     """Return the step that determines the answer: where it fails, else the last one with a choice."""
-    if traces.select is None:
+    if basis.select is None:
         return "FILTER"
-    if traces.select.error or (traces.select.losses and not _has_error(traces.divide)):
+    divide = basis.divide
+    if basis.select.error or (basis.select.losses and not (divide is not None and divide.error)):
         return "SELECT"
-    divide = traces.divide
     if divide is not None and (divide.error or divide.strategy not in {"Duplicated", "none"}):
         return "DIVIDE"
-    return "FILTER" if any(row.refusals for row in traces.filter.rows.values()) else "DIVIDE"
+    return "FILTER" if any(row.refusals for row in basis.filter.rows.values()) else "DIVIDE"
 
 
-def _has_error(divide: DivideTrace | None) -> bool:
-    return divide is not None and bool(divide.error)
-
-
-def kind_of(refusal: Refusal) -> str:
+def _kind_of(refusal: Refusal) -> str:
     """Return the kind of a refusal in two words."""
     return _KINDS.get(refusal.plugin, refusal.short.removesuffix(" property"))
 
 
-def _filter_text(traces: Traces) -> str:
-    refusals = sorted(traces.filter.refusals(), key=lambda each: each.plugin)
+def _filter_text(basis: Basis) -> str:
+    refusals = sorted(basis.filter.refusals(), key=lambda each: each.plugin)
     if not refusals:
         return "none refused"
     if sum(each.count for each in refusals) <= _NAMED:
-        names = [f"{name} ({kind_of(each)})" for each in refusals for name in each.names]
+        names = [f"{name} ({_kind_of(each)})" for each in refusals for name in each.names]
         return f"refused: {', '.join(names)}"
     counts: dict[str, int] = {}
     for each in sorted(refusals, key=lambda each: -each.count):
-        counts[kind_of(each)] = counts.get(kind_of(each), 0) + each.count
+        counts[_kind_of(each)] = counts.get(_kind_of(each), 0) + each.count
     return f"refused: {', '.join(f'{count:,} {kind}' for kind, count in counts.items())}"
 
 
-def _score_text(traces: Traces) -> str:
-    scores = {each.name: each.score for each in traces.attempt.candidates}
+def _score_text(basis: Basis) -> str:
+    scores = {each.name: each.score for each in basis.attempt.candidates}
     if not scores:
         return "no candidates"
     if len(set(scores.values())) == 1:
         same = next(iter(scores.values()))
-        if not same and not _held(traces):
+        if not same and not basis.cycle.current_clusters:
             return "all 0: no candidate held replicas before, so scores decide nothing"
         return f"all {same}: scores decide nothing"
-    held = [name for name in scores if name in _held(traces)]
+    held = [name for name in scores if name in basis.cycle.current_clusters]
     if set(scores.values()) == {0, 100} and all((scores[name] == 100) == (name in held) for name in scores):
         return f"present clusters 100: {_names(held)}; all others 0"
     best = max(scores.values())
     return f"highest {best}: {_names([name for name, score in scores.items() if score == best])}"
-
-
-def _held(traces: Traces) -> frozenset[str]:
-    assert traces.attempt.cycle is not None
-    return traces.attempt.cycle.current_clusters
 
 
 def _names(names: Sequence[str]) -> str:
@@ -116,7 +104,7 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + more
 
 
-def select_text(trace: SelectTrace) -> str:
+def _select_text(trace: SelectTrace) -> str:
     """Return the selection in one line."""
     if trace.error:
         return trace.error
@@ -152,7 +140,7 @@ def _range(least: int, most: int) -> str:
     return str(most) if least == most else f"{least} to {most}"
 
 
-def divide_text(trace: DivideTrace) -> str:
+def _divide_text(trace: DivideTrace) -> str:
     """Return the division in one line."""
     if trace.error:
         return trace.error
@@ -205,38 +193,33 @@ _CLUSTER_REASONS = {
 
 def rows_of(situation: Situation) -> tuple[ClusterRow, ...]:
     """Return a row per cluster: those that pass in the order of preference, then the others by name."""
-    traces = situation.shown.traces
-    if traces is None or not traces.filter.rows:
+    basis = situation.shown
+    if not basis.filter.rows:
         return ()
-    passing = [_passing(situation, traces, index) for index in range(len(traces.attempt.candidates))]
-    refused = [_refused(situation, traces, name) for name, row in traces.filter.rows.items() if row.refusals]
+    passing = [_passing(situation, index) for index in range(len(basis.attempt.candidates))]
+    refused = [_row(situation, name) for name, row in basis.filter.rows.items() if row.refusals]
     return (*passing, *refused)
 
 
-def _passing(situation: Situation, traces: Traces, index: int) -> ClusterRow:
-    candidate = traces.attempt.candidates[index]
-    name = candidate.name
-    row = traces.filter.rows.get(name)
-    loss = traces.select.losses.get(name) if traces.select is not None else None
-    failed = traces.select is not None and bool(traces.select.error)
-    return ClusterRow(
-        name=name,
-        region=candidate.cluster.region,
-        not_called=row.not_called if row is not None else (),
-        scores=traces.score.cells.get(name, ()) if traces.score is not None else (),
+def _passing(situation: Situation, index: int) -> ClusterRow:
+    basis = situation.shown
+    candidate = basis.attempt.candidates[index]
+    name, trace = candidate.name, basis.select
+    loss = None if trace is None or trace.error else trace.losses.get(name)
+    return replace(
+        _row(situation, name),
+        refusals=(),
+        scores=basis.score.cells.get(name, ()),
         score=candidate.score,
         tier=candidate.tier,
-        capacity=_capacity(traces, name),
+        capacity=basis.capacity.cells.get(name),
         rank=index + 1,
-        selected=None if failed else loss is None,
-        not_selected_because="" if loss is None or failed else reason_of(loss),
-        replicas=situation.placement.get(name, 0),
-        is_target=name in situation.placement,
-        present=situation.present.get(name),
+        selected=None if trace is not None and trace.error else loss is None,
+        not_selected_because="" if loss is None else _reason_of(loss),
     )
 
 
-def reason_of(loss: str) -> str:
+def _reason_of(loss: str) -> str:
     """Return why a cluster was not selected, in a few words."""
     kind, _, criterion = loss.partition(":")
     if kind == "region":
@@ -244,8 +227,8 @@ def reason_of(loss: str) -> str:
     return _CLUSTER_REASONS.get(kind, kind)
 
 
-def _refused(situation: Situation, traces: Traces, name: str) -> ClusterRow:
-    row = traces.filter.rows[name]
+def _row(situation: Situation, name: str) -> ClusterRow:
+    row = situation.shown.filter.rows[name]
     found = situation.inputs.snapshot.get(name)
     return ClusterRow(
         name=name,
@@ -258,20 +241,14 @@ def _refused(situation: Situation, traces: Traces, name: str) -> ClusterRow:
     )
 
 
-def _capacity(traces: Traces, name: str) -> CapacityCell | None:
-    return traces.capacity.cells.get(name) if traces.capacity is not None else None
-
-
 def capacity_note(situation: Situation) -> str:
     """Return where the available replicas come from."""
-    traces = situation.shown.traces
-    if traces is None or traces.capacity is None or not traces.capacity.cells:
+    cells = situation.shown.capacity.cells.values()
+    if not cells:
         return ""
-    sources = sorted({each.source for each in traces.capacity.cells.values() if each.source})
+    sources = sorted({each.source for each in cells if each.source})
     if not sources:
         return "no estimator was asked: the workload has no replicas"
     text = ", ".join("general estimator" if each == "general-estimator" else each for each in sources)
-    text = f"{text}, from the resource summaries of the clusters as they were read"
-    if situation.inputs.estimators.session is None:
-        return f"{text}. No estimator in a member cluster was asked."
-    return f"{text}, or from the estimators in the member clusters."
+    end = "No estimator in a member cluster was asked."
+    return f"{text}, from the resource summaries of the clusters as they were read. {end}"

@@ -13,7 +13,7 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import parse_time, second_after
 from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.core.available_replicas import Assumed, Estimators
+from karmada_scheduler.core.available_replicas import Assumed, LocalEstimator
 from karmada_scheduler.core.classify import Classification, classify
 from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
@@ -43,7 +43,7 @@ class ExplainInputs(Struct, frozen=True):
         gates: Feature gates.
         algorithm: The core, with these gates, ``estimators``, ``peers`` and ``empty_workload_propagation``; it has
             caches, so inputs that differ only in the binding should share it.
-        estimators: The estimators of ``algorithm``, and those in the member clusters.
+        estimators: The estimators of ``algorithm``; those in the member clusters are not asked.
         assumed: Placements that count as taken.
         peers: The bindings of workload groups; None without the gate WorkloadAffinity.
         workload: Metadata of the workload, for plugins that need it.
@@ -61,7 +61,6 @@ class ExplainInputs(Struct, frozen=True):
         plugin_dirs: Where that process has loaded plugins from.
         rules: What ``framework`` and ``gates`` are, for people.
         others: The other bindings, as far as they were read; to find decisions that counted on the same capacity.
-        waits: Whether a decision waits for estimators in member clusters; asynchronous plugins are known from the framework.
     """
 
     binding: Binding
@@ -69,7 +68,7 @@ class ExplainInputs(Struct, frozen=True):
     framework: Framework
     gates: FeatureGates
     algorithm: SchedulingAlgorithm
-    estimators: Estimators
+    estimators: Sequence[LocalEstimator]
     assumed: Assumed = field(default_factory=dict)
     peers: Peers | None = None
     empty_workload_propagation: bool = False
@@ -87,7 +86,6 @@ class ExplainInputs(Struct, frozen=True):
     plugin_dirs: Sequence[str] = ()
     rules: str = ""
     others: Sequence[Binding] = ()
-    waits: bool = False
 
     @classmethod
     def of(cls, rules: DryRun, binding: Binding, snapshot: Snapshot) -> ExplainInputs:
@@ -99,16 +97,12 @@ class ExplainInputs(Struct, frozen=True):
             framework,
             rules.gates,
             rules.algorithm,
-            rules.estimators,
+            rules.estimators.local,
             peers=rules.peers,
             empty_workload_propagation=rules.empty_workload_propagation,
             workload=rules.workload_for(binding, framework),
             scheduler_names=rules.frameworks.names,
         )
-
-    def with_binding(self, binding: Binding) -> ExplainInputs:
-        """Return the inputs with another version of the binding."""
-        return replace(self, binding=binding)
 
     @property
     def facts(self) -> Facts:
@@ -129,23 +123,14 @@ class ExplainInputs(Struct, frozen=True):
 
     def decide(self) -> Decision:
         """Return the stable decision of the core, whether or not anything asks for it."""
-        session = self.estimators.session
         deciding = self.algorithm.decide(
             self.binding,
             self.snapshot,
             self.framework,
-            session=session,
             assumed=self.assumed,
             workload=self.workload if self.framework.needs_workload else None,
         )
-        decision = run(deciding, waits=self.waits or self.framework.is_async)
-        if session is None:
-            return decision
-        from karmada_scheduler.estimator.session import EstimationSession
-
-        if isinstance(session, EstimationSession) and session.fallbacks:
-            return replace(decision, fallbacks=session.fallbacks)
-        return decision
+        return run(deciding, waits=self.framework.is_async)
 
 
 def rebalanced(binding: Binding) -> Binding:
@@ -188,20 +173,17 @@ class ProcessView(Struct, frozen=True):
 
 def recorded_decision(
     view: ProcessView,
-    placement: Mapping[str, int],
+    placement: Mapping[str, int] | None,
     failure: BaseException | None,
     now: datetime | None,
-    *,
-    compares: bool = True,
 ) -> RecordedDecision | None:
     """Return the record as an explanation shows it; None without one.
 
     Args:
         view: The answer of the process.
-        placement: The result of deciding again, to compare with.
+        placement: The result of deciding again, to compare with; None if nothing was decided again.
         failure: Its error, None for a success.
         now: For the age.
-        compares: Whether the result is compared.
     """
     record = view.record
     if record is None:
@@ -225,7 +207,7 @@ def recorded_decision(
         error=str(error.get("message") or ""),
         ending=str(record.get("ending") or ""),
         agrees=None
-        if not compares
+        if placement is None
         else _errors_agree(error, failure)
         if error or failure is not None
         else targets is not None and _agrees(targets, record.get("targetCount"), placement),

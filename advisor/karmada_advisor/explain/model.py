@@ -143,6 +143,12 @@ class Provenance(Struct, frozen=True):
     queue_state: str = ""
     due_in_seconds: float | None = None
 
+    @property
+    def fleet_text(self) -> str:
+        """The fleet with the time of day: ``4f12ab, 10:00:00``."""
+        clock = self.at.partition("T")[2].removesuffix("Z")
+        return f"{self.fleet}, {clock}" if clock else self.fleet
+
 
 class RecordedDecision(Struct, frozen=True):
     """The record that a running scheduler has of the last decision.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.matching import Taint, Toleration
 from karmada_scheduler.api.placement import ClusterAffinity, Placement
 
 _LIKE: Final = 0.6
@@ -130,3 +131,26 @@ def affinities_of(placement: Placement) -> list[ClusterAffinity]:
     for term in placement.cluster_affinities:
         found += [term.affinity, *(each.affinity for each in term.overflow_affinities)]
     return found
+
+
+def near_toleration(taint: Taint, tolerations: Sequence[Toleration]) -> tuple[str, dict[str, Any]]:
+    """Return the toleration that is nearly one of a taint, and the parts that differ; empty if none is.
+
+    Args:
+        taint: A taint that none of the tolerations tolerates.
+        tolerations: Those of the placement.
+    """
+    for each in tolerations:
+        if not each.key or (each.key != taint.key and not nearest_value(each.key, [taint.key])):
+            continue
+        pairs = {
+            "key": (each.key, taint.key),
+            "value": (taint.value if each.operator == "Exists" else each.value, taint.value),
+            "effect": (each.effect or taint.effect, taint.effect),
+        }
+        differing = {name: has for name, (has, wanted) in pairs.items() if has != wanted}
+        if differing:
+            value = f"={each.value}" if each.value else ""
+            effect = f":{each.effect}" if each.effect else ""
+            return f"{each.key}{value}{effect}", differing
+    return "", {}

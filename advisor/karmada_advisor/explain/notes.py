@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from karmada_advisor.explain.causes_failure import unknown_names
+from karmada_advisor.explain.filter_evidence import untolerated
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.situation import Situation, attempt_of
+from karmada_advisor.explain.situation import Situation
 from karmada_advisor.state.model import StateName
 from karmada_scheduler.api.placement import SPREAD_BY_REGION
 from karmada_scheduler.api.quantity import ZERO, Quantity
@@ -21,12 +22,8 @@ _MAX_TRIED: Final = 3
 """Decisions for one note."""
 
 
-def warnings_of(situation: Situation) -> tuple[str, ...]:
-    """Return what is wrong, or will be with the next decision."""
-    return tuple(_warnings(situation))
-
-
-def _warnings(situation: Situation) -> Iterator[str]:
+def warnings_of(situation: Situation) -> Iterator[str]:
+    """Yield what is wrong, or will be with the next decision."""
     for cause in unknown_names(situation):
         for name, near in cause.evidence["unknown"].items():
             end = f". Nearest: {near}." if near else "."
@@ -49,16 +46,7 @@ def _tainted(situation: Situation) -> Iterator[str]:
         cluster = situation.inputs.snapshot.get(name)
         if cluster is None or name not in situation.placement:
             continue
-        taint = next(
-            (
-                each
-                for each in cluster.taints
-                if each.blocks_scheduling
-                and not any(t.tolerates(each) for t in placement.cluster_tolerations)
-            ),
-            None,
-        )
-        if taint is not None:
+        for taint in untolerated(cluster, placement)[:1]:
             yield f"{name} has the taint {taint}, but taints are not checked for clusters that have the binding"
 
 
@@ -66,10 +54,9 @@ def _leaving(situation: Situation) -> Iterator[str]:
     """Yield the present clusters that lose the binding at the next decision."""
     if situation.asks or not situation.present:
         return
-    attempt = attempt_of(situation.now.decision)
-    if attempt is None:
+    if not situation.now.decision.attempts:
         return
-    refused = attempt.diagnosis.result_by_cluster
+    refused = situation.now.attempt.diagnosis.result_by_cluster
     for name, replicas in situation.present.items():
         end = f"at the next decision its {replicas} replicas leave it"
         if situation.inputs.snapshot.get(name) is None:
@@ -78,16 +65,11 @@ def _leaving(situation: Situation) -> Iterator[str]:
             yield f"{name} is refused now ({refused[name].plugin}: {refused[name].message}): {end}"
 
 
-def notes_of(situation: Situation) -> tuple[str, ...]:
-    """Return what is worth knowing about a good result."""
-    return tuple(_notes(situation))
-
-
-def _notes(situation: Situation) -> Iterator[str]:
-    traces = situation.shown.traces
-    if traces is None or not situation.placement or situation.now.decision.error is not None:
+def notes_of(situation: Situation) -> Iterator[str]:
+    """Yield what is worth knowing about a good result."""
+    if not situation.placement or situation.now.decision.error is not None:
         return
-    candidates = [each for each in traces.attempt.candidates if each.allocatable > 0]
+    candidates = [each for each in situation.shown.attempt.candidates if each.allocatable > 0]
     if not candidates or not situation.inputs.binding.spec.replicas:
         return
     most = max(candidates, key=lambda each: each.available)
@@ -103,19 +85,17 @@ def _notes(situation: Situation) -> Iterator[str]:
 def _fragile(situation: Situation) -> Iterator[str]:
     """Yield that a little less capacity on one cluster would choose other clusters; found by deciding again."""
     basis = situation.shown
-    traces = basis.traces
     if (
-        traces is None
-        or traces.select is None
-        or traces.select.by != SPREAD_BY_REGION
-        or not traces.select.losses
-        or traces.divide is None
-        or traces.divide.mode != "first"
+        basis.select is None
+        or basis.select.by != SPREAD_BY_REGION
+        or not basis.select.losses
+        or basis.divide is None
+        or basis.divide.mode != "first"
         or len(basis.inputs.snapshot) > _MAX_CLUSTERS
     ):
         return
     placement = basis.placement or {}
-    cells = traces.capacity.cells if traces.capacity is not None else {}
+    cells = basis.capacity.cells
     weakest = sorted((name for name in placement if name in cells), key=lambda name: cells[name].available)
     for name in weakest[:_MAX_TRIED]:
         after = _with_less_cpu(basis.inputs, name)

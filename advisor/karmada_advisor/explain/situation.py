@@ -8,7 +8,7 @@ from functools import cached_property
 from karmada_advisor.explain.inputs import ExplainInputs, rebalanced
 from karmada_advisor.explain.model import NextState
 from karmada_advisor.explain.trace_capacity import CapacityTrace, trace_capacity
-from karmada_advisor.explain.trace_divide import Divided, trace_divide
+from karmada_advisor.explain.trace_divide import compare_divide, trace_divide
 from karmada_advisor.explain.trace_filter import (
     FilterRow,
     FilterTrace,
@@ -17,16 +17,17 @@ from karmada_advisor.explain.trace_filter import (
     trace_filter,
     trace_score,
 )
-from karmada_advisor.explain.trace_model import DivideTrace, Mismatch, SelectTrace
-from karmada_advisor.explain.trace_select import Selected, trace_select
-from karmada_advisor.explain.trace_trigger import Triggered, trace_trigger
+from karmada_advisor.explain.trace_model import DivideTrace, Mismatch, SelectTrace, TriggerTrace
+from karmada_advisor.explain.trace_select import compare_select, trace_select
+from karmada_advisor.explain.trace_trigger import trace_trigger
 from karmada_advisor.state.model import BindingState
 from karmada_advisor.state.reading import state_of
-from karmada_scheduler.api.binding import TargetCluster
+from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.core.classify import Classification, ScheduleType
-from karmada_scheduler.core.decision import Decision, TermAttempt, are_same_targets
+from karmada_scheduler.core.decision import Decision, TermAttempt, deciding_attempts
 from karmada_scheduler.core.requeue_rules import is_claimed
 from karmada_scheduler.dryrun.forecast import as_new
+from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import FitError, KeptError, OverBudgetError, PluginError
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.structs import Struct, replace
@@ -42,21 +43,113 @@ _NOTHING_TO_DECIDE = (
 
 
 class Basis(Struct, frozen=True, dict=True):
-    """A decision, with the inputs that it read."""
+    """A decision with the inputs that it read, and the traces of one attempt, each made when it is first needed.
+
+    A step that was not reached has no trace, or an empty one.
+
+    Attributes:
+        inputs: What it read.
+        decision: The decision.
+        traced: The attempt to trace; None for the one that explains the decision.
+    """
 
     inputs: ExplainInputs
     decision: Decision
+    traced: TermAttempt | None = None
 
     @cached_property
-    def traces(self) -> Traces | None:
-        """The traces of the attempt that explains it; None if no attempt began."""
-        attempt = attempt_of(self.decision)
-        return None if attempt is None else Traces(attempt, self.decision, self.inputs)
+    def attempt(self) -> TermAttempt:
+        """The attempt that is traced; an empty one if none began."""
+        return self.traced or attempt_of(self.decision) or TermAttempt()
+
+    @property
+    def cycle(self) -> Cycle:
+        """The context of the attempt, which has begun."""
+        assert self.attempt.cycle is not None
+        return self.attempt.cycle
+
+    @property
+    def _ended_early(self) -> bool:
+        """Whether no step has a result."""
+        is_ended = isinstance(self.attempt.error, PluginError | OverBudgetError)
+        return is_ended or self.attempt.cycle is None
+
+    @property
+    def _has_candidates(self) -> bool:
+        return not self._ended_early and not isinstance(self.attempt.error, FitError)
 
     @cached_property
     def placement(self) -> dict[str, int] | None:
         """Replicas by cluster; None if the decision keeps what there is."""
         return None if self.decision.targets is None else by_name(self.decision.targets)
+
+    def row_of(self, cluster: str) -> FilterRow | None:
+        """Return what the filters say about one cluster, without asking them about all others; None if it is unknown."""
+        if self._ended_early:
+            return None
+        if "filter" in self.__dict__:
+            return self.filter.rows.get(cluster)
+        return trace_cluster(self.cycle, self.attempt, self.inputs, cluster)
+
+    @cached_property
+    def filter(self) -> FilterTrace:
+        """The answers of the filters about all clusters."""
+        if self._ended_early:
+            return FilterTrace({}, ())
+        return trace_filter(self.cycle, self.attempt, self.inputs)
+
+    @cached_property
+    def score(self) -> ScoreTrace:
+        """The scores."""
+        if not self._has_candidates:
+            return ScoreTrace({}, ())
+        return trace_score(self.cycle, self.attempt, self.inputs)
+
+    @cached_property
+    def capacity(self) -> CapacityTrace:
+        """The capacities."""
+        if not self._has_candidates:
+            return CapacityTrace({}, ())
+        return trace_capacity(self.cycle, self.attempt, self.decision, self.inputs)
+
+    def limit_of(self, cluster: str) -> dict[str, str]:
+        """Return as evidence what limits the replicas on a cluster; empty if its capacity was not counted."""
+        cell = self.capacity.cells.get(cluster)
+        if cell is None:
+            return {}
+        return {"limitedBy": cell.limited_by, "free": cell.free, "requested": cell.requested}
+
+    @cached_property
+    def select(self) -> SelectTrace | None:
+        """The selection of clusters."""
+        return trace_select(self.cycle, self.attempt, self.inputs) if self._has_candidates else None
+
+    @cached_property
+    def divide(self) -> DivideTrace | None:
+        """The division of replicas."""
+        if self.select is None or self.select.error:
+            return None
+        return trace_divide(self.cycle, self.attempt, self.inputs)
+
+    @cached_property
+    def mismatches(self) -> tuple[Mismatch, ...]:
+        """Where a trace does not equal the decision; makes all traces."""
+        if self._ended_early:
+            return ()
+        passing = sorted(name for name, row in self.filter.rows.items() if not row.refusals)
+        found = list(self.filter.mismatches)
+        if self.select is None:
+            if passing:
+                found.append(Mismatch("filter", "all", str(passing), str(self.attempt.error)))
+            return tuple(found)
+        candidates = sorted(each.name for each in self.attempt.candidates)
+        if passing != candidates:
+            found.append(Mismatch("filter", "candidates", str(passing), str(candidates)))
+        found += [*self.score.mismatches, *self.capacity.mismatches]
+        found += compare_select(self.attempt, self.select)
+        if self.divide is not None:
+            found += compare_divide(self.attempt, self.divide, self.inputs)
+        return tuple(found)
 
 
 def by_name(targets: Sequence[TargetCluster]) -> dict[str, int]:
@@ -78,13 +171,15 @@ class Situation(Struct, frozen=True, dict=True):
     @cached_property
     def first(self) -> Basis:
         """The decision as if the binding had never been scheduled."""
-        inputs = self.inputs.with_binding(as_new(self.inputs.binding))
-        return Basis(inputs, inputs.decide())
+        return self._decided(as_new(self.inputs.binding))
 
     @cached_property
     def rebalanced(self) -> Basis:
         """The decision after a WorkloadRebalancer."""
-        inputs = self.inputs.with_binding(rebalanced(self.inputs.binding))
+        return self._decided(rebalanced(self.inputs.binding))
+
+    def _decided(self, binding: Binding) -> Basis:
+        inputs = replace(self.inputs, binding=binding)
         return Basis(inputs, inputs.decide())
 
     @cached_property
@@ -135,9 +230,14 @@ class Situation(Struct, frozen=True, dict=True):
         return self.classification.type is not ScheduleType.AVOID
 
     @cached_property
-    def trigger(self) -> Triggered:
+    def trigger(self) -> TriggerTrace:
         """The rules that ask for a decision; only with a placement."""
         return trace_trigger(self.inputs)
+
+    @property
+    def placement_changed(self) -> bool:
+        """Whether the placement differs from the applied one."""
+        return self.trigger.rules[0].holds
 
     @property
     def is_decided(self) -> bool:
@@ -189,98 +289,8 @@ class Situation(Struct, frozen=True, dict=True):
         return NextState.NO_REPLICAS if spec.is_workload and not spec.replicas else NextState.NOT_PLACED
 
 
-class Traces:
-    """The traces of one attempt; each is made when it is first needed. A step that was not reached has None."""
-
-    def __init__(self, attempt: TermAttempt, decision: Decision, inputs: ExplainInputs) -> None:
-        self.attempt = attempt
-        self._decision = decision
-        self._inputs = inputs
-
-    @property
-    def _ended_early(self) -> bool:
-        """Whether the attempt ended before its steps had results."""
-        return isinstance(self.attempt.error, PluginError | OverBudgetError)
-
-    @property
-    def _has_candidates(self) -> bool:
-        return not self._ended_early and not isinstance(self.attempt.error, FitError)
-
-    def row_of(self, cluster: str) -> FilterRow | None:
-        """Return what the filters say about one cluster, without asking them about all others; None if it is unknown."""
-        if self._ended_early:
-            return None
-        if "filter" in self.__dict__:
-            return self.filter.rows.get(cluster)
-        return trace_cluster(self.attempt, self._inputs, cluster)
-
-    @cached_property
-    def filter(self) -> FilterTrace:
-        """The answers of the filters about all clusters."""
-        return FilterTrace({}, ()) if self._ended_early else trace_filter(self.attempt, self._inputs)
-
-    @cached_property
-    def score(self) -> ScoreTrace | None:
-        """The scores."""
-        return trace_score(self.attempt, self._inputs) if self._has_candidates else None
-
-    @cached_property
-    def capacity(self) -> CapacityTrace | None:
-        """The capacities."""
-        return trace_capacity(self.attempt, self._decision, self._inputs) if self._has_candidates else None
-
-    @cached_property
-    def _selected(self) -> Selected | None:
-        return trace_select(self.attempt, self._inputs) if self._has_candidates else None
-
-    @property
-    def select(self) -> SelectTrace | None:
-        """The selection of clusters."""
-        return None if self._selected is None else self._selected.trace
-
-    @cached_property
-    def _divided(self) -> Divided | None:
-        if self.select is None or self.select.error:
-            return None
-        return trace_divide(self.attempt, self._inputs)
-
-    @property
-    def divide(self) -> DivideTrace | None:
-        """The division of replicas."""
-        return None if self._divided is None else self._divided.trace
-
-    @cached_property
-    def mismatches(self) -> tuple[Mismatch, ...]:
-        """Where a trace does not equal the decision; makes all traces."""
-        if self._ended_early:
-            return ()
-        passing = sorted(name for name, row in self.filter.rows.items() if not row.refusals)
-        found = list(self.filter.mismatches)
-        if not self._has_candidates:
-            if passing:
-                found.append(Mismatch("filter", "all", str(passing), str(self.attempt.error)))
-            return tuple(found)
-        candidates = sorted(each.name for each in self.attempt.candidates)
-        if passing != candidates:
-            found.append(Mismatch("filter", "candidates", str(passing), str(candidates)))
-        for each in (self.score, self.capacity, self._selected, self._divided):
-            if each is not None:
-                found += each.mismatches
-        return tuple(found)
-
-
 def attempt_of(decision: Decision) -> TermAttempt | None:
-    """Return the attempt that explains a decision, None if no attempt began.
-
-    Of several passes it is the first one with the final result, in whatever order: later ones only confirm it, and their
-    scores are those of a binding that has it.
-    """
-    attempts = [each for each in decision.attempts if each.cycle is not None]
-    if decision.error is not None:
-        return next((each for each in attempts if each.error is decision.error), None) or next(
-            reversed(attempts), None
-        )
-    found = (
-        each for each in attempts if each.error is None and are_same_targets(each.targets, decision.targets)
-    )
-    return next(found, None) or next(reversed(attempts), None)
+    """Return the attempt that explains a decision, None if no attempt began: the one with its error, or its result."""
+    failed = [each for each in decision.attempts if each.error is not None and each.error is decision.error]
+    attempts, _ = deciding_attempts(decision)
+    return next(iter((*failed, *reversed(attempts))), None)

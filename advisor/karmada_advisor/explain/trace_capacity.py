@@ -20,7 +20,7 @@ from karmada_scheduler.core.available_replicas import (
     with_footprint,
 )
 from karmada_scheduler.core.decision import Decision, TermAttempt
-from karmada_scheduler.framework.cycle import Candidate
+from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.structs import replace
 
 _PODS = "pods"
@@ -41,16 +41,14 @@ class _Limit(NamedTuple):
     requested: str = ""
 
 
-def trace_capacity(attempt: TermAttempt, decision: Decision, inputs: ExplainInputs) -> CapacityTrace:
+def trace_capacity(
+    cycle: Cycle, attempt: TermAttempt, decision: Decision, inputs: ExplainInputs
+) -> CapacityTrace:
     """Ask the estimators of this process again, in all and for each resource alone."""
-    cycle = attempt.cycle
-    assert cycle is not None  # every attempt of a decision has one
     spec, candidates = cycle.binding.spec, attempt.candidates
-    assumed = assumed_in(attempt, decision, inputs)
+    assumed = _assumed_in(attempt, decision, inputs)
     clusters = [each.cluster for each in candidates]
-    answers = {
-        each.name: _estimates(each, clusters, spec, assumed, inputs) for each in inputs.estimators.local
-    }
+    answers = {each.name: _estimates(each, clusters, spec, assumed, inputs) for each in inputs.estimators}
     limits = _limits(clusters, next(iter(answers.values()), ()), spec, assumed, inputs)
     cells: dict[str, CapacityCell] = {}
     for index, each in enumerate(candidates):
@@ -69,16 +67,16 @@ def trace_capacity(attempt: TermAttempt, decision: Decision, inputs: ExplainInpu
             requested=limit.requested,
             assumed=tuple(str(work.binding) for work in assumed.get(each.name, ()) if work.binding),
         )
-    return CapacityTrace(cells, _compare(candidates, answers.values(), spec, inputs))
+    return CapacityTrace(cells, _compare(candidates, answers.values(), spec))
 
 
-def assumed_in(attempt: TermAttempt, decision: Decision, inputs: ExplainInputs) -> Assumed:
+def _assumed_in(attempt: TermAttempt, decision: Decision, inputs: ExplainInputs) -> Assumed:
     """Return the placements that counted as taken in one attempt: later passes count the result of the earlier ones."""
     if not inputs.gates.enabled("SchedulingOvercommitProtection"):
         return {}
     assumed, binding = inputs.assumed, inputs.binding
     for each in decision.attempts:
-        assert each.cycle is not None
+        assert each.cycle is not None  # as in ``Traces``
         if each.cycle.binding is not binding:
             assumed = with_footprint(assumed, binding, each.cycle.binding.spec.clusters)
             binding = each.cycle.binding
@@ -88,14 +86,9 @@ def assumed_in(attempt: TermAttempt, decision: Decision, inputs: ExplainInputs) 
 
 
 def _compare(
-    candidates: Sequence[Candidate],
-    answers: Iterable[Sequence[int | None]],
-    spec: BindingSpec,
-    inputs: ExplainInputs,
+    candidates: Sequence[Candidate], answers: Iterable[Sequence[int | None]], spec: BindingSpec
 ) -> list[Mismatch]:
     """Compare the smallest estimates with what the decision counted on."""
-    if inputs.estimators.session is not None:
-        return []  # the answers of estimators in the member clusters are not asked for again
     least = [MAX_INT32] * len(candidates)
     for answer in answers:
         least = [
@@ -137,7 +130,7 @@ def _limits(
     inputs: ExplainInputs,
 ) -> list[_Limit]:
     """Return the resource that limits each cluster: the one that alone allows as few replicas as all together."""
-    general = next(iter(inputs.estimators.local), None)
+    general = next(iter(inputs.estimators), None)
     if general is None or not counts(spec):
         return []
     if counts_component_sets(spec, inputs.gates):

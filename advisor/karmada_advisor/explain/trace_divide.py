@@ -28,18 +28,11 @@ from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.structs import replace
 
-DEFAULT_ASSIGNER = "DefaultAssigner"
-NO_REPLICAS = "none"
-_STEP = "failed to assign replicas"
+_DEFAULT_ASSIGNER: Final = "DefaultAssigner"
+_NO_REPLICAS: Final = "none"
+_STEP: Final = "failed to assign replicas"
 _MAX_SEATS: Final = 50_000
 """Seats that are numbered one by one."""
-
-
-class Divided(NamedTuple):
-    """The trace, and where it does not equal the decision."""
-
-    trace: DivideTrace
-    mismatches: Sequence[Mismatch]
 
 
 class _Votes(NamedTuple):
@@ -53,28 +46,19 @@ class _Votes(NamedTuple):
     """The name of the step in the error if the weights, as available replicas, are too few; "" if they are no capacity."""
 
 
-def trace_divide(attempt: TermAttempt, inputs: ExplainInputs) -> Divided:
-    """Divide again, one replica at a time, and compare with the decision."""
-    cycle, selected = attempt.cycle, attempt.selected
-    assert cycle is not None  # every attempt of a decision has one
-    spec, plugins = cycle.binding.spec, inputs.framework.plugins.assign
-    if not plugins or plugins[0].name != DEFAULT_ASSIGNER:
+def trace_divide(cycle: Cycle, attempt: TermAttempt, inputs: ExplainInputs) -> DivideTrace:
+    """Divide again, one replica at a time."""
+    selected, spec, plugins = attempt.selected, cycle.binding.spec, inputs.framework.plugins.assign
+    if not plugins or plugins[0].name != _DEFAULT_ASSIGNER:
         targets = attempt.targets or ()
         rows = tuple(DivisionRow(each.name, 0, 0.0, 0.0, 0, each.replicas, 0, 0.0) for each in targets)
-        return Divided(
-            DivideTrace(plugins[0].name if plugins else "", "plugin", spec.replicas, rows=rows), ()
-        )
-    trace = _trace(cycle, spec, selected)
-    return Divided(trace, _compare(attempt, trace, inputs))
-
-
-def _trace(cycle: Cycle, spec: BindingSpec, selected: Sequence[Candidate]) -> DivideTrace:
+        return DivideTrace(plugins[0].name if plugins else "", "plugin", spec.replicas, rows=rows)
     if not selected:
         return DivideTrace("", "first", spec.replicas, error="no clusters available to schedule")
     has_replicas = spec.replicas > 0 or spec.replica_requirements is not None
     if not has_replicas or len(spec.components) > 1:
         rows = tuple(DivisionRow(each.name, 0, 0.0, 0.0, 0, 0, 0, 0.0) for each in selected)
-        return DivideTrace(NO_REPLICAS, "first", spec.replicas, rows=rows)
+        return DivideTrace(_NO_REPLICAS, "first", spec.replicas, rows=rows)
     try:
         strategy = strategy_of(cycle.placement)
     except SchedulingError as problem:
@@ -236,18 +220,20 @@ def _order(seats: int, votes: Mapping[str, int], *, descending: bool) -> _Order:
     return _Order(last, -best, tuple(each[3] for each in tied) if len(tied) > 1 else ())
 
 
-def _compare(attempt: TermAttempt, trace: DivideTrace, inputs: ExplainInputs) -> list[Mismatch]:
-    mismatches: list[Mismatch] = []
+def compare_divide(attempt: TermAttempt, trace: DivideTrace, inputs: ExplainInputs) -> list[Mismatch]:
+    """Return where a trace does not equal the decision."""
+    if trace.mode == "plugin":
+        return []
     if attempt.targets is None:
         expected = f"{_STEP}: {trace.error}"
-        if str(attempt.error) != expected:
-            mismatches.append(Mismatch("divide", "error", expected, str(attempt.error)))
-        return mismatches
+        found = str(attempt.error)
+        return [] if found == expected else [Mismatch("divide", "error", expected, found)]
+    mismatches: list[Mismatch] = []
     theirs: Counter[str] = Counter()
     for target in attempt.targets:
         theirs[target.name] += target.replicas
     ours = {row.name: row.kept + row.seats for row in trace.rows}
-    if trace.strategy != NO_REPLICAS:
+    if trace.strategy != _NO_REPLICAS:
         ours = {name: count for name, count in ours.items() if count > 0}
     if inputs.empty_workload_propagation:
         ours = {each.name: 0 for each in attempt.selected} | ours

@@ -70,14 +70,12 @@ def may_call_again(plugin: Plugin) -> bool:
     )
 
 
-def trace_filter(attempt: TermAttempt, inputs: ExplainInputs) -> FilterTrace:
+def trace_filter(cycle: Cycle, attempt: TermAttempt, inputs: ExplainInputs) -> FilterTrace:
     """Call the Filter plugins for every cluster, without stopping at the first refusal.
 
     A plugin that may not be called again, or whose PreFilter may have skipped it, is known by its first refusals only,
     like extenders.
     """
-    cycle = attempt.cycle
-    assert cycle is not None  # every attempt of a decision has one
     filters = _filters(inputs)
     rows: dict[str, FilterRow] = {}
     mismatches: list[Mismatch] = []
@@ -93,10 +91,8 @@ def trace_filter(attempt: TermAttempt, inputs: ExplainInputs) -> FilterTrace:
     return FilterTrace(rows, mismatches)
 
 
-def trace_cluster(attempt: TermAttempt, inputs: ExplainInputs, name: str) -> FilterRow | None:
+def trace_cluster(cycle: Cycle, attempt: TermAttempt, inputs: ExplainInputs, name: str) -> FilterRow | None:
     """Call the Filter plugins for one cluster; None if it is unknown."""
-    cycle = attempt.cycle
-    assert cycle is not None  # every attempt of a decision has one
     cluster = cycle.snapshot.get(name)
     return None if cluster is None else _row(attempt, cycle, cluster, inputs, _filters(inputs))
 
@@ -153,10 +149,8 @@ class ScoreTrace(NamedTuple):
     mismatches: Sequence[Mismatch]
 
 
-def trace_score(attempt: TermAttempt, inputs: ExplainInputs) -> ScoreTrace:
+def trace_score(cycle: Cycle, attempt: TermAttempt, inputs: ExplainInputs) -> ScoreTrace:
     """Call the Score plugins again, and compare with the scores and the order of the decision."""
-    cycle = attempt.cycle
-    assert cycle is not None  # every attempt of a decision has one
     clusters = sorted((each.cluster for each in attempt.candidates), key=lambda cluster: cluster.name)
     weights = inputs.framework.plugins.weights
     raw_by_plugin = {

@@ -15,57 +15,43 @@ from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.trace_model import Combination, GroupRow, Mismatch, SelectTrace, Swap
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION, Placement, SpreadConstraint
 from karmada_scheduler.core.algorithms.select_groups import Limits, RegionGroup
-from karmada_scheduler.core.available_replicas import counts_component_sets
 from karmada_scheduler.core.cluster_groups import group_by_region, last_constraint
 from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.core.ordering.candidates import Region, sort_key
-from karmada_scheduler.core.select_clusters import ignores_spread, select_clusters
-from karmada_scheduler.framework.cycle import Candidate
-from karmada_scheduler.framework.diagnosis import SchedulingError
+from karmada_scheduler.core.select_clusters import ignores_spread
+from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.structs import replace
 
-DEFAULT_SELECTOR = "DefaultSelector"
-_STEP = "failed to select clusters"
-_CRITERIA = ("tier", "score", "available", "name")
+_DEFAULT_SELECTOR: Final = "DefaultSelector"
+_STEP: Final = "failed to select clusters: "
+"""How the errors of the step begin."""
+_CRITERIA: Final = ("tier", "score", "available", "name")
 
 
-class Selected(NamedTuple):
-    """The trace, and where it does not equal the decision."""
-
-    trace: SelectTrace
-    mismatches: Sequence[Mismatch]
-
-
-def trace_select(attempt: TermAttempt, inputs: ExplainInputs) -> Selected:
-    """Select again with the functions of the core, and compare with the decision."""
-    cycle = attempt.cycle
-    assert cycle is not None  # every attempt of a decision has one
-    placement, spec, ordered = cycle.placement, cycle.binding.spec, attempt.candidates
+def trace_select(cycle: Cycle, attempt: TermAttempt, inputs: ExplainInputs) -> SelectTrace:
+    """Return how a decision selected its clusters, and why not the others."""
+    placement, ordered, selected = cycle.placement, attempt.candidates, attempt.selected
     plugins = inputs.framework.plugins.select
-    if not plugins or plugins[0].name != DEFAULT_SELECTOR:
-        chosen = frozenset(each.name for each in attempt.selected)
+    if not plugins or plugins[0].name != _DEFAULT_SELECTOR:
+        chosen = frozenset(each.name for each in selected)
         losses = {each.name: "plugin" for each in ordered if each.name not in chosen}
-        return Selected(SelectTrace("plugin", losses=losses), ())
-    needed = 1 if counts_component_sets(spec, inputs.gates) else spec.replicas
-    error = ""
-    selected: Sequence[Candidate] = ()
-    try:
-        selected = select_clusters(placement, ordered, replicas=spec.replicas, needed=needed)
-    except SchedulingError as problem:
-        error = str(problem)
-    region = last_constraint(placement, SPREAD_BY_REGION)
-    ignored = ignored_constraints(placement)
+        return SelectTrace("plugin", losses=losses)
     if not placement.spread_constraints or ignores_spread(placement):
-        trace = SelectTrace("all", ignored=ignored, error=error)
-    elif region is not None:
-        regions = group_by_region(placement, spec.replicas, ordered)
-        trace = replace(_by_region(placement, ordered, selected, regions), ignored=ignored, error=error)
+        trace = SelectTrace("all")
+    elif last_constraint(placement, SPREAD_BY_REGION) is not None:
+        regions = group_by_region(placement, cycle.binding.spec.replicas, ordered)
+        trace = _by_region(placement, ordered, selected, regions)
     else:
-        trace = _by_cluster(placement, ordered, selected, ignored, error)
-    return Selected(trace, _compare(attempt, selected, trace))
+        trace = _by_cluster(placement, ordered, selected)
+    error = str(attempt.error) if attempt.error is not None else ""
+    return replace(
+        trace,
+        ignored=_ignored_constraints(placement),
+        error=error.removeprefix(_STEP) if error.startswith(_STEP) else "",
+    )
 
 
-def ignored_constraints(placement: Placement) -> tuple[str, ...]:
+def _ignored_constraints(placement: Placement) -> tuple[str, ...]:
     """Return the fields of the spread constraints that do not count."""
     if ignores_spread(placement):
         return tuple(_field(each) for each in placement.spread_constraints)
@@ -81,32 +67,24 @@ def _field(constraint: SpreadConstraint) -> str:
     return constraint.spread_by_field or f"label {constraint.spread_by_label}"
 
 
-def _compare(attempt: TermAttempt, selected: Sequence[Candidate], trace: SelectTrace) -> list[Mismatch]:
-    mismatches: list[Mismatch] = []
-    ours, theirs = [each.name for each in selected], [each.name for each in attempt.selected]
-    if ours != theirs:
-        mismatches.append(Mismatch("select", "clusters", str(ours), str(theirs)))
-    if attempt.error is not None and trace.error and str(attempt.error) != f"{_STEP}: {trace.error}":
-        mismatches.append(Mismatch("select", "error", trace.error, str(attempt.error)))
-    if trace.groups and trace.combinations and not trace.error:
-        by_region = {name: each.name for each in trace.groups for name in each.clusters}
-        regions = sorted({by_region[name] for name in theirs})
-        best = trace.combinations[0]
-        if not best.taken or list(best.names) != regions:
-            mismatches.append(Mismatch("select", "groups", str(best.names), str(regions)))
-    return mismatches
+def compare_select(attempt: TermAttempt, trace: SelectTrace) -> list[Mismatch]:
+    """Return where the sets of regions do not equal the decision."""
+    if not trace.combinations or trace.error:
+        return []
+    by_region = {name: each.name for each in trace.groups for name in each.clusters}
+    regions = sorted({by_region[each.name] for each in attempt.selected})
+    best = trace.combinations[0]
+    if best.taken and list(best.names) == regions:
+        return []
+    return [Mismatch("select", "groups", str(best.names), str(regions))]
 
 
 def _by_cluster(
-    placement: Placement,
-    ordered: Sequence[Candidate],
-    selected: Sequence[Candidate],
-    ignored: tuple[str, ...],
-    error: str,
+    placement: Placement, ordered: Sequence[Candidate], selected: Sequence[Candidate]
 ) -> SelectTrace:
     constraint = last_constraint(placement, SPREAD_BY_CLUSTER)
     if constraint is None:
-        return SelectTrace("cluster", ignored=ignored, error=error)
+        return SelectTrace("cluster")
     names = {each.name for each in selected}
     first = list(ordered[: min(len(ordered), constraint.max_groups)])
     removed = [each.name for each in first if each.name not in names] if selected else []
@@ -116,12 +94,12 @@ def _by_cluster(
     last = max(selected, key=sort_key, default=None)
     for each in ordered:
         if each.name not in names and each.name not in losses:
-            losses[each.name] = "maximum" if last is None else criterion(each, last)
+            losses[each.name] = "maximum" if last is None else _first_difference(each, last)
     limits = {SPREAD_BY_CLUSTER: (constraint.min_groups, constraint.max_groups)}
-    return SelectTrace("cluster", limits, ignored, swaps=swaps, losses=losses, error=error)
+    return SelectTrace("cluster", limits, swaps=swaps, losses=losses)
 
 
-def criterion(candidate: Candidate, other: Candidate) -> str:
+def _first_difference(candidate: Candidate, other: Candidate) -> str:
     """Return the first criterion at which a candidate differs from a preferred one."""
     for name, one, another in zip(_CRITERIA, sort_key(candidate), sort_key(other), strict=True):
         if one != another:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
 
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.trace_model import Mismatch, Rule, TriggerTrace
@@ -13,14 +12,7 @@ from karmada_scheduler.api.placement import DIVIDED, DUPLICATED, Placement
 from karmada_scheduler.core.classify import placement_changed, placement_of, replicas_changed
 
 
-class Triggered(NamedTuple):
-    """The trace, and where it does not equal ``classify``."""
-
-    trace: TriggerTrace
-    mismatches: tuple[Mismatch, ...]
-
-
-def trace_trigger(inputs: ExplainInputs) -> Triggered:
+def trace_trigger(inputs: ExplainInputs) -> TriggerTrace:
     """Check the five rules.
 
     Raises:
@@ -36,12 +28,14 @@ def trace_trigger(inputs: ExplainInputs) -> Triggered:
         _type_rule(binding, placement),
         _deleted_rule(binding, inputs),
     )
-    trace = TriggerTrace(found.type.value, found.reason, rules)
-    asks = any(rule.holds for rule in rules)
-    if asks == trace.asks:
-        return Triggered(trace, ())
+    return TriggerTrace(found.type.value, found.reason, rules)
+
+
+def compare_trigger(binding: Binding, trace: TriggerTrace) -> list[Mismatch]:
+    """Return where the rules do not equal ``classify``."""
+    asks = any(rule.holds for rule in trace.rules)
     ours = "asks" if asks else "Avoid"
-    return Triggered(trace, (Mismatch("trigger", str(binding.key), ours, trace.schedule_class),))
+    return [] if asks == trace.asks else [Mismatch("trigger", str(binding.key), ours, trace.schedule_class)]
 
 
 def _placement_rule(binding: Binding, placement: Placement) -> Rule:

@@ -14,7 +14,6 @@ from karmada_advisor.claims.model import (
     PolicyWritten,
     TemplateClaim,
     TemplateWritten,
-    UnclaimedReason,
     Waits,
 )
 from karmada_advisor.claims.template import UNCLAIMED, Template, read_template, template_of
@@ -141,7 +140,7 @@ def _take(
         derived.concerned.add(key)
     if each.policy_after is None and each.policy_before is not None:
         derived.claims[key] = ClaimChange.RELEASED
-    elif each.policy_after is not None and each.reason is not UnclaimedReason.KEPT:
+    elif each.policy_after is not None and not each.is_kept:
         derived.claims[key] = ClaimChange.ADOPTED
     if each.waits is Waits.TEMPLATE_CHANGE and each.policy_after in changed:
         derived.deferred.add(key)

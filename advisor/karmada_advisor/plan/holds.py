@@ -137,7 +137,7 @@ def _of_quota(excess: Excess | None, ledger: Ledger, binding: Binding) -> Hold |
         f"quota {excess.quota} allows {shown_units(name, excess.limit)} {name}, and "
         f"{shown_units(name, excess.wanted)} would be used"
     )
-    most = ledger.most_replicas(binding.key.namespace, binding.spec)
+    most = ledger.most_replicas(binding.key.namespace, binding.spec, usage(binding.spec))
     if most is not None and most < binding.spec.replicas:
         text += f"; it allows {most} of {binding.spec.replicas} replicas"
     return Hold(PlanHeldBy.QUOTA, QUOTA_EXCEEDED, text)

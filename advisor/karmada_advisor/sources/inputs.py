@@ -23,7 +23,7 @@ from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.structs import Struct, field, replace
 
 if TYPE_CHECKING:  # only a search schedules changed objects
-    from karmada_advisor.sources.simulated import SimulatedScheduler
+    from karmada_advisor.whynot.scheduled import SimulatedScheduler
 
 
 class Explaining(Struct, frozen=True):
@@ -55,7 +55,7 @@ class Explaining(Struct, frozen=True):
     @property
     def scheduler(self) -> SimulatedScheduler:
         """What schedules changed objects."""
-        from karmada_advisor.sources.simulated import SimulatedScheduler
+        from karmada_advisor.whynot.scheduled import SimulatedScheduler
 
         return SimulatedScheduler(self.dry_run, self.as_new)
 

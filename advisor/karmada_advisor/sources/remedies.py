@@ -20,6 +20,7 @@ from karmada_advisor.whynot.found_edits import SearchBounds
 from karmada_advisor.whynot.goals import IsDecided, IsPlaced
 from karmada_advisor.whynot.model import EditShown, VerifiedRemedy
 from karmada_advisor.whynot.objects import ObjectSet
+from karmada_advisor.whynot.scheduled import SimulatedScheduler
 from karmada_advisor.whynot.unclaimed import claiming
 from karmada_advisor.whynot.vocabulary.filters import BECOME_READY
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -106,7 +107,6 @@ def editable(using: Explaining, key: BindingKey, bindings: Sequence[Binding] | N
     mine = next(each for each in chosen if each.key == key)
     return ObjectSet(
         key,
-        scheduler.rules.gates,
         scheduler,
         {
             ObjectRef(CLUSTER, "", each.name): (objects.manifests[each.name], each)
@@ -118,7 +118,6 @@ def editable(using: Explaining, key: BindingKey, bindings: Sequence[Binding] | N
         template_labels=objects.template_labels(mine.spec.resource),
         schedulers=objects.schedulers(using.process),
         has_all_bindings=not objects.unlisted,
-        as_new=scheduler.as_new,
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Self
 
 from karmada_advisor.state.model import Applied, ClusterStatus
-from karmada_advisor.state.stored import mapping, mappings
+from karmada_advisor.state.stored import Manifest, mapping, mappings
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.policy import claims, policy_name
 from karmada_scheduler.structs import Struct
@@ -68,8 +68,6 @@ def manager_of(manifest: Manifest, *path: str) -> tuple[str, str]:
     return "", ""
 
 
-Manifest = Mapping[str, Any]
-
 _UNHEALTHY: Final = "Unhealthy"
 
 _ALL_FAILED: Final = re.compile(r"^Failed to apply all manifests \(\d+/\d+\): ")
@@ -79,8 +77,7 @@ def rows_of(
     binding: Binding,
     manifest: Manifest,
     cluster_of: Callable[[str], Manifest | None] | None,
-    *,
-    is_suspended: Callable[[str], bool],
+    suspended: Suspended,
 ) -> tuple[ClusterStatus, ...]:
     """Return one row for each cluster that has the binding, or is being left by it.
 
@@ -88,14 +85,14 @@ def rows_of(
         binding: The binding.
         manifest: The same as it was read.
         cluster_of: Returns a Cluster as it was read, None if there is none; None if the Clusters are not known.
-        is_suspended: Returns whether dispatching to a cluster is suspended.
+        suspended: The suspension of its dispatching.
     """
     reported = _reported(manifest)
     wanted = {each.name: each.replicas for each in sorted(binding.spec.clusters)}
     leaving = [each.from_cluster for each in binding.spec.graceful_eviction_tasks]
     names = [*wanted, *dict.fromkeys(name for name in leaving if name not in wanted)]
     return tuple(
-        _row(name, wanted.get(name), reported.get(name), cluster_of, is_suspended=is_suspended(name))
+        _row(name, wanted.get(name), reported.get(name), cluster_of, is_suspended=suspended.concerns(name))
         for name in names
     )
 

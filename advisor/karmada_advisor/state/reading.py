@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
@@ -10,7 +10,7 @@ from typing import Any, Final
 from karmada_advisor.state.model import BindingState, HeldBy, Placed, SchedulerStatus, StateName, Target
 from karmada_advisor.state.propagation import Suspended, manager_of, rows_of
 from karmada_advisor.state.schedulers import Schedulers
-from karmada_advisor.state.stored import Stored, condition_of, duration, mapping, mappings, short
+from karmada_advisor.state.stored import Manifest, Stored, condition_of, duration, mapping, mappings, short
 from karmada_scheduler.api.binding import Binding, GracefulEvictionTask
 from karmada_scheduler.api.manifest import format_time, parse_time
 from karmada_scheduler.config.features import FeatureGates
@@ -19,8 +19,6 @@ from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 from karmada_scheduler.core.requeue_rules import is_claimed
 from karmada_scheduler.framework.diagnosis import AT_GUARD
 from karmada_scheduler.structs import Struct, field, replace
-
-Manifest = Mapping[str, Any]
 
 _GATES: Final = FeatureGates()
 """The defaults: the state is that of the stored objects, whatever rules a command has."""
@@ -94,7 +92,7 @@ class _StateReading:
             tuple(Target(each.name, each.replicas) for each in sorted(self._spec.clusters)),
             self._spec.replicas,
             scheduler=facts.schedulers.of(self._spec.responsible_scheduler),
-            rows=rows_of(binding, manifest, facts.cluster_of, is_suspended=self._suspended.concerns),
+            rows=rows_of(binding, manifest, facts.cluster_of, self._suspended),
         )
 
     def state(self) -> BindingState:

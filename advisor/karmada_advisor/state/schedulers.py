@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Final
 
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
-from karmada_advisor.state.stored import age, event_time, mapping
+from karmada_advisor.state.stored import Manifest, age, event_time, mapping
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
 from karmada_scheduler.api.manifest import format_time, parse_time
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION, SCHEDULER_NAMES_ANNOTATION
 from karmada_scheduler.structs import Struct, field
-
-Manifest = Mapping[str, Any]
 
 STOCK_LEASE: Final = "karmada-scheduler"
 """The Lease of karmada-scheduler.

@@ -17,7 +17,7 @@ from karmada_advisor.survive.loss_decision import settled
 from karmada_advisor.whynot.edits import Edit, ObjectRef
 from karmada_advisor.whynot.json_patch import patched
 from karmada_advisor.whynot.model import patches_of
-from karmada_advisor.whynot.objects import ObjectScheduler
+from karmada_advisor.whynot.scheduled import SimulatedScheduler
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.manifest import Manifest, ManifestError
 from karmada_scheduler.api.policy import PolicyKey
@@ -59,13 +59,13 @@ class FleetEditor(Struct, frozen=True):
         losses: The losses as they are.
         manifests: Bindings by key as they were read, and clusters by name.
         policies: All policies, with their defaults; None if they are not known.
-        scheduler: Parses edited objects.
+        scheduler: Schedules edited objects.
     """
 
     losses: Losses
     manifests: Mapping[Any, Manifest]
     policies: Mapping[PolicyKey, Manifest] | None
-    scheduler: ObjectScheduler
+    scheduler: SimulatedScheduler
 
     def policy(self, ref: PolicyRef, binding: Binding) -> Manifest | None:
         """Return a policy; of one that is not known, what a binding tells of it; None if it differs from the binding."""
@@ -100,7 +100,7 @@ class FleetEditor(Struct, frozen=True):
         of_binding = self.manifests[binding.key]
         after_spec = {**of_binding["spec"], "placement": value_at(after, "spec", "placement")}
         try:
-            placement = self.scheduler.parse_binding({**of_binding, "spec": after_spec}).spec.placement
+            placement = Binding.from_manifest({**of_binding, "spec": after_spec}).spec.placement
         except ManifestError:
             return None
         mode = value_at(after, "spec", "failover", "cluster", "purgeMode")

@@ -18,7 +18,7 @@ from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.loss_inputs import never
 from karmada_advisor.survive.remedies import FoundRemedy
 from karmada_advisor.whynot.edits import Edit, Minimum, ObjectRef, PatchAction, Side, edit
-from karmada_advisor.whynot.model import EditShown, MinimumShown
+from karmada_advisor.whynot.model import EditShown
 from karmada_advisor.whynot.quantities import amounts_of, least
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import KIND as CLUSTER
@@ -94,7 +94,7 @@ class LeastCapacity:
         if len(numbers) > 1 and not unmended and not any(self._is_short(number, most) for number in numbers):
             cured = frozenset(each for number in numbers for each in self._pairs(number))
             edits = (
-                _shown(name, {key: Minimum(at, at, "") for key, at in more.items()}, exact=False)
+                _shown(name, {key: Minimum(at, at, "", "") for key, at in more.items()}, exact=False)
                 for name, more in sorted(most.items())
             )
             self._add(found, cured, tuple(each for some in edits for each in some))
@@ -171,12 +171,13 @@ class LeastCapacity:
                 assert change.quantity is not None
                 return not self._is_short(number, {name: amounts({**rest, resource: change.quantity.at})})
 
-            [change] = amounts_of(lambda _: _edit(name), resource, base=0, amounts=[steps[resource]])
+            [change] = amounts_of(lambda _: _edit(name), base=0, amounts=[steps[resource]])
             smallest = least(change, reaches, lambda: False).minimal
             assert smallest is not None
             steps = {**rest, resource: smallest.at}
             step = sizes[resource]
-            found[resource] = Minimum(smallest.at * step, smallest.fails_at * step, smallest.monotone)
+            unit = "m" if resource == CPU else ""
+            found[resource] = Minimum(smallest.at * step, smallest.fails_at * step, unit, smallest.monotone)
         return found
 
     def _is_short(self, number: int, more: _Capacity) -> bool:
@@ -222,7 +223,7 @@ def _shown(name: str, found: Mapping[str, Minimum], *, exact: bool = True) -> tu
             "addCapacity",
             ObjectShown(CLUSTER, "", name),
             f"{resource} +{shown_units(resource, at.at)} on {name}",
-            MinimumShown(at.at, at.fails_at, "m" if resource == CPU else "", at.monotone) if exact else None,
+            at if exact else None,
             f"Add nodes to {name}; its resource summary follows.",
         )
         for resource, at in sorted(found.items())

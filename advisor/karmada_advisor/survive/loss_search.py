@@ -86,8 +86,7 @@ class LossSearch(Struct, frozen=True):
                 self._lost_cluster(*known) if each.name in lost else known
             )
         ref = ObjectRef(*left.key)
-        rules = self.editor.losses.inputs.rules
-        return ObjectSet(left.key, rules.gates, self.editor.scheduler, clusters, {ref: (manifest, left)})
+        return ObjectSet(left.key, self.editor.scheduler, clusters, {ref: (manifest, left)})
 
     def _lost_cluster(self, manifest: Mapping[str, Any], cluster: Cluster) -> tuple[Any, Cluster]:
         taints = self.editor.losses.inputs.taints

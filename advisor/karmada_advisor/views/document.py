@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from karmada_advisor.explain.funnel import LOST_BY
 from karmada_advisor.explain.model import Explanation
-from karmada_advisor.explain.trace_model import ClusterRow, SelectTrace
+from karmada_advisor.explain.trace_model import ClusterRow
 from karmada_advisor.views.state import ROW_HEADING, answer, row_cells, shows_rows, would_be
 from karmada_advisor.views.text import provenance_text
+from karmada_advisor.views.text_tables import combination_cells
 from karmada_scheduler.structs import Struct
 
 
@@ -135,8 +135,15 @@ def _steps(explanation: Explanation, rows: int) -> Iterator[Block]:
             " >>  >",
             len(passing) - len(shown),
         )
-    if explanation.selection is not None and explanation.selection.combinations:
-        yield _combinations(explanation.selection)
+    trace = explanation.selection
+    if trace is not None and trace.combinations:
+        yield Table(
+            "Sets of regions",
+            ("Regions", "Clusters", "Weight", "Result"),
+            [combination_cells(each) for each in trace.combinations],
+            " >>",
+            max(0, trace.more_combinations),
+        )
 
 
 def _cluster(row: ClusterRow) -> tuple[str, ...]:
@@ -150,24 +157,6 @@ def _cluster(row: ClusterRow) -> tuple[str, ...]:
         limit if capacity is not None and capacity.limited_by else "",
         selected,
         f"{row.replicas:,}" if row.replicas else "",
-    )
-
-
-def _combinations(trace: SelectTrace) -> Table:
-    return Table(
-        "Sets of regions",
-        ("Regions", "Clusters", "Weight", "Result"),
-        [
-            (
-                " + ".join(each.names),
-                str(each.clusters),
-                str(each.weight),
-                "taken" if each.taken else LOST_BY[each.lost_by],
-            )
-            for each in trace.combinations
-        ],
-        " >>",
-        max(0, trace.more_combinations),
     )
 
 

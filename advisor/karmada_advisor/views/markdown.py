@@ -28,6 +28,11 @@ def explanation_markdown(explanation: Explanation, *, unfolded: bool = False) ->
     while len(text) > MAX_CHARACTERS and rows > 1:
         rows //= 2
         text = _markdown(explanation, rows)
+    return cut(text)
+
+
+def cut(text: str) -> str:
+    """Return a text that GitHub takes, without its last lines if need be."""
     if len(text) <= MAX_CHARACTERS:
         return text
     return text[: text.rindex("\n", 0, MAX_CHARACTERS - 40)] + "\n\n(cut at 60,000 characters)\n"

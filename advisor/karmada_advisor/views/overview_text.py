@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.overview import ExplanationSummary, StateGroup
 from karmada_advisor.views.layout import Style
 
@@ -15,10 +16,9 @@ _NAMES: Final = 3
 def overview_text(found: ExplanationSummary, style: Style) -> str:
     """Return the text."""
     counts = ", ".join(f"{count:,} {state}" for state, count in reversed(list(found.counts.items())))
-    bindings = "1 binding" if found.total == 1 else f"{found.total:,} bindings"
-    clusters = "1 cluster" if found.clusters == 1 else f"{found.clusters:,} clusters"
     scope = f" {found.scope}" if found.scope else ""
-    lines = style.wrap(f"{bindings}{scope} on {clusters}: {counts or 'there is none'}", indent="  ")
+    where = f"{counted(found.total, 'binding')}{scope} on {counted(found.clusters, 'cluster')}"
+    lines = style.wrap(f"{where}: {counts or 'there is none'}", indent="  ")
     rules = found.provenance.rules
     lines += style.wrap(
         f"states as stored at {found.provenance.source}; causes decided again by the rules of {rules}",

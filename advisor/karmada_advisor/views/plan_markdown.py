@@ -12,10 +12,8 @@ from karmada_advisor.explain.amounts import counted
 from karmada_advisor.plan.model import BindingPlan, Effect, FailureGroup, Plan
 from karmada_advisor.views import plan_words as words
 from karmada_advisor.views.layout import printable
+from karmada_advisor.views.markdown import MAX_CHARACTERS
 from karmada_advisor.views.plan_changes import field_line
-
-MAX_CHARACTERS: Final = 60_000
-"""GitHub takes 65,536."""
 
 _ROWS: Final = 50
 _LEAST_ROWS: Final = 1

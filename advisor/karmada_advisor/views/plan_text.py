@@ -31,7 +31,7 @@ _MOVING: Final = frozenset({Effect.MOVED, Effect.PLACED, Effect.HELD, Effect.UND
 
 def plan_text(plan: Plan, style: Style) -> str:
     """Return the text for people."""
-    if not words.has_effect(plan) and not plan.drift and not plan.blocked:
+    if not plan.bindings and not plan.drift and not plan.blocked:
         has_head = len(plan.changes) > 1 or plan.warnings or any(each.fields for each in plan.changes)
         head = [[*_head(plan, style)], [*_warnings(plan, style)]] if has_head else []
         return _joined([*head, [*_nothing(plan, style)]])

@@ -66,10 +66,8 @@ def _kind(shown: str) -> str:
 
 def against(plan: Plan) -> str:
     """Return against what the plan was made."""
-    provenance = plan.provenance
-    clock = provenance.at.partition("T")[2].removesuffix("Z")
-    when = f", {clock}" if clock else ""
-    return f"{counted(plan.clusters, 'cluster')}, {counted(plan.total, 'binding')} (fleet {provenance.fleet}{when})"
+    counts = f"{counted(plan.clusters, 'cluster')}, {counted(plan.total, 'binding')}"
+    return f"{counts} (fleet {plan.provenance.fleet_text})"
 
 
 def summary(plan: Plan) -> str:
@@ -109,11 +107,6 @@ def summary(plan: Plan) -> str:
     if plan.warnings:
         text += f"; {counted(len(plan.warnings), 'warning')}"
     return f"Plan: {text}."
-
-
-def has_effect(plan: Plan) -> bool:
-    """Return whether any binding does not stay as it is."""
-    return bool(plan.bindings)
 
 
 def moves(totals: Totals) -> str:

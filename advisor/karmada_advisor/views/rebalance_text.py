@@ -53,12 +53,9 @@ def _goal(proposal: RebalanceProposal) -> str:
 
 
 def _head(proposal: RebalanceProposal, style: Style) -> Iterator[str]:
-    clock = proposal.provenance.at.partition("T")[2].removesuffix("Z")
-    when = f", {clock}" if clock else ""
     yield from style.wrap(
         f"Proposal: {_goal(proposal)}, against {counted(proposal.clusters, 'cluster')}, "
-        f"{counted(proposal.total, 'binding')} "
-        f"(fleet {proposal.provenance.fleet}{when})",
+        f"{counted(proposal.total, 'binding')} (fleet {proposal.provenance.fleet_text})",
         indent="  ",
     )
     if not proposal.bindings:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from karmada_advisor.explain.model import Explanation, NextState
 from karmada_advisor.state.model import Applied, BindingState, ClusterStatus, Placed, StateName, Target
+
+if TYPE_CHECKING:  # an explanation without remedies needs no search
+    from karmada_advisor.explain.remedy_model import Remedy
+    from karmada_advisor.whynot.model import VerifiedRemedy
 
 ROW_HEADING = ("ON", "WANTED", "APPLIED", "READY", "HEALTH", "")
 """The columns of ``row_cells``."""
@@ -14,6 +19,12 @@ NO_RESULT = "Karmada then makes its binding"
 """What follows a change after which a policy claims a template: only with its binding is there a placement."""
 
 Fold = Callable[[Sequence[str]], str]
+
+
+def remarks(remedy: VerifiedRemedy | Remedy) -> list[str]:
+    """Return what a person does instead of a patch, and what speaks against the remedy."""
+    instead = dict.fromkeys(each.instead for each in remedy.edits if each.instead)
+    return [*instead, *([remedy.caution] if remedy.caution else [])]
 
 
 def headline(state: BindingState, fold: Fold = ", ".join) -> str:

@@ -12,18 +12,20 @@ from typing import Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.survive.classify import LossClass
-from karmada_advisor.survive.domains import kind_order
 from karmada_advisor.survive.model import BindingLoss, BindingLosses, DomainLoss, SurvivalReport
 from karmada_advisor.views.html import STYLE, html_page
 from karmada_advisor.views.layout import printable
-from karmada_advisor.views.markdown import MAX_CHARACTERS, escaped
+from karmada_advisor.views.markdown import cut, escaped
 from karmada_advisor.views.survive_words import (
+    FIGURES,
     WHAT,
     LossGroup,
     by_domain,
     capacity_of,
+    figures,
     fleet_remedies,
     groups,
+    kinds,
     policy_name,
     remedies_of,
     remedy_words,
@@ -50,7 +52,6 @@ LETTERS: Final = {
 """The letter of each class in the heat map, the worst class first."""
 
 _WORST: Final = {each: number for number, each in enumerate(LETTERS)}
-_COLUMNS: Final = ("Dark", "Missing", "Interrupted", "Short", "Stuck", "Swept", "Moves", "Holds")
 _CELLS: Final = f"""{STYLE}
 .losses th, .losses td {{ padding: .2rem .35rem; }}
 .losses td {{ text-align: center; white-space: nowrap; }}
@@ -70,11 +71,11 @@ def survive_markdown(report: SurvivalReport) -> str:
     """Return the Markdown, below 60,000 characters."""
     failing = set(report.failing)
     lines = ["### Survive", "", escaped(report.summary), ""]
-    for kind in _kinds(report):
+    for kind in kinds(report):
         found = [(number, each) for number, each in enumerate(report.domains) if each.kind == kind]
         lines += [
-            f"| {escaped(kind)} | {' | '.join(_COLUMNS)} |",
-            f"|---|{'---:|' * len(_COLUMNS)}",
+            f"| {escaped(kind)} | {' | '.join(FIGURES)} |",
+            f"|---|{'---:|' * len(FIGURES)}",
             *(
                 f"| {'**' if number in failing else ''}{escaped(each.name)}{'**' if number in failing else ''} | "
                 f"{' | '.join(_figures(each))} |"
@@ -94,10 +95,7 @@ def survive_markdown(report: SurvivalReport) -> str:
         lines.append("")
     lines += [f"- to evict by itself: {escaped(remedy_words(each))}" for each in fleet_remedies(report)]
     lines += [f"- {escaped(each)}" for each in report.notes]
-    text = "\n".join(lines).rstrip() + "\n"
-    if len(text) <= MAX_CHARACTERS:
-        return text
-    return text[: text.rindex("\n", 0, MAX_CHARACTERS - 40)] + "\n\n(cut at 60,000 characters)\n"
+    return cut("\n".join(lines).rstrip() + "\n")
 
 
 def survive_html(report: SurvivalReport) -> str:
@@ -125,17 +123,8 @@ def _text(text: str) -> str:
     return escape(printable(text))
 
 
-def _kinds(report: SurvivalReport) -> list[str]:
-    return sorted({each.kind for each in report.domains}, key=kind_order)
-
-
 def _figures(domain: DomainLoss) -> Sequence[str]:
-    found = domain.chosen
-    if not domain.done:
-        return ("not done", *([""] * (len(_COLUMNS) - 1)))
-    classes = (LossClass.SHORT, LossClass.STUCK, LossClass.SWEPT, LossClass.MOVES, LossClass.HOLDS)
-    counts = (found.counts[each.value] for each in classes)
-    return [f"{each:,}" for each in (found.dark, found.missing, found.interrupted, *counts)]
+    return figures(domain) if domain.done else ["not done", *([""] * (len(FIGURES) - 1))]
 
 
 def _group_text(group: LossGroup) -> str:
@@ -221,8 +210,8 @@ def _cell(losses: Sequence[BindingLoss], target: str) -> str:
 
 def _tables(report: SurvivalReport) -> Iterator[str]:
     yield "<h2>Domains</h2>\n"
-    for kind in _kinds(report):
-        heads = "".join(f'<th scope="col" class="number">{each}</th>' for each in _COLUMNS)
+    for kind in kinds(report):
+        heads = "".join(f'<th scope="col" class="number">{each}</th>' for each in FIGURES)
         yield f'<div class="table"><table><caption>By {_text(kind)}, the worst first</caption>\n'
         yield f'<thead><tr><th scope="col">{_text(kind)}</th>{heads}</tr></thead><tbody>\n'
         for number, each in enumerate(report.domains):

@@ -9,7 +9,6 @@ from karmada_advisor.explain.amounts import counted, shown_units
 from karmada_advisor.explain.model import Target
 from karmada_advisor.plan.load import CPU
 from karmada_advisor.survive.classify import LossClass
-from karmada_advisor.survive.domains import kind_order
 from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.model import (
     BindingLoss,
@@ -22,15 +21,18 @@ from karmada_advisor.survive.model import (
 )
 from karmada_advisor.views.layout import Style, printable, table
 from karmada_advisor.views.survive_words import (
+    FIGURES,
     by_domain,
     capacity_of,
+    figures,
     fleet_remedies,
     groups,
+    kinds,
     remedies_of,
     remedy_words,
 )
 
-_COLUMNS: Final = ("DARK", "MISSING", "INTERRUPTED", "SHORT", "STUCK", "SWEPT", "MOVES", "HOLDS", "BY ITSELF")
+_COLUMNS: Final = (*map(str.upper, FIGURES), "BY ITSELF")
 _OPTIONAL: Final = (8, 7, 5, 4, 6, 3, 9)
 """Columns that are left out first if the text is narrow."""
 _TARGETS: Final = 4
@@ -60,14 +62,13 @@ def survive_text(report: SurvivalReport, style: Style, *, top: int) -> str:
 
 
 def _head(report: SurvivalReport, style: Style) -> Iterator[str]:
-    clock = report.provenance.at.partition("T")[2].removesuffix("Z")
-    fleet = f"Fleet {report.provenance.fleet}{f', {clock}' if clock else ''}, {counted(report.totals.bindings, 'binding')}."
+    fleet = f"Fleet {report.provenance.fleet_text}, {counted(report.totals.bindings, 'binding')}."
     yield from style.wrap(f"Survive: {printable(report.summary)} {fleet}", indent="  ")
 
 
 def _domains(report: SurvivalReport, style: Style, limit: int) -> Iterator[str]:
     rows: list[tuple[str, ...]] = []
-    for kind in _kinds(report):
+    for kind in kinds(report):
         found = [each for each in report.domains if each.kind == kind]
         shown = [each for each in found if style.unfolded or _matters(each)][:limit]
         rows.append((f"  {printable(kind.upper())}", *_COLUMNS))
@@ -75,10 +76,6 @@ def _domains(report: SurvivalReport, style: Style, limit: int) -> Iterator[str]:
         if left := [each for each in found if each.done][len(shown) :]:
             rows.append((_left(left, kind), *([""] * len(_COLUMNS))))
     yield from table((), rows, style, align="<>>>>>>>><", optional=_OPTIONAL, spilling=0)
-
-
-def _kinds(report: SurvivalReport) -> list[str]:
-    return sorted({each.kind for each in report.domains}, key=kind_order)
 
 
 def _matters(domain: DomainLoss) -> bool:
@@ -94,19 +91,8 @@ def _left(domains: Sequence[DomainLoss], kind: str) -> str:
 
 
 def _row(domain: DomainLoss) -> tuple[str, ...]:
-    found = domain.chosen
-    counts = found.counts
-    return (
-        f"{'!' if domain.is_spof else ' '} {printable(domain.name)}",
-        f"{found.dark:,}",
-        f"{found.missing:,}",
-        f"{found.interrupted:,}",
-        *(
-            f"{counts[each.value]:,}"
-            for each in (LossClass.SHORT, LossClass.STUCK, LossClass.SWEPT, LossClass.MOVES, LossClass.HOLDS)
-        ),
-        _itself(domain.itself),
-    )
+    name = f"{'!' if domain.is_spof else ' '} {printable(domain.name)}"
+    return name, *figures(domain), _itself(domain.itself)
 
 
 def _itself(found: LossCounts) -> str:
@@ -127,7 +113,7 @@ def _itself(found: LossCounts) -> str:
 def _details(report: SurvivalReport, style: Style, limit: int) -> Iterator[Iterator[str]]:
     listed = by_domain(report)
     seen: set[tuple[str, ...]] = set()
-    for kind in _kinds(report):
+    for kind in kinds(report):
         shown = [
             number
             for number, each in enumerate(report.domains)

@@ -8,7 +8,15 @@ from typing import Final, NamedTuple
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.state.stored import duration
 from karmada_advisor.survive.classify import LossClass
-from karmada_advisor.survive.model import BindingLoss, BindingLosses, LossRemedy, LossSettings, SurvivalReport
+from karmada_advisor.survive.domains import kind_order
+from karmada_advisor.survive.model import (
+    BindingLoss,
+    BindingLosses,
+    DomainLoss,
+    LossRemedy,
+    LossSettings,
+    SurvivalReport,
+)
 
 WHAT: Final = {
     LossClass.SWEPT: "moves although it was not there: the loss lets other regions win",
@@ -24,6 +32,9 @@ WHAT: Final = {
     LossClass.MOVES: "moves",
     LossClass.UNTOUCHED: "untouched",
 }
+FIGURES: Final = ("Dark", "Missing", "Interrupted", "Short", "Stuck", "Swept", "Moves", "Holds")
+"""The columns of ``figures``."""
+
 _PENDING: Final = "short: placed, but there is no capacity where it is placed"
 
 
@@ -43,6 +54,19 @@ class LossGroup(NamedTuple):
     what: str
     message: str
     members: Sequence[tuple[BindingLosses, BindingLoss]]
+
+
+def kinds(report: SurvivalReport) -> list[str]:
+    """Return the kinds of domains, in the order in which they are listed."""
+    return sorted({each.kind for each in report.domains}, key=kind_order)
+
+
+def figures(domain: DomainLoss) -> list[str]:
+    """Return what a loss does in numbers."""
+    found = domain.chosen
+    classes = (LossClass.SHORT, LossClass.STUCK, LossClass.SWEPT, LossClass.MOVES, LossClass.HOLDS)
+    counts = (found.counts[each.value] for each in classes)
+    return [f"{each:,}" for each in (found.dark, found.missing, found.interrupted, *counts)]
 
 
 def by_domain(report: SurvivalReport) -> Mapping[int, Sequence[tuple[BindingLosses, BindingLoss]]]:

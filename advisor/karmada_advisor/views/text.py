@@ -6,14 +6,21 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from karmada_advisor.explain.amounts import listed
+from karmada_advisor.explain.amounts import counted, listed
 from karmada_advisor.explain.model import Explanation, Tense
 from karmada_advisor.explain.remedy_model import Remedy, RemedySearch
 from karmada_advisor.explain.trace_model import FunnelStage
 from karmada_advisor.state.stored import age
 from karmada_advisor.views.layout import Style, folded_to, table
-from karmada_advisor.views.remedies import remarks
-from karmada_advisor.views.state import NO_RESULT, ROW_HEADING, headline, row_cells, shows_rows, would_be
+from karmada_advisor.views.state import (
+    NO_RESULT,
+    ROW_HEADING,
+    headline,
+    remarks,
+    row_cells,
+    shows_rows,
+    would_be,
+)
 from karmada_advisor.views.text_tables import ROWS, clusters, combinations, division, terms
 
 DECISIVE: Final = "<- decides"
@@ -52,7 +59,7 @@ def asked_text(explanation: Explanation) -> str:
     binding = explanation.binding
     if not binding.replicas and not binding.request:
         return "no replicas"
-    count = f"{binding.replicas:,} replica{'' if binding.replicas == 1 else 's'}"
+    count = counted(binding.replicas, "replica")
     return f"{count} of {listed(binding.request)}" if binding.request else f"{count} without requests"
 
 

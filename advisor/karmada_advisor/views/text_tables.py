@@ -7,7 +7,7 @@ from typing import Final
 
 from karmada_advisor.explain.funnel import LOST_BY
 from karmada_advisor.explain.model import Explanation
-from karmada_advisor.explain.trace_model import ClusterRow, DivideTrace, SelectTrace
+from karmada_advisor.explain.trace_model import ClusterRow, Combination, DivideTrace, SelectTrace
 from karmada_advisor.views.layout import Style, table
 
 ROWS: Final = 12
@@ -81,20 +81,18 @@ def combinations(trace: SelectTrace, style: Style) -> Iterator[str]:
     yield f"Regions: {wanted} wanted{end}"
     shown = trace.combinations if style.unfolded else trace.combinations[:4]
     hidden = len(trace.combinations) - len(shown) + max(0, trace.more_combinations)
-    rows = [
-        (
-            " + ".join(each.names),
-            str(each.clusters),
-            str(each.weight),
-            "taken" if each.taken else LOST_BY[each.lost_by],
-        )
-        for each in shown
-    ]
+    rows = [combination_cells(each) for each in shown]
     if hidden:
         rows[-1] = (*rows[-1][:3], f"{rows[-1][3]}   and {hidden:,} more")
     yield from table(("REGIONS", "CLUSTERS", "WEIGHT", ""), rows, style, align=" >>", indent="  ")
     if trace.more_combinations < 0:
         yield "  there are too many other sets to list"
+
+
+def combination_cells(found: Combination) -> tuple[str, str, str, str]:
+    """Return a set of regions with its clusters, its weight, and what became of it."""
+    result = "taken" if found.taken else LOST_BY[found.lost_by]
+    return " + ".join(found.names), str(found.clusters), str(found.weight), result
 
 
 def division(trace: DivideTrace, style: Style) -> Iterator[str]:

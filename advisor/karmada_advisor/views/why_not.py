@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import Cause, Stage, Target
 from karmada_advisor.views.layout import Style, table
-from karmada_advisor.views.remedies import remarks
-from karmada_advisor.views.state import NO_RESULT, Fold, headline
+from karmada_advisor.views.state import NO_RESULT, Fold, headline, remarks
 from karmada_advisor.whynot.edits import Side
 from karmada_advisor.whynot.model import EditShown, GoalType, VerifiedRemedy, WhyNot
 

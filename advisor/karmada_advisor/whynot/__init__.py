@@ -2,7 +2,7 @@
 
 - ``edits``: a change of one field of one object, and its RFC 6902 patch.
 - ``objects``: the objects as they were read, and the decision about a binding after edits.
-- ``blockers``: the step at which a cluster drops out of a decision.
+- ``goals``: what to reach, and the step at which a cluster drops out of a decision.
 - ``vocabulary``: the edits that can cure a blocker.
 - ``quantities``: the least amount of an edit.
 - ``search``: irreducible sets of edits that reach a goal.

@@ -37,7 +37,8 @@ from karmada_advisor.whynot.model import (
     edit_shown,
     patches_of,
 )
-from karmada_advisor.whynot.objects import NO_EDITS, NOBODY_DECIDES, ObjectSet, Scheduled, ScheduledObjects
+from karmada_advisor.whynot.objects import NO_EDITS, NOBODY_DECIDES, ObjectSet, ScheduledObjects
+from karmada_advisor.whynot.scheduled import Scheduled
 from karmada_advisor.whynot.search import Search
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
@@ -79,7 +80,6 @@ def answer(
     causes: Callable[[ScheduledObjects], Sequence[Cause]],
     more: Callable[[ScheduledObjects], Sequence[VerifiedRemedy]] = lambda _: (),
     notes: Sequence[str] = (),
-    clock: Callable[[], float] = time.monotonic,
 ) -> WhyNot:
     """Return the answer to a question.
 
@@ -92,24 +92,19 @@ def answer(
         causes: Returns why the goal does not hold.
         more: Returns remedies that are no patches of objects; called if the goal does not hold.
         notes: What limits the answer, for people.
-        clock: Seconds on a scale that does not run backwards.
     """
-    start = clock()
+    start = time.monotonic()
     root = objects.outcome(NO_EDITS)
     assert root is not None  # the objects were read before
     goal = question.goal
     next_holds = goal.holds(root)
-    found = (
-        FoundEdits()
-        if next_holds
-        else Search(objects, goal, bounds, cluster=question.cluster, clock=clock).run()
-    )
+    found = FoundEdits() if next_holds else Search(objects, goal, bounds, cluster=question.cluster).run()
     answers = list(found.answers)
     if not next_holds and isinstance(goal, OnCluster) and not is_placed(root) and not root.scheduled.targets:
-        answers += _placing(objects, question.cluster, bounds, found, elapsed=clock() - start, clock=clock)
+        answers += _placing(objects, question.cluster, bounds, found, elapsed=time.monotonic() - start)
 
     def may_check() -> bool:
-        return clock() < start + 2 * bounds.seconds
+        return time.monotonic() < start + 2 * bounds.seconds
 
     binding = root.binding
     return WhyNot(
@@ -136,7 +131,7 @@ def answer(
             runs=found.runs,
             max_runs=bounds.max_runs,
             max_depth=bounds.max_depth,
-            seconds=round(clock() - start, 3),
+            seconds=round(time.monotonic() - start, 3),
             timeout_seconds=bounds.seconds,
             exhausted_singles=found.all_singles,
             ended_by=found.ended_by,
@@ -154,13 +149,7 @@ def _is_stored(objects: ObjectSet, goal: Goal, root: ScheduledObjects) -> bool:
 
 
 def _placing(
-    objects: ObjectSet,
-    cluster: str,
-    bounds: SearchBounds,
-    found: FoundEdits,
-    *,
-    elapsed: float,
-    clock: Callable[[], float],
+    objects: ObjectSet, cluster: str, bounds: SearchBounds, found: FoundEdits, *, elapsed: float
 ) -> list[Answer]:
     """Return changes that place a binding that is placed nowhere, on other clusters than the one in question."""
     left = SearchBounds(
@@ -169,7 +158,7 @@ def _placing(
         bounds.max_depth,
         bounds.answers,
     )
-    others = Search(objects, IsPlaced(cluster), left, clock=clock).run()
+    others = Search(objects, IsPlaced(cluster), left).run()
     found.runs += others.runs
     return others.answers
 

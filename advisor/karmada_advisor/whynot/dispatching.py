@@ -8,7 +8,7 @@ from typing import Final
 
 from karmada_advisor.explain.model import Target
 from karmada_advisor.state.propagation import Suspended
-from karmada_advisor.state.stored import mapping
+from karmada_advisor.state.stored import value_at
 from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Side, edit
 from karmada_advisor.whynot.json_patch import patched
 from karmada_advisor.whynot.model import Touched, VerifiedRemedy, edit_shown, patches_of
@@ -35,14 +35,11 @@ def resumed(binding: Binding, manifest: Manifest, policies: Sequence[Manifest]) 
         return None
     name = "dispatching" if suspended.everywhere else "dispatchingOnClusters"
     policy = _policy_of(binding, policies)
-    written = mapping(mapping(policy and policy.get("spec")).get("suspension"))
-    if policy is None or not written.get(name):
-        return _remedy(
-            _edit(ObjectRef(*binding.key), name, "the binding"), binding, manifest, policies, _arrives
-        )
-    return _remedy(
-        _edit(ObjectRef.of(policy), name, policy_name(policy)), binding, manifest, policies, _arrives
-    )
+    if policy is None or not value_at(policy, "spec", "suspension", name):
+        change = _edit(ObjectRef(*binding.key), name, "the binding")
+    else:
+        change = _edit(ObjectRef.of(policy), name, policy_name(policy))
+    return _remedy(change, binding, manifest, policies, lambda after: not Suspended.of(after))
 
 
 def overwritten(binding: Binding, manifest: Manifest, policies: Sequence[Manifest]) -> VerifiedRemedy | None:
@@ -61,7 +58,13 @@ def overwritten(binding: Binding, manifest: Manifest, policies: Sequence[Manifes
         Side.POLICY, "overwrite", ObjectRef.of(policy), PatchAction.SET, ("spec", "conflictResolution"), value=_OVERWRITE, text=text,
         harm=Harm.WIDENS, caution="Karmada then replaces the object that is there, and deletes it with the workload.",
     )  # fmt: skip
-    return _remedy(change, binding, manifest, policies, _overwrites)
+    return _remedy(
+        change,
+        binding,
+        manifest,
+        policies,
+        lambda after: value_at(after, "spec", "conflictResolution") == _OVERWRITE,
+    )
 
 
 def decided_again(
@@ -86,14 +89,6 @@ def decided_again(
 
 def _policy_of(binding: Binding, policies: Sequence[Manifest]) -> Manifest | None:
     return next((each for each in policies if claims(each, binding.labels)), None)
-
-
-def _arrives(binding: Manifest) -> bool:
-    return not Suspended.of(binding)
-
-
-def _overwrites(binding: Manifest) -> bool:
-    return bool(mapping(binding.get("spec")).get("conflictResolution") == _OVERWRITE)
 
 
 def _remedy(

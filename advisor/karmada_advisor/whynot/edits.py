@@ -68,10 +68,6 @@ class ObjectRef(NamedTuple):
         """Whether it is a PropagationPolicy or a ClusterPropagationPolicy."""
         return self.kind in ID_LABELS
 
-    def as_fields(self) -> dict[str, str]:
-        """Return it as the ``object`` of a patch."""
-        return {"kind": self.kind, "namespace": self.namespace, "name": self.name}
-
 
 class PatchAction(Enum):
     """What an edit does with the value at its path; edits are applied in this order."""
@@ -90,14 +86,12 @@ class EditQuantity(Struct, frozen=True):
     """An amount of an edit that may be larger than necessary.
 
     Attributes:
-        name: What it counts, for people: ``replicas``.
         at: The amount of this edit.
         base: The amount without the edit.
         make: Returns the edit with another amount.
         unit: The unit of ``at`` for people; "" for a number.
     """
 
-    name: str
     at: int
     base: int
     make: Any
@@ -110,11 +104,13 @@ class Minimum(Struct, frozen=True):
     Attributes:
         at: The least amount that reaches the goal.
         fails_at: The next smaller step, which does not.
+        unit: Of both numbers; "" for a count.
         monotone: ``sampled`` if smaller amounts were tried and none reached it, ``unchecked`` if the time was over.
     """
 
     at: int
     fails_at: int
+    unit: str
     monotone: str
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any
 
 from karmada_advisor.state.stored import condition_of
 from karmada_advisor.whynot.objects import NOBODY_DECIDES, ScheduledObjects
@@ -14,7 +12,7 @@ from karmada_scheduler.core.condition import QUOTA_EXCEEDED, SUCCESS
 from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.core.ordering.candidates import candidate_list
 from karmada_scheduler.framework.cycle import Candidate
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import Struct
 
 
 def has_replicas(binding: Binding) -> bool:
@@ -145,7 +143,6 @@ class GoalBlocker(Struct, frozen=True):
     reasons: tuple[str, ...] = ()
     attempt: TermAttempt | None = None
     candidate: Candidate | None = None
-    evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
 def blocker_of(outcome: ScheduledObjects, cluster: str) -> GoalBlocker:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from karmada_advisor.explain.amounts import shown
+from karmada_advisor.explain.amounts import request_of, shown
 from karmada_advisor.explain.names import affinities_of
 from karmada_advisor.whynot.edits import Edit, Harm
 from karmada_advisor.whynot.goals import has_replicas
@@ -102,13 +102,9 @@ def _unchecked(before: ScheduledObjects, after: ScheduledObjects, gates: Feature
 
 def _units(outcome: ScheduledObjects, replicas: int) -> int:
     """Return what a target counts for: its replicas, or one set of components."""
-    return (
-        replicas
-        if has_replicas(outcome.binding)
-        else 1
-        if replicas or not outcome.binding.spec.replicas
-        else 0
-    )
+    if has_replicas(outcome.binding):
+        return replicas
+    return int(replicas > 0 or not outcome.binding.spec.replicas)
 
 
 def _none_can(names: Sequence[str]) -> str:
@@ -116,13 +112,8 @@ def _none_can(names: Sequence[str]) -> str:
 
 
 def _asked(outcome: ScheduledObjects) -> str:
-    requirements = outcome.binding.spec.replica_requirements
-    if requirements is None or not requirements.resource_request:
-        return ""
-    shown_ = ", ".join(
-        f"{shown(name, amount)} {name}" for name, amount in sorted(requirements.resource_request.items())
-    )
-    return f" ({shown_})"
+    request = sorted(request_of(outcome.binding.spec).items())
+    return f" ({', '.join(f'{shown(name, amount)} {name}' for name, amount in request)})" if request else ""
 
 
 def _fits(outcome: ScheduledObjects, name: str, gates: FeatureGates) -> int:

@@ -16,10 +16,10 @@ Operation = dict[str, Any]
 def operation(change: Edit, manifest: Manifest) -> Operation | None:
     """Return the operation of an edit on an object; None if the object does not have what it removes."""
     if change.action is PatchAction.REMOVE:
-        is_there = _value_at(manifest, change.path) is not _MISSING
+        is_there = found_at(manifest, change.path, _MISSING) is not _MISSING
         return {"op": "remove", "path": pointer(change.path)} if is_there else None
     if change.action is PatchAction.APPEND:
-        found = _value_at(manifest, change.path)
+        found = found_at(manifest, change.path)
         if isinstance(found, list):
             return {"op": "add", "path": f"{pointer(change.path)}/-", "value": change.value}
         return _set(manifest, change.path, [change.value])
@@ -55,16 +55,17 @@ def pointer(path: Path) -> str:
 _MISSING: Final = object()
 
 
-def _value_at(manifest: Any, path: Path) -> Any:
+def found_at(manifest: Any, path: Path, default: Any = None) -> Any:
+    """Return the value at a path of an object; the default if it has none."""
     current = manifest
     for part in path:
         if isinstance(part, int):
             if not isinstance(current, list) or part >= len(current):
-                return _MISSING
+                return default
             current = current[part]
         else:
             if not isinstance(current, dict) or part not in current:
-                return _MISSING
+                return default
             current = current[part]
     return current
 
@@ -79,12 +80,6 @@ class Patched(Struct, frozen=True):
 
     manifests: Mapping[ObjectRef, Manifest]
     operations: Sequence[tuple[Edit, Operation]]
-
-    def apply(self) -> list[dict[str, Any]]:
-        """Return the patches as they are printed, one per edit."""
-        return [
-            {"object": each.target.as_fields(), "patch": [operation]} for each, operation in self.operations
-        ]
 
 
 def patched(edits: Iterable[Edit], manifests: Mapping[ObjectRef, Manifest]) -> Patched | None:

@@ -7,7 +7,7 @@ from enum import Enum
 from karmada_advisor.explain.model import Cause, Provenance, Target
 from karmada_advisor.explain.remedy_model import ObjectPatch, ObjectShown
 from karmada_advisor.state.model import BindingEntry, BindingState
-from karmada_advisor.whynot.edits import Edit, Harm, Side
+from karmada_advisor.whynot.edits import Edit, Harm, Minimum, Side
 from karmada_advisor.whynot.json_patch import Patched
 from karmada_scheduler.structs import Struct
 
@@ -53,22 +53,6 @@ class NextDecision(Struct, frozen=True):
     message: str
 
 
-class MinimumShown(Struct, frozen=True):
-    """The boundary of an amount.
-
-    Attributes:
-        at: The least amount that reaches the goal.
-        fails_at: The next smaller step, which does not.
-        unit: Of both numbers; "" for a count.
-        monotone: ``sampled`` if smaller amounts were tried as well, ``unchecked`` if there was no time for it.
-    """
-
-    at: int
-    fails_at: int
-    unit: str
-    monotone: str
-
-
 class EditShown(Struct, frozen=True):
     """An edit.
 
@@ -84,16 +68,13 @@ class EditShown(Struct, frozen=True):
     op: str
     object: ObjectShown
     text: str
-    minimal: MinimumShown | None = None
+    minimal: Minimum | None = None
     instead: str = ""
 
 
 def edit_shown(edit: Edit) -> EditShown:
     """Return an edit as an answer shows it."""
-    least = edit.minimal
-    unit = "" if edit.quantity is None else edit.quantity.unit
-    minimal = None if least is None else MinimumShown(least.at, least.fails_at, unit, least.monotone)
-    return EditShown(edit.side, edit.op, ObjectShown(*edit.target), edit.text, minimal, edit.instead)
+    return EditShown(edit.side, edit.op, ObjectShown(*edit.target), edit.text, edit.minimal, edit.instead)
 
 
 def patches_of(patched: Patched) -> tuple[ObjectPatch, ...]:

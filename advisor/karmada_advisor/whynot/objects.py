@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Final
 
-from karmada_advisor.claims.quota import Excess, Usage, usage
+from karmada_advisor.claims.quota import Ledger, Usage, quota_of, usage
 from karmada_advisor.explain.names import FleetValues, nearest
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import condition_of
 from karmada_advisor.whynot.edits import Edit, ObjectRef
 from karmada_advisor.whynot.json_patch import Patched, patched
-from karmada_advisor.whynot.quotas import exceeded, sentence
-from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_advisor.whynot.scheduled import Scheduled, SimulatedScheduler
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import Manifest, ManifestError
@@ -22,7 +22,7 @@ from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED, SUCCESS
-from karmada_scheduler.core.decision import Decision, are_same_targets
+from karmada_scheduler.core.decision import are_same_targets
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 from karmada_scheduler.structs import Struct, field, replace
 
@@ -30,44 +30,6 @@ Edits = frozenset[Edit]
 
 NO_EDITS: Final[Edits] = frozenset()
 NOBODY_DECIDES: Final = "NobodyDecides"
-
-
-class Scheduled(Struct, frozen=True):
-    """What the scheduler would do with a binding.
-
-    Attributes:
-        type: The kind of scheduling; AVOID if nothing asks for it.
-        targets: The clusters of the binding afterwards.
-        decision: None if it was not scheduled.
-        problem: Why it was not scheduled although something asks for it, or did not take effect: the error of the
-            decision, or the plugins that hold it; "" otherwise.
-        code: The reason of the condition ``Scheduled``, ``OtherScheduler``, ``Gated``, ``Waiting`` or ``NobodyDecides``; ""
-            without one.
-        refused: The limit of a quota that refuses the placement, None if none does.
-    """
-
-    type: ScheduleType
-    targets: tuple[TargetCluster, ...]
-    decision: Decision | None
-    problem: str = ""
-    code: str = ""
-    refused: Excess | None = None
-
-
-class ObjectScheduler(Protocol):
-    """Schedules bindings of changed objects, as ``karmada-pyscheduler simulate`` does."""
-
-    def parse_cluster(self, manifest: Manifest) -> Cluster:
-        """Return a Cluster; ManifestError if it cannot be read."""
-        ...
-
-    def parse_binding(self, manifest: Manifest) -> Binding:
-        """Return a binding; ManifestError if it cannot be read."""
-        ...
-
-    def schedule(self, snapshot: Snapshot, bindings: Sequence[Binding], key: BindingKey) -> Scheduled:
-        """Return what a binding has after the bindings were scheduled in their order."""
-        ...
 
 
 class ScheduledObjects(Struct, frozen=True):
@@ -100,23 +62,20 @@ class ObjectSet(Struct, dict=True):
 
     Attributes:
         key: The binding in question.
-        gates: Feature gates.
         scheduler: Schedules the changed objects.
         clusters: Every Cluster as read, and parsed, in the order of the files.
         bindings: Every binding as read, and parsed, in the order of the files.
-        quotas: FederatedResourceQuotas, in the order of the API server; they count if a quota has refused the binding.
+        quotas: FederatedResourceQuotas; they count if a quota has refused the binding.
         policies: All policies; empty if they are not known.
         template_labels: The labels of the template of the binding; None if they are not known.
         schedulers: Which schedulers exist. A binding of one that is missing or down is not scheduled.
         has_all_bindings: Whether ``bindings`` has all; without the permission to list them there is only the one.
-        as_new: Whether placements, statuses and evictions are forgotten before anything is scheduled.
         now: The time at which a reschedule would be requested.
         decisions: How many outcomes were computed.
     """
 
     key: BindingKey
-    gates: FeatureGates
-    scheduler: ObjectScheduler
+    scheduler: SimulatedScheduler
     clusters: Mapping[ObjectRef, tuple[Manifest, Cluster]]
     bindings: Mapping[ObjectRef, tuple[Manifest, Binding]]
     quotas: Mapping[ObjectRef, Manifest] = field(default_factory=dict)
@@ -124,7 +83,6 @@ class ObjectSet(Struct, dict=True):
     template_labels: Mapping[str, str] | None = None
     schedulers: Schedulers = field(default_factory=Schedulers)
     has_all_bindings: bool = True
-    as_new: bool = False
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     decisions: int = 0
 
@@ -142,6 +100,16 @@ class ObjectSet(Struct, dict=True):
         self._nearest: dict[str, str] = {}
         self._without_edits: dict[BindingKey, Scheduled] = {}
         self._outcomes: dict[Edits, ScheduledObjects | None] = {}
+
+    @property
+    def gates(self) -> FeatureGates:
+        """The feature gates of the scheduler."""
+        return self.scheduler.rules.gates
+
+    @property
+    def as_new(self) -> bool:
+        """Whether placements, statuses and evictions are forgotten before anything is scheduled."""
+        return self.scheduler.as_new
 
     @cached_property
     def near(self) -> FleetValues:
@@ -209,7 +177,7 @@ class ObjectSet(Struct, dict=True):
         try:
             clusters = [self._parsed(ref, each) for ref, each in manifests.items() if ref.kind == CLUSTER]
             changed = {
-                ref: self.scheduler.parse_binding(manifest)
+                ref: Binding.from_manifest(manifest)
                 for ref, manifest in manifests.items()
                 if ref in self.bindings
             }
@@ -246,9 +214,17 @@ class ObjectSet(Struct, dict=True):
         reason = condition_of(self.bindings[self.ref][1]).reason
         return bool(self.quotas) and not self.as_new and reason == QUOTA_EXCEEDED
 
-    def quotas_with(self, manifests: Mapping[ObjectRef, Manifest]) -> list[tuple[ObjectRef, Manifest]]:
-        """Return the quotas, some of them changed."""
-        return [(ref, manifests.get(ref, manifest)) for ref, manifest in self.quotas.items()]
+    def ledger(self, manifests: Mapping[ObjectRef, Manifest]) -> Ledger:
+        """Return the quotas of the namespace, some of them changed.
+
+        Raises:
+            ManifestError: A field of a quota has the wrong type.
+        """
+        return Ledger(
+            quota_of(ref.namespace, ref.name, manifests.get(ref, manifest))
+            for ref, manifest in self.quotas.items()
+            if ref.namespace == self.key.namespace
+        )
 
     @cached_property
     def usage(self) -> Usage:
@@ -263,7 +239,7 @@ class ObjectSet(Struct, dict=True):
             return scheduled
         wanted = usage(binding.spec, scheduled.targets)
         try:
-            refused = exceeded(self.quotas_with(manifests), self.key.namespace, self.usage, wanted)
+            refused = self.ledger(manifests).charge(self.key.namespace, self.usage, wanted)
         except ManifestError:
             return scheduled  # the API server cannot have stored such a quota
         if refused is None:
@@ -271,7 +247,7 @@ class ObjectSet(Struct, dict=True):
         return replace(
             scheduled,
             targets=binding.spec.clusters,
-            problem=sentence(refused),
+            problem=str(refused),
             code=QUOTA_EXCEEDED,
             refused=refused,
         )
@@ -280,7 +256,7 @@ class ObjectSet(Struct, dict=True):
         """Return a changed Cluster; the same one as last time if it was changed in the same way."""
         last = self._last_parsed.get(ref)
         if last is None or last[0] != manifest:
-            last = self._last_parsed[ref] = manifest, self.scheduler.parse_cluster(manifest)
+            last = self._last_parsed[ref] = manifest, Cluster.from_manifest(manifest)
         return last[1]
 
     def _snapshot_with(self, clusters: Sequence[Cluster]) -> Snapshot:

@@ -14,20 +14,19 @@ SAMPLES: Final = 8
 
 
 def amounts_of(
-    build: Callable[[int], Edit], name: str, *, base: int, amounts: Iterable[int], unit: str = ""
+    build: Callable[[int], Edit], *, base: int, amounts: Iterable[int], unit: str = ""
 ) -> Iterator[Edit]:
     """Yield an edit with several amounts.
 
     Args:
         build: Returns the edit with an amount.
-        name: What the amount counts.
         base: The amount without the edit.
         amounts: The amounts to try; those equal to the base, or beyond 64 bits, are left out.
         unit: The unit for people.
     """
 
     def make(amount: int) -> Edit:
-        return replace(build(amount), quantity=EditQuantity(name, amount, base, make, unit))
+        return replace(build(amount), quantity=EditQuantity(amount, base, make, unit))
 
     for number, amount in enumerate(dict.fromkeys(amounts)):
         if amount != base and abs(amount) <= MAX_INT64:
@@ -72,7 +71,7 @@ def least(change: Edit, reaches: Callable[[Edit], bool], may_go_on: Callable[[],
             break
         low, high = amount.base, smaller
     found: Edit = amount.make(high)
-    return replace(found, cost=change.cost, minimal=Minimum(high, fails_at, monotone))
+    return replace(found, cost=change.cost, minimal=Minimum(high, fails_at, amount.unit, monotone))
 
 
 def _boundary(low: int, high: int, holds: Callable[[int], bool]) -> int:

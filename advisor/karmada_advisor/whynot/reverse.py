@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
+from karmada_advisor.explain.causes import causes_of_cluster
 from karmada_advisor.explain.causes_state import of_state
-from karmada_advisor.explain.model import Cause, Provenance, Stage
+from karmada_advisor.explain.model import Provenance, Stage
 from karmada_advisor.explain.situation import Situation
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.structs import Struct
@@ -52,7 +53,6 @@ def why_not_cluster(
     cluster: str,
     bindings: Sequence[Binding],
     situation_of: Callable[[Binding], Situation],
-    causes_of: Callable[[Situation, str], Iterable[Cause]],
     *,
     provenance: Provenance,
     may_go_on: Callable[[], bool],
@@ -63,7 +63,6 @@ def why_not_cluster(
         cluster: The name of a known cluster.
         bindings: All bindings.
         situation_of: Returns what a decision about a binding reads.
-        causes_of: Returns why the cluster has no replicas of it, the primary cause first.
         provenance: Where the objects come from.
         may_go_on: Whether there is time left.
     """
@@ -79,7 +78,7 @@ def why_not_cluster(
         if cluster in situation.placement and stored is None:
             present, at_once = present + is_present, at_once + (not is_present)
             continue
-        primary = stored or next(iter(causes_of(situation, cluster)), None)
+        primary = stored or next(iter(causes_of_cluster(situation, cluster)), None)
         if primary is None:
             continue
         groups.setdefault((primary.code, primary.stage), []).append((str(binding.key), primary.text))

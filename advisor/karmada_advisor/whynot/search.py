@@ -214,7 +214,7 @@ class Search:
 
     def _expand(self, node: _Node) -> None:
         """Queue the edits that may cure what blocks the clusters of the goal."""
-        offered = leaving.proposals if isinstance(self._goal, OffCluster) else proposals
+        offered = leaving if isinstance(self._goal, OffCluster) else proposals
         is_wanted = isinstance(self._goal, OnCluster)
         found = [
             (source, blocker, list(offered(Context(self._objects, source, blocker, name, is_wanted))))

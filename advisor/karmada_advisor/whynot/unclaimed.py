@@ -22,11 +22,12 @@ from karmada_advisor.whynot.model import (
 )
 from karmada_scheduler.api.manifest import Manifest
 
+_MOST: Final = 3
 _NEAREST: Final = 2
 _LEAST_LIKENESS: Final = 0.5
 
 
-def claiming(policies: Sequence[Manifest], template: TemplateHead, *, most: int = 3) -> list[VerifiedRemedy]:
+def claiming(policies: Sequence[Manifest], template: TemplateHead) -> list[VerifiedRemedy]:
     """Return edits of the nearest policies after which one matches the template, verified by the detector's rules.
 
     Where the binding is placed then is not known: it is made from the template, of which only the metadata are read.
@@ -34,7 +35,6 @@ def claiming(policies: Sequence[Manifest], template: TemplateHead, *, most: int 
     Args:
         policies: All policies.
         template: A template that no policy matches.
-        most: The most remedies.
     """
     if template.is_reserved:
         return []
@@ -54,7 +54,7 @@ def claiming(policies: Sequence[Manifest], template: TemplateHead, *, most: int 
                 caution=each.caution,
             )
         )
-    return found[:most]
+    return found[:_MOST]
 
 
 def answer_unclaimed(

@@ -181,12 +181,12 @@ class Decision(Struct, frozen=True):
 def deciding_attempts(decision: Decision) -> tuple[Sequence[TermAttempt], int]:
     """Return the attempts of the pass that led to the result, and the number of passes until it was stable.
 
-    Later passes start from the result itself, so their scores prefer it. They are returned only if they changed it.
+    Later passes start from the result itself, so their scores prefer it. One is returned only if it changed the result.
     """
     # The attempts of one pass share the binding.
     groups = groupby(decision.attempts, key=lambda each: id(each.cycle.binding) if each.cycle else None)
     by_pass = [list(attempts) for _, attempts in groups]
     if not by_pass:
         return (), 0
-    first = by_pass[0]
-    return (first if are_same_targets(first[-1].targets, decision.targets) else by_pass[-1]), len(by_pass)
+    led = (each for each in by_pass if are_same_targets(each[-1].targets, decision.targets))
+    return next(led, by_pass[-1]), len(by_pass)

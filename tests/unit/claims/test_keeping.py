@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karmada_advisor.claims.model import PolicyDeleted, UnclaimedReason, Waits
+from karmada_advisor.claims.model import PolicyDeleted, Waits
 from tests.unit.claims.objects import (
     NAMESPACE,
     Cluster,
@@ -23,27 +23,17 @@ WEB = deployment(labels={"app": "web"})
 
 def test_a_higher_priority_that_comes_later_takes_nothing() -> None:
     shop = Cluster()
-    first, second = policy("first"), policy("second", priority=9)
-    shop.apply(first, WEB)
-    result = shop.apply(second)
-    assert (claimed_by(result), goes_to(result), only(result).reason) == (
-        "first",
-        "first",
-        UnclaimedReason.KEPT,
-    )
-    assert only(result).held_from == key_of(second)
-    assert not only(result).is_changed
+    shop.apply(policy("first"), WEB)
+    result = shop.apply(policy("second", priority=9))
+    assert (claimed_by(result), goes_to(result), only(result).is_kept) == ("first", "first", True)
+    assert only(result).binding_after is only(result).binding_before
 
 
 def test_an_edited_placement_reaches_the_binding() -> None:
     shop = Cluster()
     shop.apply(policy("own", to="here"), WEB)
     result = shop.apply(policy("own", to="there"))
-    assert (goes_to(result), only(result).reason, only(result).is_changed) == (
-        "there",
-        UnclaimedReason.KEPT,
-        True,
-    )
+    assert (goes_to(result), only(result).is_kept) == ("there", True)
 
 
 def test_an_edit_without_effect_changes_nothing() -> None:
@@ -57,15 +47,14 @@ def test_selectors_that_no_longer_match_release_the_template_to_the_next_policy(
     shop = Cluster()
     shop.apply(policy("first"), WEB, policy("second", all_deployments()))
     result = shop.apply(policy("first", by_name("other")))
-    assert (claimed_by(result), goes_to(result)) == ("second", "second")
-    assert only(result).reason is UnclaimedReason.AFTER_EDIT
+    assert (claimed_by(result), goes_to(result), only(result).is_kept) == ("second", "second", False)
 
 
 def test_without_another_policy_the_released_binding_keeps_its_placement() -> None:
     shop = Cluster()
     shop.apply(policy("first"), WEB)
     result = only(shop.apply(policy("first", by_name("other"))))
-    assert (result.policy_after, result.reason) == (None, UnclaimedReason.RELEASED_BY_EDIT)
+    assert result.policy_after is None
     assert result.binding_before is not None
     assert result.binding_after is not None
     assert result.binding_after["spec"] == result.binding_before["spec"]
@@ -78,8 +67,7 @@ def test_a_deleted_policy_leaves_its_templates_to_the_next_one() -> None:
     first = policy("first")
     shop.apply(first, WEB, cluster_policy("everywhere", all_deployments()))
     result = shop.change(PolicyDeleted(key_of(first)))
-    assert (claimed_by(result), goes_to(result)) == ("everywhere", "everywhere")
-    assert only(result).reason is UnclaimedReason.AFTER_DELETION
+    assert (claimed_by(result), goes_to(result), only(result).is_kept) == ("everywhere", "everywhere", False)
 
 
 def test_the_binding_of_a_deleted_policy_keeps_its_placement() -> None:
@@ -88,12 +76,11 @@ def test_the_binding_of_a_deleted_policy_keeps_its_placement() -> None:
     shop.apply(first, WEB)
     result = shop.change(PolicyDeleted(key_of(first)))
     assert (claimed_by(result), goes_to(result)) == (None, "first")
-    assert only(result).reason is UnclaimedReason.RELEASED_BY_DELETION
 
 
 def test_a_new_policy_claims_a_template_that_waits() -> None:
     shop = Cluster()
-    assert only(shop.apply(WEB)).reason is UnclaimedReason.NOT_MATCHED
+    assert claimed_by(shop.apply(WEB)) is None
     assert goes_to(shop.apply(policy("own"))) == "own"
 
 
@@ -101,7 +88,7 @@ def test_changed_labels_do_not_release_a_template_until_its_policy_is_edited() -
     shop = Cluster()
     shop.apply(policy("first", by_labels(app="web")), WEB, policy("second", all_deployments()))
     result = only(shop.apply(deployment(labels={"app": "api"}, replicas=9)))
-    assert not result.is_changed
+    assert result.binding_after is result.binding_before
     assert (result.policy_after and result.policy_after.name, result.waits) == ("first", Waits.MATCH)
     assert claimed_by(shop.apply(policy("first", by_labels(app="web"), to="there"))) == "second"
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karmada_advisor.claims.model import Claims, UnclaimedReason
-from karmada_scheduler.api.policy import PolicyKey
+from karmada_advisor.claims.model import Claims
 from tests.unit.claims.objects import (
     Cluster,
     Manifest,
@@ -27,11 +26,7 @@ def test_the_higher_priority_claims_a_new_template() -> None:
     shop = Cluster()
     shop.apply(policy("low", priority=1), policy("high", priority=2))
     result = shop.apply(WEB)
-    assert (claimed_by(result), goes_to(result), only(result).reason) == (
-        "high",
-        "high",
-        UnclaimedReason.MATCHED,
-    )
+    assert (claimed_by(result), goes_to(result), only(result).is_kept) == ("high", "high", False)
 
 
 def test_a_higher_priority_goes_before_a_better_match() -> None:
@@ -90,7 +85,7 @@ def test_a_policy_of_another_namespace_claims_nothing() -> None:
     other = policy("own", {"apiVersion": "apps/v1", "kind": "Deployment"})
     other["metadata"]["namespace"] = "other"
     shop.apply(other)
-    assert only(shop.apply(WEB)).reason is UnclaimedReason.NOT_MATCHED
+    assert claimed_by(shop.apply(WEB)) is None
 
 
 def test_a_cluster_scoped_template_is_claimed_by_cluster_wide_policies_only() -> None:
@@ -116,35 +111,31 @@ def test_reserved_and_skipped_namespaces_are_not_propagated(namespace: str) -> N
     web["metadata"]["namespace"] = namespace
     shop.apply(cluster_policy("everywhere", {"apiVersion": "apps/v1", "kind": "Deployment"}))
     result = only(shop.apply(web))
-    assert (result.policy_after, result.reason, result.binding_after) == (None, UnclaimedReason.SKIPPED, None)
+    assert (result.policy_after, result.binding_after) == (None, None)
 
 
 def test_a_template_of_another_controller_is_not_claimed() -> None:
     shop = Cluster()
     shop.apply(policy("own"))
     result = shop.apply(deployment(labels={"resourcetemplate.karmada.io/claimed-by": "MultiClusterService"}))
-    assert (claimed_by(result), only(result).reason) == (None, UnclaimedReason.OTHER_CONTROLLER)
+    assert claimed_by(result) is None
 
 
 def test_templates_with_equal_labels_are_claimed_alike_but_by_policies_with_a_name() -> None:
+    templates = [deployment(name, labels={"tier": "front"}) for name in ("api", "web", "db")]
+    broad = cluster_policy("labels", {**by_labels(tier="front"), "namespace": ""})
+    named = cluster_policy("named", by_name("db"), priority=1), policy("own", by_name("web"))
     shop = Cluster()
-    shop.apply(*(deployment(name, labels={"tier": "front"}) for name in ("api", "web", "db")))
-    result = shop.apply(
-        cluster_policy("labels", {**by_labels(tier="front"), "namespace": ""}),
-        cluster_policy("named", by_name("db"), priority=1),
-        policy("own", by_name("web")),
-    )
+    shop.apply(*templates)
+    assert _claims(shop.apply(broad, *named)) == {"api": "labels", "web": "labels", "db": "labels"}
+    shop = Cluster()
+    shop.apply(broad, *named)
+    assert _claims(shop.apply(*templates)) == {"api": "labels", "web": "own", "db": "named"}
+
+
+def _claims(result: Claims) -> dict[str, str | None]:
     found = {key.name: each.policy_after for key, each in result.templates.items()}
-    assert {name: each and each.name for name, each in found.items()} == {
-        "api": "labels",
-        "web": "labels",
-        "db": "labels",
-    }
-    assert {name: each and each.name for name, each in _held(result).items()} == {
-        "api": None,
-        "web": "own",
-        "db": "named",
-    }
+    return {name: None if each is None else each.name for name, each in found.items()}
 
 
 def test_an_edit_of_one_policy_changes_the_bindings_of_its_templates_only() -> None:
@@ -162,7 +153,3 @@ def test_an_edit_of_one_policy_changes_the_bindings_of_its_templates_only() -> N
         key.name for key, each in result.templates.items() if each.binding_after is not each.binding_before
     }
     assert changed == {"front-1", "front-2"}
-
-
-def _held(result: Claims) -> dict[str, PolicyKey | None]:
-    return {key.name: each.held_from for key, each in result.templates.items()}

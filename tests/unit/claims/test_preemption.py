@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karmada_advisor.claims.model import DetectorOptions, UnclaimedReason, Waits
+from karmada_advisor.claims.model import DetectorOptions, Waits
 from tests.unit.claims.objects import (
     PREEMPTION,
     Cluster,
@@ -23,11 +23,7 @@ def test_a_higher_priority_with_preemption_takes_a_claimed_template() -> None:
     shop = Cluster(PREEMPTION)
     shop.apply(policy("first"), WEB)
     result = shop.apply(policy("second", priority=1, preemption="Always"))
-    assert (claimed_by(result), goes_to(result), only(result).reason) == (
-        "second",
-        "second",
-        UnclaimedReason.PREEMPTED,
-    )
+    assert (claimed_by(result), goes_to(result), only(result).is_kept) == ("second", "second", False)
     assert only(result).claim_after.id == "id-second"
 
 

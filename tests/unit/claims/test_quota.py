@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.claims.quota import Ledger, Quota, Usage, is_enforced, read_quota, usage
+from karmada_advisor.claims.quota import Ledger, Quota, Usage, is_enforced, quantity_text, read_quota, usage
 from karmada_scheduler.api.binding_spec import TargetCluster
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.testing import binding
@@ -62,17 +62,17 @@ def test_a_binding_is_charged_with_the_replicas_of_its_clusters() -> None:
     assert usage(spec, [TargetCluster("m1", 9)])["cpu"] == Fraction(9, 2)
 
 
+def test_components_count_in_every_cluster() -> None:
+    made = binding("flink").component("jobmanager", 1, cpu="1").component("taskmanager", 2, cpu="2").build()
+    assert usage(made.spec, [TargetCluster("m1", 0), TargetCluster("m2", 0)]) == {"cpu": 10}
+
+
 def test_a_write_above_the_limit_is_refused_and_charges_nothing() -> None:
     ledger = Ledger([quota({"cpu": 4}, {"cpu": 3})])
     refused = ledger.charge("shop", cpu(1), cpu(3))
     assert refused is not None
-    assert (str(refused.quota), refused.resource, refused.wanted, refused.limit, refused.used) == (
-        "shop/team",
-        "cpu",
-        5000,
-        4000,
-        3000,
-    )
+    assert (refused.wanted, refused.limit, refused.used) == (5000, 4000, 3000)
+    assert str(refused) == "the quota shop/team allows 4 cpu, and 5 would be used (3 now)"
     assert ledger.charge("shop", cpu(1), cpu(2)) is None
     assert ledger.charge("shop", {}, cpu("1m")) is not None
 
@@ -101,15 +101,35 @@ def test_resources_that_the_webhook_does_not_add_up_are_never_exceeded() -> None
     assert ledger.charge("shop", {}, {"example.com/gpu": Fraction(2)}) is not None
 
 
+def test_fractions_of_a_cpu_are_not_rounded_to_whole_ones() -> None:
+    assert Ledger([quota({"cpu": "1500m"})]).charge("shop", {}, cpu("1500m")) is None
+    assert Ledger([quota({"cpu": "1499m"})]).charge("shop", {}, cpu("1500m")) is not None
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "expected"),
+    [
+        ("cpu", 6000, "6"),
+        ("cpu", 1500, "1500m"),
+        ("memory", 3 << 30, "3Gi"),
+        ("memory", 7, "7"),
+        ("pods", 9, "9"),
+    ],
+)
+def test_amounts_are_written_as_quantities(resource: str, amount: int, expected: str) -> None:
+    assert quantity_text(resource, amount) == expected
+
+
 def test_quotas_of_other_namespaces_do_not_count() -> None:
     assert Ledger([quota({"cpu": 1})]).charge("pay", {}, cpu(9)) is None
 
 
 def test_the_most_replicas_include_those_that_the_binding_has() -> None:
     spec = binding("web").replicas(4, cpu=1).on(m1=2).build().spec
-    assert Ledger([quota({"cpu": 6}, {"cpu": 5})]).most_replicas("shop", spec) == 3
-    assert Ledger([quota({"memory": 6})]).most_replicas("shop", spec) is None
-    assert Ledger([quota({"cpu": 1}, {"cpu": 5})]).most_replicas("shop", spec) == 0
+    own = usage(spec)
+    assert Ledger([quota({"cpu": 6}, {"cpu": 5})]).most_replicas("shop", spec, own) == 3
+    assert Ledger([quota({"memory": 6})]).most_replicas("shop", spec, own) is None
+    assert Ledger([quota({"cpu": 1}, {"cpu": 5})]).most_replicas("shop", spec, own) == 0
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from karmada_advisor.explain.causes import Cause, causes_of
+from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster
 from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.model import Explanation, NextState
+from karmada_advisor.explain.model import Cause, Explanation, NextState
+from karmada_advisor.explain.situation import Situation
 from karmada_scheduler.api.binding import AssumedWorkload
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.core.available_replicas import Estimators, ReplicaEstimator
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Peers, Plugin
@@ -29,7 +29,6 @@ def inputs_of(
     scheduler_names: frozenset[str] | None = None,
     empty_workload_propagation: bool = False,
     others: Sequence[BindingBuilder] = (),
-    session: ReplicaEstimator | None = None,
 ) -> ExplainInputs:
     """Return what a decision about the binding reads."""
     gates = gates or FeatureGates()
@@ -44,7 +43,7 @@ def inputs_of(
         framework(*plugins, gates=gates),
         gates,
         algorithm,
-        Estimators(local, session),
+        local,
         assumed=assumed or {},
         peers=peers,
         empty_workload_propagation=empty_workload_propagation,
@@ -54,7 +53,6 @@ def inputs_of(
         cluster_manifest=manifests.get,
         policies=policies,
         others=[each.build() for each in others],
-        waits=session is not None,
     )
 
 
@@ -62,8 +60,8 @@ def causes(
     binding: BindingBuilder, *clusters: ClusterBuilder, why_not: str | None = None, **options: Any
 ) -> list[Cause]:
     """Return the causes, of the binding or why a cluster does not have it; the first one is the primary one."""
-    inputs = inputs_of(binding, *clusters, **options)
-    found = causes_of(inputs, inputs.decide(), why_not)
+    situation = Situation(inputs_of(binding, *clusters, **options))
+    found = causes_of_binding(situation) if why_not is None else causes_of_cluster(situation, why_not)
     assert [each.primary for each in found] == [index == 0 for index in range(len(found))]
     return found
 

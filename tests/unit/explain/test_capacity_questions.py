@@ -1,57 +1,20 @@
-"""Estimators that fail, bursts of decisions, and replicas that count as their own capacity."""
+"""Estimators that failed, bursts of decisions, and replicas that count as their own capacity."""
 
 from __future__ import annotations
 
 import pytest
 
-from karmada_advisor.explain.causes import causes_of
+from karmada_advisor.explain.causes import causes_of_binding
 from karmada_advisor.explain.causes_capacity import may_be_overcommitted
-from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.inputs import ProcessView
+from karmada_advisor.explain.situation import Situation
 from karmada_scheduler.api.binding import footprint
-from karmada_scheduler.core.available_replicas import Estimators
-from karmada_scheduler.estimator.accurate import AccurateEstimator
-from karmada_scheduler.estimator.session import PARTIAL, UPSTREAM, FailurePolicy
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster, gates
-from tests.unit.estimator.test_accurate import CountingObserver, FakeTransport
 from tests.unit.explain.asking import causes, codes, explained, inputs_of, placement, primary
 from tests.unit.explain.test_select_questions import with_cpu
 
 SCHEDULED = "2026-11-22T10:00:00Z"
-REFUSED = "connection refused"
-
-
-@pytest.mark.parametrize(
-    ("policy", "expected", "failed"),
-    [(PARTIAL, {"m1": 2, "m2": 10}, ["m2"]), (UPSTREAM, {"m1": 6, "m2": 6}, ["m1", "m2"])],
-)
-def test_an_estimator_that_fails_leaves_the_resource_summaries(
-    policy: FailurePolicy, expected: dict[str, int], failed: list[str]
-) -> None:
-    asked = binding("web").replicas(12, cpu=1).dynamic_weight()
-    # The summaries say 10 each; the estimator of m1 says 2, and that of m2 is unreachable.
-    inputs = inputs_of(asked, *with_cpu(m1=10, m2=10))
-    estimator = AccurateEstimator(
-        FakeTransport(m1=2, m2=REFUSED),  # type: ignore[arg-type]
-        timeout=3.0,
-        policy=policy,
-        answer_ttl=0.0,
-        observer=CountingObserver(),
-        clock=lambda: 0.0,
-    )
-    session = estimator.session(inputs.binding)
-    inputs = replace(inputs, estimators=Estimators(inputs.estimators.local, session), waits=True)
-
-    explanation = explain(inputs)
-
-    assert explanation.mismatches == ()
-    assert placement(explanation) == expected
-    [found] = explanation.causes
-    assert found.code == "EstimatorFailed"
-    assert [(each["why"], sorted(each["names"])) for each in found.evidence["failed"]] == [(REFUSED, failed)]
-    assert found.evidence["estimatorsThatCounted"] == 2 - len(failed)
-    assert found.evidence["countedInstead"] == "resource summaries (general estimator)"
 
 
 def test_a_recorded_decision_has_the_estimators_that_failed_and_the_age_of_the_summaries() -> None:
@@ -64,7 +27,7 @@ def test_a_recorded_decision_has_the_estimators_that_failed_and_the_age_of_the_s
     asked = binding("web").replicas(2, cpu=1).dynamic_weight().on(m1=2).applied().last_scheduled(SCHEDULED)
     inputs = replace(inputs_of(asked, *with_cpu(m1=9)), process=ProcessView(record=record))
 
-    [found] = causes_of(inputs, inputs.decide())
+    [found] = causes_of_binding(Situation(inputs))
 
     assert found.code == "EstimatorFailed"
     assert found.evidence["oldestSummarySeconds"] == 6.2

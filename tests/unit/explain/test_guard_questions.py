@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from karmada_advisor.explain.causes import causes_of
+from karmada_advisor.explain.causes import causes_of_binding
 from karmada_advisor.explain.inputs import ProcessView
 from karmada_advisor.explain.model import NextState
+from karmada_advisor.explain.situation import Situation
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, FakeHandle, binding, cluster, make
 from karmada_scheduler_plugins.fail_back import FailBack
@@ -77,7 +78,7 @@ def test_a_graceful_move_names_what_it_waits_for_and_how_long() -> None:
     manifest["spec"]["gracefulEvictionTasks"] = [task]
     built = type(inputs.binding).from_manifest(manifest)
     inputs = replace(inputs, binding=built, now=datetime(2026, 1, 1, 0, 1, tzinfo=UTC))
-    found = causes_of(inputs, inputs.decide())[0]
+    found = causes_of_binding(Situation(inputs))[0]
     assert found.code == "LeavingGracefully"
     assert found.evidence == {
         "clusters": ["m1"],
@@ -94,7 +95,7 @@ def test_an_annotation_of_the_scheduler_that_cannot_be_read_is_named() -> None:
         found = replace(inputs.binding, annotations={**inputs.binding.annotations, name: text})
         changed = replace(inputs, binding=found)
         causes = [
-            each for each in causes_of(changed, changed.decide()) if each.code == "AnnotationUnreadable"
+            each for each in causes_of_binding(Situation(changed)) if each.code == "AnnotationUnreadable"
         ]
         assert [each.code for each in causes] == codes
         for each in causes:
@@ -124,6 +125,6 @@ def test_a_binding_that_may_return_to_an_earlier_term_names_the_plugin_that_prop
     proposal = {"plugin": "FailBack", "reason": reason, "dueInSeconds": 112.4}
     inputs = inputs_of(asked, *fleet, plugins=plugins)
     inputs = replace(inputs, process=ProcessView(proposal=proposal))
-    found = causes_of(inputs, inputs.decide())[0]
+    found = causes_of_binding(Situation(inputs))[0]
     assert found.text.endswith(f"FailBack proposes to return there: {reason}, in 112 s if nothing changes")
     assert found.evidence["dueInSeconds"] == 112.4

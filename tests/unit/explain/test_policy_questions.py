@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.explain.causes import Cause, causes_of
+from karmada_advisor.explain.causes import causes_of_binding
+from karmada_advisor.explain.model import Cause
 from karmada_advisor.explain.policies import TemplateHead, matching
+from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.state.model import StateName
 from karmada_scheduler.structs import replace
@@ -80,7 +82,7 @@ def claimed_by(holder: str, policies: list[dict[str, Any]]) -> list[Cause]:
     asked.label("propagationpolicy.karmada.io/permanent-id", holder)
     inputs = inputs_of(asked.last_scheduled("2026-11-22T10:00:00Z"), cluster("m1"), policies=policies)
     inputs = replace(inputs, template_labels={"app": "web"})
-    return causes_of(inputs, inputs.decide())
+    return causes_of_binding(Situation(inputs))
 
 
 def test_of_two_policies_the_order_that_chose_is_named() -> None:

@@ -2,11 +2,14 @@
 
 import pytest
 
+from karmada_advisor.explain.situation import attempt_of
 from karmada_advisor.explain.trace_select import combinations
 from karmada_scheduler.api.binding import TargetCluster, footprint
 from karmada_scheduler.core.algorithms.select_groups import Limits, RegionGroup, select_groups
+from karmada_scheduler.core.decision import deciding_attempts
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import ClusterBuilder, binding, cluster, gates
-from tests.unit.explain.asking import explained
+from tests.unit.explain.asking import explained, inputs_of
 from tests.unit.explain.fleet import checkout, fleet
 from tests.unit.explain.test_select_questions import with_cpu
 from tools.oracle.generator.rng import Random
@@ -25,6 +28,27 @@ def test_combinations_name_the_criterion_at_which_each_lost() -> None:
         (("eu-north", "eu-west"), 3, 23000, "weight"),
     ]
     assert len(selection.combinations) == 6
+
+
+def test_the_pass_that_first_gave_the_result_explains_it() -> None:
+    """Later passes start from the result, and the first one had another."""
+    made = inputs_of(binding("web").replicas(1, cpu=1).dynamic_weight(), cluster("m1"), cluster("m2"))
+    [attempt] = made.decide().attempts[:1]
+    assert attempt.cycle is not None
+    passes = [
+        replace(
+            attempt,
+            cycle=replace(attempt.cycle, binding=replace(made.binding, generation=number)),
+            targets=(TargetCluster(name, 1),),
+        )
+        for number, name in enumerate(("m1", "m2", "m2"))
+    ]
+    decision = replace(made.decide(), targets=passes[-1].targets, attempts=tuple(passes))
+
+    attempts, count = deciding_attempts(decision)
+
+    assert (len(attempts), count) == (1, 3)
+    assert attempts[0] is attempt_of(decision) is passes[1]
 
 
 @pytest.mark.parametrize("seed", range(200))

@@ -16,7 +16,8 @@ from karmada_advisor.cli.plan import status_of
 from karmada_advisor.plan.model import CLASSES, Plan
 from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.layout import Style
-from karmada_advisor.views.plan_markdown import MAX_CHARACTERS, plan_markdown
+from karmada_advisor.views.markdown import MAX_CHARACTERS
+from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.views.plan_text import plan_text
 from karmada_scheduler.testing import binding, cluster
 from tests.document_schema import document_schema

@@ -48,7 +48,7 @@ OTHERS: Final[dict[str, int]] = {
     # the objects of a page or of an explanation, of which there are one or two states
     "web.fleet:clusters_of": 2 * CLUSTERS * 1024,
     "explain.filter_evidence:_serving": CLUSTERS * (NAME + POINTER),
-    "explain.causes_values:values_of": CLUSTERS * (NAME + POINTER),
+    "explain.causes_failure:_values_of": CLUSTERS * (NAME + POINTER),
     "web.computing:_kept": 32 * MEBI,
     "web.state:rendered_rows": KEPT_ROWS * 4096,
     "cli.web.watched:_rendered_rows": KEPT_ROWS * 4096,

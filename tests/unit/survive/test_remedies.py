@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from karmada_advisor.plan.decide import PlanSide
-from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.survive.classify import Classified, LossClass, wanted
 from karmada_advisor.survive.domains import FailureDomain, failure_domains
 from karmada_advisor.survive.edited import FleetEditor
@@ -27,6 +26,7 @@ from karmada_advisor.survive.loss_inputs import LossInputs
 from karmada_advisor.survive.loss_search import LossSearch
 from karmada_advisor.survive.remedies import FoundRemedy, Remedies
 from karmada_advisor.survive.steps import finished
+from karmada_advisor.whynot.scheduled import SimulatedScheduler
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.classify import ScheduleType

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 from karmada_advisor.cli.flags.shared import add_rules
 from karmada_advisor.sources import rules
-from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side, edit
 from karmada_advisor.whynot.objects import ObjectSet
+from karmada_advisor.whynot.scheduled import SimulatedScheduler
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
@@ -27,7 +27,6 @@ def object_set(asked: BindingBuilder, *clusters: ClusterBuilder) -> Iterator[Obj
         built = asked.build()
         yield ObjectSet(
             built.key,
-            FeatureGates(),
             scheduler,
             {
                 ObjectRef("Cluster", "", each.build().name): (each.manifest(), each.build())

@@ -17,7 +17,7 @@ def replicas(amount: int) -> Edit:
 
 
 def made(base: int, amount: int) -> Edit:
-    [found] = amounts_of(replicas, "replicas", base=base, amounts=[amount])
+    [found] = amounts_of(replicas, base=base, amounts=[amount])
     return found
 
 
@@ -26,7 +26,7 @@ def reaching(holds: Callable[[int], bool]) -> Callable[[Edit], bool]:
 
 
 def test_amounts_that_are_the_base_are_left_out() -> None:
-    assert [each.value for each in amounts_of(replicas, "replicas", base=3, amounts=[3, 4, 4, 8])] == [4, 8]
+    assert [each.value for each in amounts_of(replicas, base=3, amounts=[3, 4, 4, 8])] == [4, 8]
 
 
 @pytest.mark.parametrize(("base", "start", "boundary"), [(24, 48, 33), (24, 25, 25), (0, 1000, 1000)])

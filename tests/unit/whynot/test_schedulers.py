@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -14,10 +16,10 @@ from karmada_advisor.whynot.edits import Harm, ObjectRef
 from karmada_advisor.whynot.found_edits import SearchBounds
 from karmada_advisor.whynot.goals import Goal, IsDecided, IsPlaced
 from karmada_advisor.whynot.model import WhyNot
-from karmada_advisor.whynot.objects import ObjectSet, Scheduled
+from karmada_advisor.whynot.objects import ObjectSet
+from karmada_advisor.whynot.scheduled import Scheduled, SimulatedScheduler
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import SUCCESS
@@ -31,11 +33,8 @@ STATE = BindingState(StateName.NOBODY_DECIDES)
 class PlacesEverything:
     """Puts every binding on its only cluster."""
 
-    def parse_cluster(self, manifest: Manifest) -> Cluster:
-        return Cluster.from_manifest(manifest)
-
-    def parse_binding(self, manifest: Manifest) -> Binding:
-        return Binding.from_manifest(manifest)
+    as_new = False
+    rules = SimpleNamespace(gates=FeatureGates())
 
     def schedule(self, snapshot: Snapshot, bindings: object, key: BindingKey) -> Scheduled:
         del snapshot, bindings, key
@@ -51,8 +50,7 @@ def asked(known: Mapping[str, SchedulerShown], goal: Goal, *, problem: str = "")
     m1 = cluster("m1").manifest()
     objects = ObjectSet(
         made.key,
-        FeatureGates(),
-        PlacesEverything(),
+        cast("SimulatedScheduler", PlacesEverything()),
         {ObjectRef("Cluster", "", "m1"): (m1, Cluster.from_manifest(m1))},
         {ObjectRef(*made.key): (manifest, made)},
         schedulers=Schedulers(known, problem=problem),

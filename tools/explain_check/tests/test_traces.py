@@ -9,15 +9,12 @@ import pytest
 
 from karmada_advisor.explain import situation
 from karmada_advisor.explain.explain import explain
-from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import NextState
 from karmada_advisor.explain.situation import attempt_of
-from karmada_advisor.explain.trace_divide import Divided, trace_divide
 from karmada_advisor.explain.trace_model import Mismatch
 from karmada_advisor.views.fields import as_json, document_fields
 from karmada_advisor.views.layout import Style
 from karmada_advisor.views.text import explanation_text
-from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding, cluster
 from tests.unit.explain.asking import inputs_of
@@ -50,10 +47,7 @@ def test_a_decision_that_the_traces_do_not_explain_is_a_mismatch() -> None:
 
 
 def test_a_wrong_trace_is_shown_as_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(attempt: TermAttempt, inputs: ExplainInputs) -> Divided:
-        return Divided(trace_divide(attempt, inputs).trace, (Mismatch("divide", "targets", "4", "5"),))
-
-    monkeypatch.setattr(situation, "trace_divide", wrong)
+    monkeypatch.setattr(situation, "compare_divide", lambda *_: [Mismatch("divide", "targets", "4", "5")])
     inputs = inputs_of(binding("web").replicas(4, cpu=1).dynamic_weight(), cluster("m1"))
 
     text = explanation_text(explain(inputs), Style())

@@ -1,10 +1,10 @@
-"""The edits that may cure a blocker, by the step at which a cluster drops out."""
+"""The edits that may cure a blocker, by the step at which a cluster drops out, and those after which a binding leaves one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from karmada_advisor.whynot.edits import Edit
+from karmada_advisor.whynot.edits import Edit, Harm, PatchAction, Side
 from karmada_advisor.whynot.goals import BlockedStep, has_replicas
 from karmada_advisor.whynot.vocabulary import (
     affinity,
@@ -12,7 +12,6 @@ from karmada_advisor.whynot.vocabulary import (
     division,
     filters,
     policies,
-    quotas,
     selection,
     triggers,
 )
@@ -45,8 +44,32 @@ def proposals(context: Context) -> Iterator[Edit]:
             yield from affinity.only(context)
             yield from affinity.tiers(context)
         case BlockedStep.WRITE:
-            yield from quotas.proposals(context)
+            yield from capacity.of_quotas(context)
         case BlockedStep.DONE:
             yield from division.proposals(context)
             yield from capacity.proposals(context)
             yield from affinity.competitors(context)
+
+
+def leaving(context: Context) -> Iterator[Edit]:
+    """Yield edits that take a cluster out of the candidates, the selection or the division."""
+    yield from policies.proposals(context)
+    yield from triggers.reschedule(context)
+    yield from affinity.exclude(context, context.name)
+    for path, _ in context.affinity_paths():
+        if context.cluster.region:
+            yield affinity.exclude_region(context, path, context.cluster.region)
+        break
+    yield context.on_cluster(
+        "addTaint",
+        PatchAction.APPEND,
+        ("spec", "taints"),
+        "add a NoSchedule taint",
+        value={"key": "example.com/reserved", "effect": "NoSchedule"},
+        harm=Harm.NARROWS,
+        caution="The taint keeps every workload off that does not tolerate it.",
+    )
+    yield from capacity.less(context, context.cluster, Side.CLUSTER)
+    yield from division.replicas(context)
+    yield from selection.fewer_competitors(context)
+    yield from division.strategies(context)

@@ -1,10 +1,12 @@
-"""Edits of the capacity of clusters and of what a replica requests."""
+"""Edits of the capacity of clusters, of what a replica requests, and of quotas."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from karmada_advisor.claims.quota import KIND as QUOTA
+from karmada_advisor.claims.quota import quantity_text
 from karmada_advisor.explain import amounts
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Side
@@ -13,12 +15,11 @@ from karmada_advisor.whynot.harm import available
 from karmada_advisor.whynot.quantities import amounts_of
 from karmada_advisor.whynot.vocabulary.context import NEAREST, Context
 from karmada_scheduler.api import quantity
-from karmada_scheduler.api.binding import ReplicaRequirements
+from karmada_scheduler.api.binding_spec import BindingSpec, Component
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.quantity import MAX_INT32
-from karmada_scheduler.core.available_replicas import counts_component_sets
 
 _SUMMARY: Final = ("status", "resourceSummary")
 _MI: Final = 1 << 20
@@ -40,28 +41,25 @@ def needed(context: Context) -> dict[str, int]:
     """Return what one replica needs: cpu in thousandths, other resources in whole units."""
     total: dict[str, int] = {}
     spec = context.binding.spec
-    if counts_component_sets(spec, context.objects.gates):
+    if context.counts_sets:
         for component in spec.components:
-            for name, amount in _needs(component.replica_requirements).items():
+            for name, amount in _needs(component).items():
                 total[name] = total.get(name, 0) + component.replicas * amount
         return total
-    return _needs(spec.replica_requirements)
+    return _needs(spec)
 
 
-def _needs(requirements: ReplicaRequirements | None) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for name, amount in (requirements.resource_request if requirements is not None else {}).items():
-        if (wanted := amounts.units(name, amount)) > 0:
-            found[name] = wanted
-    return found
+def _needs(spec: BindingSpec | Component) -> dict[str, int]:
+    units = {name: amounts.units(name, amount) for name, amount in amounts.request_of(spec).items()}
+    return {name: wanted for name, wanted in units.items() if wanted > 0}
 
 
 def _capacity(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
     """Yield a resource summary with which a number of replicas fits."""
     base = available(context.binding, cluster, context.objects.gates)
     others = context.available
-    wanted = 1 if _is_sets(context) else max(1, context.binding.spec.replicas)
-    one, units = ("set of Pods", "sets of Pods") if _is_sets(context) else ("replica", "replicas")
+    wanted = 1 if context.counts_sets else max(1, context.binding.spec.replicas)
+    one, units = ("set of Pods", "sets of Pods") if context.counts_sets else ("replica", "replicas")
     amounts = [base + wanted, base + wanted + max(0, min(others, MAX_INT32 // 4))]
     ref = ObjectRef(CLUSTER, "", cluster.name)
     manifest, per_replica = context.manifest(ref), needed(context)
@@ -86,9 +84,7 @@ def _capacity(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
             instead=f"Add nodes to {cluster.name}, or free what runs there; Karmada then updates its capacity.",
         )  # fmt: skip
 
-    yield from amounts_of(
-        build, f"{units} that fit", base=base, amounts=[each for each in amounts if each > base]
-    )
+    yield from amounts_of(build, base=base, amounts=[each for each in amounts if each > base])
 
 
 def _with_capacity(
@@ -104,7 +100,7 @@ def _with_capacity(
     used = cluster.resource_summary
     changed: dict[str, str] = {}
     shown = []
-    pods = sum(each.replicas for each in context.binding.spec.components) if _is_sets(context) else 1
+    pods = sum(each.replicas for each in context.binding.spec.components) if context.counts_sets else 1
     for name, units in {**per_replica, "pods": max(1, pods)}.items():
         left = used.left(name) if used is not None else quantity.ZERO
         have = amounts.units(name, left)
@@ -138,10 +134,6 @@ def _not_in_models(context: Context, cluster: Cluster, per_replica: Mapping[str,
         return []
     known = {name for model in cluster.resource_models for name in model.minimums}
     return [name for name in per_replica if name not in known]
-
-
-def _is_sets(context: Context) -> bool:
-    return counts_component_sets(context.binding.spec, context.objects.gates)
 
 
 def _uses_models(context: Context, cluster: Cluster) -> bool:
@@ -203,7 +195,7 @@ def less(context: Context, cluster: Cluster, side: Side, *, extra: float = 0.0) 
             harm=Harm.NARROWS, caution=f"It takes capacity of {cluster.name} from all workloads.",
         )  # fmt: skip
 
-    yield from amounts_of(build, "replicas that fit", base=base, amounts=[0])
+    yield from amounts_of(build, base=base, amounts=[0])
 
 
 def requests(context: Context) -> Iterator[Edit]:
@@ -243,6 +235,37 @@ def _request(
             "setRequest", PatchAction.SET, path, text, value=f"{least}{suffix}", extra=0.2
         )
 
-    yield from amounts_of(
-        build, f"{name} request", base=base, amounts=[each for each in (base // 2, 1) if each], unit=suffix
-    )
+    yield from amounts_of(build, base=base, amounts=[each for each in (base // 2, 1) if each], unit=suffix)
+
+
+def of_quotas(context: Context) -> Iterator[Edit]:
+    """Yield for a placement that a quota refuses as many replicas as it allows, a higher limit, and smaller requests."""
+    yield from _fewer_replicas(context)
+    refused = context.outcome.scheduled.refused
+    if refused is not None:
+        limit, wanted = (quantity_text(refused.resource, each) for each in (refused.limit, refused.wanted))
+        ref = ObjectRef(QUOTA, refused.quota.namespace, refused.quota.name)
+        yield context.make(
+            Side.QUOTA, "raiseQuota", ref, PatchAction.SET, ("spec", "overall", refused.resource), value=wanted,
+            text=f"raise {refused.resource} of the quota {refused.quota.name} to {wanted} ({limit} now)", extra=-0.5,
+        )  # fmt: skip
+    yield from requests(context)
+
+
+def _fewer_replicas(context: Context) -> Iterator[Edit]:
+    binding, objects = context.binding, context.objects
+    base = binding.spec.replicas
+    if base < 2:
+        return
+    ledger = objects.ledger(context.outcome.patched.manifests)
+    most = ledger.most_replicas(objects.key.namespace, binding.spec, objects.usage)
+
+    def build(amount: int) -> Edit:
+        text = f"{amount} replicas ({base} now)"
+        return context.workload(
+            "setReplicas", PatchAction.SET, ("spec", "replicas"), text, value=amount, extra=-0.5
+        )
+
+    present = sum(each.replicas for each in binding.spec.clusters)
+    amounts = [most] if most is not None and present < most < base else []  # no replica that runs is stopped
+    yield from amounts_of(build, base=base, amounts=amounts)

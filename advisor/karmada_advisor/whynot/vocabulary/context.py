@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Path, Side, edit
 from karmada_advisor.whynot.goals import GoalBlocker
-from karmada_advisor.whynot.json_patch import patched
+from karmada_advisor.whynot.json_patch import found_at, patched
 from karmada_advisor.whynot.objects import ObjectSet, ScheduledObjects
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.core.available_replicas import counts_component_sets
 from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.structs import Struct
@@ -90,19 +91,18 @@ class Context(Struct, frozen=True, dict=True):
         found = patched(kept, self.objects.manifests)
         return {} if found is None else found.manifests
 
+    @property
+    def counts_sets(self) -> bool:
+        """Whether sets of components are counted, and not replicas."""
+        return counts_component_sets(self.binding.spec, self.objects.gates)
+
     def manifest(self, ref: ObjectRef) -> Any:
         """Return an object with the edits, except that nothing is removed from it."""
         return self._indexed.get(ref, self.objects.manifests[ref])
 
     def at(self, ref: ObjectRef, path: Path) -> Any:
         """Return the value at a path of an object, None if it has none."""
-        current = self.manifest(ref)
-        for part in path:
-            try:
-                current = current[part]
-            except (KeyError, IndexError, TypeError):
-                return None
-        return current
+        return found_at(self.manifest(ref), path)
 
     def mine(self, *path: str | int) -> Any:
         """Return the value at a path of the binding, None if it has none."""

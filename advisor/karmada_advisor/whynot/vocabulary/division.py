@@ -45,7 +45,7 @@ def replicas(context: Context) -> Iterator[Edit]:
         text = f"{counted(amount, 'replica')} ({base} now)"
         return context.workload("setReplicas", PatchAction.SET, ("spec", "replicas"), text, value=amount)
 
-    yield from amounts_of(build, "replicas", base=base, amounts=amounts)
+    yield from amounts_of(build, base=base, amounts=amounts)
 
 
 def _weights(context: Context) -> Iterator[Edit]:
@@ -66,7 +66,7 @@ def _weights(context: Context) -> Iterator[Edit]:
         text = f"weight {amount} for {context.name}"
         return context.policy("addWeight", PatchAction.APPEND, _WEIGHTS, text, value=value)
 
-    yield from amounts_of(build, "weight", base=0, amounts=[1, heaviest, 10 * heaviest])
+    yield from amounts_of(build, base=0, amounts=[1, heaviest, 10 * heaviest])
 
 
 def _weight(context: Context, index: int, base: int, heaviest: int) -> Iterator[Edit]:
@@ -75,7 +75,7 @@ def _weight(context: Context, index: int, base: int, heaviest: int) -> Iterator[
         path = (*_WEIGHTS, index, "weight")
         return context.policy("setWeight", PatchAction.SET, path, text, value=amount)
 
-    yield from amounts_of(build, "weight", base=base, amounts=[heaviest + 1, 10 * heaviest, 1000 * heaviest])
+    yield from amounts_of(build, base=base, amounts=[heaviest + 1, 10 * heaviest, 1000 * heaviest])
 
 
 def strategies(context: Context) -> Iterator[Edit]:

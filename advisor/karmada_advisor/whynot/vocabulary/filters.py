@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from karmada_advisor.explain.filter_evidence import served_versions, untolerated
 from karmada_advisor.explain.names import nearest, nearest_value
 from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Side
 from karmada_advisor.whynot.vocabulary import affinity, selectors
@@ -17,7 +18,6 @@ from karmada_scheduler.api.placement import (
     SPREAD_BY_ZONE,
 )
 from karmada_scheduler.api.well_known import CORDON_TAINT, KARMADA_TAINTS
-from karmada_scheduler.core.available_replicas import counts_component_sets
 
 BECOME_READY: Final = "becomeReady"
 """The repair of a cluster, of which the removal of taints is the effect."""
@@ -59,13 +59,8 @@ def _other_terms(context: Context) -> Iterator[Edit]:
 
 
 def _taints(context: Context) -> Iterator[Edit]:
-    tolerations = context.placement.cluster_tolerations
     listed = context.at(context.cluster_ref, ("spec", "taints")) or []
-    refusing = [
-        taint
-        for taint in context.cluster.taints
-        if taint.blocks_scheduling and not any(each.tolerates(taint) for each in tolerations)
-    ]
+    refusing = untolerated(context.cluster, context.placement)
     ours = [taint for taint in refusing if taint.key in KARMADA_TAINTS]
     if ours:
         yield _ready_again(context, ours, listed)
@@ -185,15 +180,15 @@ def new_field(context: Context, name: str) -> Iterator[Edit]:
         yield selectors.set_field(context, name, value, extra=0.05 * number)
 
 
-def drop_constraint(context: Context, index: int, name: Any, *, extra: float = 0.0) -> Edit:
+def drop_constraint(context: Context, index: int, name: Any) -> Edit:
     """Return the edit that removes a spread constraint; without that of clusters, sets of components are not counted."""
-    ends_check = name == SPREAD_BY_CLUSTER and _counts_sets(context)
+    ends_check = name == SPREAD_BY_CLUSTER and context.counts_sets
     return context.policy(
         "dropConstraint",
         PatchAction.REMOVE,
         ("spreadConstraints", index),
         f"drop the {name} constraint",
-        extra=0.5 + extra,
+        extra=0.5,
         harm=Harm.UNCHECKED if ends_check else Harm.WIDENS,
         caution=""
         if ends_check
@@ -201,17 +196,13 @@ def drop_constraint(context: Context, index: int, name: Any, *, extra: float = 0
     )
 
 
-def _counts_sets(context: Context) -> bool:
-    return counts_component_sets(context.binding.spec, context.objects.gates)
-
-
 def drop_constraints(context: Context) -> Iterator[Edit]:
     """Yield the edit that removes all spread constraints, if there are several."""
     if len(context.items(*PLACEMENT, "spreadConstraints")) > 1:
         yield context.policy(
             "dropConstraints", PatchAction.REMOVE, ("spreadConstraints",), "drop all spread constraints", extra=1.0,
-            harm=Harm.UNCHECKED if _counts_sets(context) else Harm.WIDENS,
-            caution="" if _counts_sets(context) else "It gives up every spread that the owner of the policy asked for.",
+            harm=Harm.UNCHECKED if context.counts_sets else Harm.WIDENS,
+            caution="" if context.counts_sets else "It gives up every spread that the owner of the policy asked for.",
         )  # fmt: skip
 
 
@@ -240,12 +231,7 @@ def _api(context: Context) -> Iterator[Edit]:
 def _served_version(context: Context) -> Iterator[Edit]:
     """Yield the versions of the workload's API that the cluster serves, the nearest first."""
     resource = context.binding.spec.resource
-    group, _, _ = resource.api_version.rpartition("/")
-    served = {
-        version
-        for version, kind in context.cluster.api_kinds
-        if kind == resource.kind and version.rpartition("/")[0] == group
-    }
+    served = served_versions(context.cluster, resource)
     near = nearest(resource.api_version, served)
     for number, version in enumerate(sorted(served, key=lambda each: (each != near, each))[:2]):
         yield context.make(

@@ -10,7 +10,6 @@ from karmada_advisor.whynot.quantities import amounts_of
 from karmada_advisor.whynot.vocabulary import filters
 from karmada_advisor.whynot.vocabulary.context import PLACEMENT, Context
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION
-from karmada_scheduler.core.available_replicas import counts_component_sets
 
 
 def proposals(context: Context) -> Iterator[Edit]:
@@ -46,8 +45,7 @@ def _limits(context: Context, index: int, constraint: dict[str, Any], name: str,
             amounts.append(1)
         if not most and field == "minGroups":
             continue
-        counts_sets = counts_component_sets(context.binding.spec, context.objects.gates)
-        harm = Harm.UNCHECKED if name == SPREAD_BY_CLUSTER and counts_sets else Harm.NONE
+        harm = Harm.UNCHECKED if name == SPREAD_BY_CLUSTER and context.counts_sets else Harm.NONE
 
         def build(
             amount: int, field: str = field, base: int = base, harm: Harm = harm, joint: float = joint
@@ -62,4 +60,4 @@ def _limits(context: Context, index: int, constraint: dict[str, Any], name: str,
                 extra=joint,
             )
 
-        yield from amounts_of(build, f"{name} {field}", base=base, amounts=amounts)
+        yield from amounts_of(build, base=base, amounts=amounts)

@@ -4,23 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from karmada_advisor.sources.files import as_binding, as_cluster
-from karmada_advisor.whynot.objects import Scheduled
-from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.manifest import Manifest
+from karmada_advisor.claims.quota import Excess
+from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import condition_for
+from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.forecast import Simulation, as_new
-from karmada_scheduler.dryrun.result import Outcome as ResultOutcome
-from karmada_scheduler.dryrun.result import SimulationResult
+from karmada_scheduler.dryrun.result import Outcome, SimulationResult
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import Struct
 
 
+class Scheduled(Struct, frozen=True):
+    """What the scheduler would do with a binding.
+
+    Attributes:
+        type: The kind of scheduling; AVOID if nothing asks for it.
+        targets: The clusters of the binding afterwards.
+        decision: None if it was not scheduled.
+        problem: Why it was not scheduled although something asks for it, or did not take effect: the error of the
+            decision, or the plugins that hold it; "" otherwise.
+        code: The reason of the condition ``Scheduled``, ``OtherScheduler``, ``Gated``, ``Waiting`` or ``NobodyDecides``; ""
+            without one.
+        refused: The limit of a quota that refuses the placement, None if none does.
+    """
+
+    type: ScheduleType
+    targets: tuple[TargetCluster, ...]
+    decision: Decision | None
+    problem: str = ""
+    code: str = ""
+    refused: Excess | None = None
+
+
 class SimulatedScheduler(Struct, frozen=True):
-    """Schedules changed objects; implements ``whynot.objects.Scheduler``.
+    """Schedules changed objects.
 
     Attributes:
         rules: Decides.
@@ -29,14 +49,6 @@ class SimulatedScheduler(Struct, frozen=True):
 
     rules: DryRun
     as_new: bool = False
-
-    def parse_cluster(self, manifest: Manifest) -> Cluster:
-        """Return a Cluster; ManifestError if it cannot be read."""
-        return as_cluster(manifest)
-
-    def parse_binding(self, manifest: Manifest) -> Binding:
-        """Return a binding; ManifestError if it cannot be read."""
-        return as_binding(manifest)
 
     def schedule(self, snapshot: Snapshot, bindings: Sequence[Binding], key: BindingKey) -> Scheduled:
         """Return what a binding has after the bindings were scheduled in their order.
@@ -56,7 +68,7 @@ class SimulatedScheduler(Struct, frozen=True):
 
 def _scheduled(result: SimulationResult) -> Scheduled:
     code, problem = "", ""
-    if result.outcome is ResultOutcome.OTHER_SCHEDULER:
+    if result.outcome is Outcome.OTHER_SCHEDULER:
         code, problem = "OtherScheduler", result.binding.spec.responsible_scheduler
     elif result.held is not None:
         code = "Gated" if result.held.point is Point.PRE_ENQUEUE else "Waiting"
