@@ -35,8 +35,6 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION, CLUSTER_POLICY_ID_LABEL
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.core.available_replicas import Estimators
-from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Snapshot
