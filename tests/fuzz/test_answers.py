@@ -17,7 +17,7 @@ from karmada_advisor.explain.inputs import recorded_decision
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.process_answers import state_of, view_of
 from karmada_advisor.sources.process_rules import ProcessConfiguration
-from karmada_advisor.web.decisions import of_records, process_state
+from karmada_advisor.web.decisions import of_records
 from karmada_scheduler import command
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.client import json_body
@@ -95,7 +95,7 @@ def test_the_state_of_a_process_is_shown_or_refused(given: Changed) -> None:
     found = _decoded(given)
     with measured("state of the scheduler", given):
         with suppress(ManifestError):
-            process_state(state_of(found))
+            state_of(found)
         configuration = ProcessConfiguration.of("http://localhost:1", found)
         try:
             features.parse([f"{name}={str(value).lower()}" for name, value in configuration.gates.items()])

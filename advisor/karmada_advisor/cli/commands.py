@@ -86,6 +86,13 @@ def is_command(name: str) -> bool:
     return name in COMMANDS or name == COMPLETE
 
 
+def parser_of(name: str) -> argparse.ArgumentParser:
+    """Return the parser of a command's arguments."""
+    flags = importlib.import_module(f"karmada_advisor.cli.flags.{COMMANDS[name]}")
+    parser: argparse.ArgumentParser = flags.make_parser()
+    return parser
+
+
 def run(given: Sequence[str], plugins: Sequence[Registration]) -> int:
     """Run one command and return its exit status.
 
@@ -97,11 +104,9 @@ def run(given: Sequence[str], plugins: Sequence[Registration]) -> int:
         from karmada_advisor.cli import complete
 
         return complete.run(given[1:])
-    module = COMMANDS[given[0]]
-    flags = importlib.import_module(f"karmada_advisor.cli.flags.{module}")
-    arguments = flags.make_parser().parse_intermixed_args(given[1:])
+    arguments = parser_of(given[0]).parse_intermixed_args(given[1:])
     with no_collection():
-        command = importlib.import_module(f"karmada_advisor.cli.{module}")
+        command = importlib.import_module(f"karmada_advisor.cli.{COMMANDS[given[0]]}")
     try:
         status: int = NO_ANSWER
         if _has_rules(arguments):

@@ -8,12 +8,11 @@ Source: github.com/spf13/cobra v1.10 completions.go ShellCompDirective; kubectl 
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from karmada_advisor.cli.commands import COMMANDS
+from karmada_advisor.cli.commands import COMMANDS, parser_of
 from karmada_advisor.cli.flags import shared
 
 _NO_FILES: Final = ":4"
@@ -45,7 +44,7 @@ def _completed(words: Sequence[str]) -> tuple[Iterable[str], str]:
         return _commands(), _NO_FILES
     if before[0] not in COMMANDS:
         return (), _NO_FILES
-    parser = importlib.import_module(f"karmada_advisor.cli.flags.{COMMANDS[before[0]]}").make_parser()
+    parser = parser_of(before[0])
     actions = parser._actions  # noqa: SLF001 (argparse has no public list of them)
     flags = {name: action for action in actions for name in action.option_strings}
     name, separator, _ = last.partition("=")
@@ -66,9 +65,8 @@ def _completed(words: Sequence[str]) -> tuple[Iterable[str], str]:
 
 
 def _commands() -> Iterator[str]:
-    for name, module in COMMANDS.items():
-        parser = importlib.import_module(f"karmada_advisor.cli.flags.{module}").make_parser()
-        yield f"{name}\t{_first_sentence(parser.description or '')}"
+    for name in COMMANDS:
+        yield f"{name}\t{_first_sentence(parser_of(name).description or '')}"
 
 
 def _flags(actions: Iterable[argparse.Action]) -> Iterator[str]:
@@ -114,6 +112,7 @@ def _values(
     own = [name for name, each in flags.items() if each.dest == "kubeconfig_cluster"]
     shared.add_control_plane(known, cluster_flag=own[0] if own else "--cluster")
     known.add_argument("-n", "--namespace", default="")
+    known.set_defaults(request_timeout=_LIST_SECONDS)
     arguments, _ = known.parse_known_args(list(before[1:]))
     if action.dest in _OF_KUBECONFIG:
         return _of_kubeconfig(arguments.kubeconfig, _OF_KUBECONFIG[action.dest]), _NO_FILES
@@ -144,9 +143,9 @@ def _names(arguments: argparse.Namespace, what: str) -> Iterator[str]:
 
     plane = control_plane(arguments)
     if what == "clusters":
-        yield from live.read_names(plane, CLUSTERS, timeout=_LIST_SECONDS).get("", ())
+        yield from live.read_names(plane, CLUSTERS).get("", ())
         return
-    by_namespace = live.read_names(plane, RESOURCE_BINDINGS, timeout=_LIST_SECONDS)
+    by_namespace = live.read_names(plane, RESOURCE_BINDINGS)
     if what == "namespaces":
         yield from by_namespace
         return

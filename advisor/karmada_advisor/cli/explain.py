@@ -30,6 +30,7 @@ from karmada_advisor.explain.overview import ExplanationSummary
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.sources import capture
 from karmada_advisor.sources.anonymous import anonymous
+from karmada_advisor.sources.control_plane import reads_files
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.inputs import explaining
@@ -42,7 +43,7 @@ from karmada_advisor.views.overview_text import overview_text
 from karmada_advisor.views.text import explanation_text
 from karmada_scheduler.config import features
 from karmada_scheduler.framework.profile.factory import Registration
-from karmada_scheduler.structs import replace
+from karmada_scheduler.structs import asdict, replace
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
@@ -63,8 +64,6 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> Comma
     """
     arguments.name = _name(arguments.name)
     if explain_all.is_asked(arguments):
-        if not arguments.replay:
-            return _of_all(arguments, own)
         with capture.replayed(arguments) as found:
             return _of_all(found.arguments, own)
     if arguments.watch is not None:
@@ -146,7 +145,7 @@ def _watch(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     Raises:
         NoAnswerError: The binding cannot be read.
     """
-    if arguments.clusters or arguments.bindings or arguments.replay:
+    if reads_files(arguments):
         raise NoAnswerError("--watch needs a control plane: files and captures do not change")
     quiet = argparse.Namespace(**{**vars(arguments), "remedies": False, "capture": ""})
     watched(lambda: _explanation(quiet, own)[0], print_error, seconds=arguments.watch)
@@ -160,19 +159,15 @@ def _explanation(
     Raises:
         NoAnswerError: There is no explanation.
     """
-    if arguments.replay:
-        with capture.replayed(arguments) as found:
-            return _of_objects(found.arguments, own, found.view, found.scheduler_names)
-    if not arguments.name:
-        raise NoAnswerError("name a binding")
-    if not arguments.process:
-        return _of_objects(arguments, own, None, frozenset())
-    from karmada_advisor.sources.process import use_rules
+    with capture.replayed(arguments) as found:
+        names = found.scheduler_names
+        if not found.arguments.name:
+            raise NoAnswerError("name a binding")
+        if arguments.process and not arguments.replay:
+            from karmada_advisor.sources.process import use_rules
 
-    is_named = bool(arguments.scheduler_name or arguments.config)
-    configuration = use_rules(arguments)
-    names = frozenset() if is_named else configuration.scheduler_names
-    return _of_objects(arguments, own, None, names)
+            names = use_rules(arguments)
+        return _of_objects(found.arguments, own, found.view, names)
 
 
 def _of_objects(
@@ -245,7 +240,7 @@ def _capture(
         "at": now.isoformat(),
         "asked": {"name": objects.asked.name, "namespace": objects.asked.namespace} if objects.asked else {},
         "rules": capture.rules_of(arguments) | {"scheduler_names": sorted(names)},
-        "process": capture.process_of(view),
+        "process": None if view is None else asdict(view),
         "processConfiguration": None if arguments.anonymise else capture.configuration_of(arguments),
         **captured(objects),
     }

@@ -12,7 +12,7 @@ from karmada_advisor.explain.names import unknown
 from karmada_advisor.explain.overview import ExplanationSummary, causes_of_state, summary_of
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
-from karmada_advisor.sources.control_plane import context_namespace
+from karmada_advisor.sources.control_plane import context_namespace, reads_files
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.inputs import Explaining, explaining
@@ -86,8 +86,7 @@ def _chosen(arguments: argparse.Namespace, objects: Objects) -> tuple[list[Bindi
         return found, f"of the policy {arguments.policy}"
     if arguments.all_namespaces:
         return chosen, ""
-    is_live = not (arguments.clusters or arguments.bindings or arguments.replay)
-    namespace = arguments.namespace or (context_namespace(arguments) if is_live else "")
+    namespace = arguments.namespace or ("" if reads_files(arguments) else context_namespace(arguments))
     if not namespace:
         return chosen, ""
     return [

@@ -7,20 +7,27 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Final
 
 from karmada_advisor.cli.output import print_errors
 from karmada_advisor.plan.fingerprint import SHOWN, fingerprint
 from karmada_advisor.plan.holds import HoldOf, stored_holds
 from karmada_advisor.plan.objects import Manifest, PlanObjects, part, policy_key
 from karmada_advisor.plan.stored import with_defaults
-from karmada_advisor.sources import planned
+from karmada_advisor.sources.control_plane import control_plane
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.objects import gather
+from karmada_advisor.sources.planned import fingerprinted
 from karmada_advisor.sources.process_rules import running
+from karmada_advisor.sources.rules import usable_dry_run
+from karmada_scheduler.config.decision_rules import DEFAULT_RULES
 from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.structs import Struct
+
+_KNOWN: Final = "what its controllers do is computed as those of Karmada v1.18.2 do it"
 
 
 class FleetRules(Struct, frozen=True):
@@ -75,10 +82,9 @@ def fleet_rules(
     Raises:
         NoAnswerError: The configuration cannot be used, or the fleet is another one.
     """
-    with planned.configurations_of(arguments, sources.workloads, own) as configurations:
-        rules = configurations.rules(configurations.changed)
+    with usable_dry_run(arguments, own, ShownObjects(Workloads(sources.workloads))) as rules:
         objects = as_manifests(sources, with_bindings=bindings is None)
-        hashed = fingerprint(objects, configurations.text(configurations.changed), bindings=bindings)
+        hashed = fingerprint(objects, fingerprinted(arguments), bindings=bindings)
         check_fleet(arguments.expect, hashed, again)
         hold_of = stored_holds(
             sources.schedulers(running(arguments)),
@@ -106,6 +112,27 @@ def _without_managers(manifest: Manifest) -> Manifest:
     """Return an object without its managed fields, which are most of the memory of a binding that the page unpacks."""
     metadata = {name: value for name, value in part(manifest, "metadata").items() if name != "managedFields"}
     return {**manifest, "metadata": metadata}
+
+
+def notes_about_controllers(arguments: argparse.Namespace, objects: Objects) -> Sequence[str]:
+    """Return a sentence if a control plane serves the bindings of another version of Karmada, or it is not known which.
+
+    Args:
+        arguments: As parsed.
+        objects: What was read; files do not tell the version.
+    """
+    if not objects.is_live:
+        return ()
+    from karmada_advisor.sources import live  # the client, which files do not need
+    from karmada_scheduler.client.bindings_schema import DOCUMENTS
+
+    try:
+        found = live.read_bindings_version(control_plane(arguments))
+    except NoAnswerError as error:
+        return (f"which version of Karmada the control plane serves is not known: {error}; {_KNOWN}",)
+    if found == DEFAULT_RULES.decisions_of:
+        return ()
+    return (f"the control plane serves the bindings of Karmada {found} ({DOCUMENTS}); {_KNOWN}",)
 
 
 def check_fleet(expected: str, fingerprint: str, command: str) -> None:

@@ -105,7 +105,7 @@ def _labels(
 
         resources = {(each.spec.resource.api_version, each.spec.resource.kind) for each in bindings}
         kinds = [KindName(*each) for each in sorted(resources)]
-        templates = live.read_templates(control_plane(arguments), kinds, timeout=arguments.request_timeout)
+        templates = live.read_templates(control_plane(arguments), kinds)
         print_errors(templates.problems)
         found = list(templates.objects)
     return {template_key(each): dict(part(each, "metadata", "labels")) for each in found}

@@ -13,7 +13,7 @@ from typing import Any
 from karmada_advisor.claims.quota import Quota, read_quota
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.flags.plan import FAIL_ON
-from karmada_advisor.cli.fleet import as_manifests, check_fleet, now
+from karmada_advisor.cli.fleet import as_manifests, check_fleet, notes_about_controllers, now
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_answer, print_errors
 from karmada_advisor.cli.planned_changes import apply, namespace_of
 from karmada_advisor.explain.names import nearest
@@ -29,7 +29,6 @@ from karmada_advisor.plan.stored import ChangeError
 from karmada_advisor.sources import planned
 from karmada_advisor.sources.change_files import read_changes
 from karmada_advisor.sources.control_plane import control_plane
-from karmada_advisor.sources.controllers import notes_about_controllers
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.files import as_workload, read
 from karmada_advisor.sources.gathered import Objects as Sources
@@ -166,7 +165,7 @@ def made(
                 rules,
                 configurations.rules(configurations.changed) if rule_changes else rules,
                 other_mode=lambda: configurations.rules(configurations.other_mode),
-                rules_text=configurations.text(),
+                rules_text=planned.fingerprinted(configurations.current),
                 rule_changes=rule_changes,
                 evicts=arguments.enable_no_execute_taint_eviction,
                 with_drift=not arguments.no_drift,
@@ -209,7 +208,7 @@ def _quotas(arguments: argparse.Namespace, sources: Sources) -> tuple[list[Quota
     if manifests is None and sources.is_live:
         from karmada_advisor.sources import live  # the client, which files do not need
 
-        manifests, problems = live.read_quotas(control_plane(arguments), timeout=arguments.request_timeout)
+        manifests, problems = live.read_quotas(control_plane(arguments))
     if manifests is None:
         return None, "; ".join(problems)
     quotas = []

@@ -9,15 +9,16 @@ from pathlib import Path
 from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.stored import ChangeError, object_name
 from karmada_advisor.sources.change_files import read_changes
-from karmada_advisor.sources.control_plane import DEFAULT_NAMESPACE, context_namespace
+from karmada_advisor.sources.control_plane import DEFAULT_NAMESPACE, context_namespace, reads_files
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config.yaml_document import YamlError, read_document
 
 
 def namespace_of(arguments: argparse.Namespace) -> str:
     """Return the namespace of objects that name none."""
-    is_live = not (arguments.clusters or arguments.bindings or arguments.replay)
-    return arguments.namespace or (context_namespace(arguments) if is_live else DEFAULT_NAMESPACE)
+    if arguments.namespace:
+        return str(arguments.namespace)
+    return DEFAULT_NAMESPACE if reads_files(arguments) else context_namespace(arguments)
 
 
 def apply(draft: Draft, arguments: argparse.Namespace) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
-from karmada_advisor.cli.output import print_error, print_errors, table
+from karmada_advisor.cli.output import GOOD, NOT_GOOD, print_error, print_errors, table
 from karmada_advisor.views.fields import as_json
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
@@ -21,9 +21,6 @@ from karmada_scheduler.framework.profile.inputs import BuiltProfiles
 from karmada_scheduler.plugin_loader import PluginSetup
 from karmada_scheduler.structs import Struct
 from karmada_scheduler_plugins.registry import IN_TREE, in_tree
-
-LISTED: Final = 0
-UNUSABLE: Final = 1
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
@@ -66,14 +63,14 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         problems.extend(error.problems)
     print_errors(f"Error: {problem}" for problem in problems)
     if problems:
-        return UNUSABLE
+        return NOT_GOOD
     sys.stdout.write(_written(_listed(setup), arguments.output))
     warnings = (*configuration.warnings, *setup.built.warnings)
     print_errors(f"Warning: {each}" for each in warnings)
     for message in setup.messages:
         if message.warning:
             print_error(f"Warning: {message.text}")
-    return LISTED
+    return GOOD
 
 
 class ListedPlugin(Struct, frozen=True):

@@ -13,14 +13,19 @@ from pathlib import Path
 import yaml
 
 from karmada_advisor.cli.flags.rebalance import GOALS
-from karmada_advisor.cli.fleet import fleet_rules, gather_fleet, now, progress_of_bindings
+from karmada_advisor.cli.fleet import (
+    fleet_rules,
+    gather_fleet,
+    notes_about_controllers,
+    now,
+    progress_of_bindings,
+)
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_answer
 from karmada_advisor.explain.names import unknown
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.rebalance.candidates import Inputs
 from karmada_advisor.rebalance.model import Bounds, Goal, RebalanceProposal
 from karmada_advisor.rebalance.propose import manifests, propose
-from karmada_advisor.sources.controllers import notes_about_controllers
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.process import use_rules
 from karmada_advisor.views.rebalance_text import rebalance_text

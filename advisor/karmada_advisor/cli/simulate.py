@@ -18,9 +18,9 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-from karmada_advisor.cli.output import print_error, print_errors, table
+from karmada_advisor.cli.output import NO_ANSWER, exit_status, print_error, print_errors, table
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.sources import rules
 from karmada_advisor.sources.errors import NoAnswerError
@@ -39,10 +39,6 @@ from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.profile.factory import Registration
 
 T = TypeVar("T")
-
-ALL_PLACED: Final = 0
-SOME_NOT_PLACED: Final = 1
-BAD_INPUT: Final = 2
 
 
 class _Input(NamedTuple):
@@ -68,10 +64,10 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         gates = rules.parsed_gates(arguments)
     except NoAnswerError as error:
         print_error(str(error))
-        return BAD_INPUT
+        return NO_ANSWER
     if [*arguments.clusters, *arguments.bindings, *(arguments.workloads or ())].count("-") > 1:
         print_error("Error: standard input (-) can be read once only")
-        return BAD_INPUT
+        return NO_ANSWER
     given = _Input(
         read(arguments.clusters, as_cluster),
         read(arguments.bindings, as_binding),
@@ -81,16 +77,15 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     if clusters.problems and not clusters.objects:
         print_errors(map(str, given.problems))
         print_error("No cluster could be read, so nothing is decided.")
-        return BAD_INPUT
+        return NO_ANSWER
     with redirect_stdout(sys.stderr):  # keeps the output of plugins out of the result
         results = _schedule_all(arguments, gates, own, given)
     if results is None:
-        return BAD_INPUT
+        return NO_ANSWER
     # A closed pipe raises only between two writes.
     sys.stdout.writelines(_written(results, arguments.output).splitlines(keepends=True))
     sys.stdout.flush()
     counts = Counter(each.outcome for each in results)
-    problems = len(given.problems)
     others = "".join(
         f", {counts[outcome]} {outcome.value}"
         for outcome in (Outcome.GATED, Outcome.WAITING, Outcome.LEFT_ALONE, Outcome.OTHER_SCHEDULER)
@@ -99,13 +94,11 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     print_error(
         f"{counted(len(results), 'binding')} on {counted(len(clusters.objects), 'cluster')}: "
         f"{counts[Outcome.PLACED]} placed, {counts[Outcome.NOT_PLACED]} not{others}, "
-        f"{counted(problems, 'problem')} in the input"
+        f"{counted(len(given.problems), 'problem')} in the input"
     )
-    if problems:
-        return BAD_INPUT
     others_fail = counts[Outcome.OTHER_SCHEDULER] > 0 and not arguments.ignore_other_schedulers
     not_placed = sum(counts[each] for each in (Outcome.NOT_PLACED, Outcome.GATED, Outcome.WAITING))
-    return SOME_NOT_PLACED if not_placed or others_fail else ALL_PLACED
+    return exit_status(is_good=not (not_placed or others_fail), problems=given.problems)
 
 
 def _schedule_all(

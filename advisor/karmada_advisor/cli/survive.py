@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from karmada_advisor.cli.collection import no_collection
-from karmada_advisor.cli.fleet import gather_fleet, now
+from karmada_advisor.cli.fleet import gather_fleet, notes_about_controllers, now
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_answer, print_error
 from karmada_advisor.cli.survive_inputs import taint_policies_of
 from karmada_advisor.cli.survive_report import report_steps
-from karmada_advisor.sources.controllers import notes_about_controllers
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.survive.model import SurvivalReport
 from karmada_advisor.survive.steps import finished

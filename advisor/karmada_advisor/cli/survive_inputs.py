@@ -94,7 +94,7 @@ def taint_policies_of(
     from karmada_advisor.sources import live  # the client, which files do not need
 
     try:
-        return live.read_taint_policies(control_plane(arguments), timeout=arguments.request_timeout), ""
+        return live.read_taint_policies(control_plane(arguments)), ""
     except NoAnswerError as error:
         return None, f"clustertaintpolicies: which taints they would add is not known: {error}"
 
@@ -213,12 +213,6 @@ def with_pairs(
             raise NoAnswerError(unknown(f"--pairs: {name}: such a domain", name, first))
     added = {first[name]: None for pair in pairs for name in pair}
     return tuple(dict.fromkeys((*chosen, *added)))
-
-
-def numbers_of(domains: Sequence[FailureDomain], one: str, other: str) -> tuple[int, int]:
-    """Return the positions of two domains with some names, which there are."""
-    names = [each.name for each in domains]
-    return names.index(one), names.index(other)
 
 
 def is_reported_by(arguments: argparse.Namespace) -> Callable[[Binding], bool]:

@@ -16,7 +16,6 @@ from karmada_advisor.cli.survive_inputs import (
     is_reported_by,
     kinds_of,
     named,
-    numbers_of,
     pairs_of,
     purge_modes,
     settings_of,
@@ -117,7 +116,8 @@ def report_steps(
         if pairs or count:
             from karmada_advisor.survive.pairs import decide_pairs, drawn
 
-            numbers = [numbers_of(domains.domains, *each) for each in pairs]
+            names = [each.name for each in domains.domains]
+            numbers = [(names.index(one), names.index(other)) for one, other in pairs]
             numbers += drawn(losses, count, loss, found.fingerprint) if count else ()
             decided = decide_pairs(losses, list(dict.fromkeys(numbers)))
             domains = replace(domains, domains=(*domains.domains, *decided))

@@ -41,7 +41,7 @@ from karmada_advisor.whynot.reverse import WhyNotCluster, why_not_cluster
 from karmada_advisor.whynot.unclaimed import answer_unclaimed
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.framework.profile.factory import Registration
-from karmada_scheduler.structs import Struct, replace
+from karmada_scheduler.structs import replace
 
 _SEARCH_SECONDS: Final = 2.0
 _CLUSTER_SECONDS: Final = 30.0
@@ -56,9 +56,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         arguments: As parsed.
         own: The plugins of a main program of the user's own.
     """
-    return print_answer(
-        arguments, lambda: _replayed(arguments, own) if arguments.replay else _answer(arguments, own)
-    )
+    return print_answer(arguments, lambda: _replayed(arguments, own))
 
 
 def _replayed(arguments: argparse.Namespace, own: Sequence[Registration]) -> CommandAnswer:
@@ -92,7 +90,7 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> Comma
             return CommandAnswer(
                 groups, lambda style: why_not_cluster_text(with_printable_texts(groups), style), status
             )
-        more = _ByConfiguration(arguments, using, own) if arguments.allow else None
+        more = _by_configuration(arguments, using, own) if arguments.allow else None
         bounds = search_bounds(arguments.timeout, arguments.max_runs)
         return _about_binding(ask(using, objects.find().key, _question(arguments), bounds, more), objects)
 
@@ -161,7 +159,7 @@ def ask(
     Raises:
         NoAnswerError: The decision reads other bindings, which may not be listed.
     """
-    edited = _editable(using, key)
+    edited = editable(using, key)
     binding = edited.bindings[edited.ref][1]
 
     def causes(root: ScheduledObjects) -> list[Cause]:
@@ -199,36 +197,31 @@ def _notes(using: Explaining) -> list[str]:
     return ["Bindings may not be listed, so it is not known how many others the changes concern."]
 
 
-class _ByConfiguration(Struct, frozen=True):
-    """The single changes of the configuration that reach a goal, each decided by a scheduler with it."""
+def _by_configuration(
+    arguments: argparse.Namespace, using: Explaining, own: Sequence[Registration]
+) -> MoreRemedies:
+    """Return what finds the single changes of the configuration that reach a goal, each decided by a scheduler with it."""
 
-    arguments: argparse.Namespace
-    using: Explaining
-    own: Sequence[Registration]
-
-    def __call__(
-        self, edited: ObjectSet, question: WhyNotQuestion, root: ScheduledObjects
-    ) -> list[VerifiedRemedy]:
+    def more(edited: ObjectSet, question: WhyNotQuestion, root: ScheduledObjects) -> list[VerifiedRemedy]:
         cluster, found = question.cluster, []
         blocker = blocker_of(root, cluster) if cluster else None
         refusing = blocker.code if blocker is not None and blocker.step is BlockedStep.FILTER else ""
-        for each in alternatives(self.arguments, edited.gates, refusing):
-            changed = each.applied(self.arguments)
+        for each in alternatives(arguments, edited.gates, refusing):
+            changed = each.applied(arguments)
             try:
-                with explaining(
-                    changed, self.using.objects, self.own, as_new=self.using.as_new, say=_ignored
-                ) as using:
-                    outcome = _editable(using, edited.key).outcome(())
+                with explaining(changed, using.objects, own, as_new=using.as_new, say=_ignored) as other:
+                    outcome = editable(other, edited.key).outcome(())
             except NoAnswerError:
                 continue  # for example the last plugin cannot be disabled
             # A decision that fails leaves the placement, which may look like the goal.
             if outcome is not None and is_placed(outcome) and question.goal.holds(outcome):
+                flags = (each.flag,)
                 found.append(
-                    remedy_of_configuration(
-                        edited, cluster, outcome, op=each.op, text=each.text, flags=each.flags
-                    )
+                    remedy_of_configuration(edited, cluster, outcome, op=each.op, text=each.text, flags=flags)
                 )
         return found
+
+    return more
 
 
 def ask_cluster(using: Explaining, cluster: str, seconds: float | None = None) -> WhyNotCluster:
@@ -248,18 +241,6 @@ def ask_cluster(using: Explaining, cluster: str, seconds: float | None = None) -
 def _provenance(using: Explaining, inputs: ExplainInputs) -> Provenance:
     now = at(inputs.now) if inputs.now is not None else ""
     return Provenance(Tense.RECOMPUTED, using.objects.source, now, fleet_of(inputs))
-
-
-def _editable(using: Explaining, key: BindingKey) -> ObjectSet:
-    """Return all objects that were read, to be edited."""
-    objects = using.objects
-    return editable(
-        objects,
-        key,
-        using.scheduler,
-        bindings=objects.bindings,
-        schedulers=objects.schedulers(using.process),
-    )
 
 
 def _causes(situation: Situation, question: WhyNotQuestion) -> list[Cause]:

@@ -32,7 +32,6 @@ from karmada_scheduler.api.workload import LAST_APPLIED_ANNOTATION, Workload
 from karmada_scheduler.client import json_body
 from karmada_scheduler.config.decision_rules import RULES
 from karmada_scheduler.config.file_content import FileContentError, read_file, read_text_file
-from karmada_scheduler.structs import asdict
 
 KIND: Final = "Capture"
 
@@ -77,11 +76,6 @@ def configuration_of(arguments: argparse.Namespace) -> Fields | None:
     """Return what a running scheduler decides with; None if none was asked."""
     found: ProcessConfiguration | None = arguments.process_configuration
     return None if found is None else {"url": found.url, "state": found.state}
-
-
-def process_of(view: ProcessView | None) -> Fields | None:
-    """Return the answer of a running scheduler; None if none was asked."""
-    return None if view is None else asdict(view)
 
 
 def reduced(manifest: Manifest) -> Manifest:
@@ -214,13 +208,16 @@ def captured_at(fields: Manifest) -> datetime:
 
 @contextmanager
 def replayed(arguments: argparse.Namespace) -> Iterator[Replayed]:
-    """Provide the arguments with the rules of a capture, and what a process said.
+    """Provide the arguments with the rules of the capture of ``--replay``, and what a process said; as they are without one.
 
     Flags on the command line win, so that other rules can be tried. Without a name, the captured question is asked.
 
     Raises:
         NoAnswerError: The file is no capture.
     """
+    if not arguments.replay:
+        yield Replayed(arguments, None, frozenset())
+        return
     fields = read(arguments.replay)
     rules = fields["rules"]
     changed = argparse.Namespace(**vars(arguments))

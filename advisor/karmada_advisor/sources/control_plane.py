@@ -22,12 +22,14 @@ class ControlPlane(Struct, frozen=True, kw_only=True):
         context: Of the kubeconfig.
         cluster: Instead of the context's cluster.
         user: Instead of the context's user.
+        timeout: Seconds for reading everything that one question needs.
     """
 
     kubeconfig: str = ""
     context: str = ""
     cluster: str = ""
     user: str = ""
+    timeout: float = 60.0
 
     @property
     def overrides(self) -> ConfigOverrides:
@@ -38,13 +40,19 @@ class ControlPlane(Struct, frozen=True, kw_only=True):
 
 
 def control_plane(arguments: argparse.Namespace) -> ControlPlane:
-    """Return the control plane of the flags of ``cli.flags.shared.add_control_plane``."""
+    """Return the control plane of the flags of ``cli.flags.shared.add_control_plane``, with ``--request-timeout``."""
     return ControlPlane(
         kubeconfig=arguments.kubeconfig,
         context=arguments.context,
         cluster=arguments.kubeconfig_cluster,
         user=arguments.user,
+        timeout=arguments.request_timeout,
     )
+
+
+def reads_files(arguments: argparse.Namespace) -> bool:
+    """Return whether the flags of ``cli.flags.shared.add_objects`` name files or a capture, and no control plane."""
+    return bool(arguments.clusters or arguments.bindings or arguments.replay)
 
 
 def context_namespace(arguments: argparse.Namespace) -> str:

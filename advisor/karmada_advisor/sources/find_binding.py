@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -68,12 +68,12 @@ async def _advice(connection: Connection, keys: Sequence[BindingKey]) -> str:
         return text  # listing all may be forbidden; it only serves the advice
     elsewhere = sorted({namespace for namespace, name in names if name == wanted.name and namespace})
     if elsewhere:
-        return f"{text}. There is one in namespace {_joined(elsewhere)}"
+        return f"{text}. There is one in namespace {', '.join(elsewhere)}"
     candidates = sorted({name for namespace, name in names if namespace in (wanted.namespace, "")})
     # The name of a workload is the beginning of its binding's.
     longer = [name for name in candidates if name.startswith(f"{wanted.name}-")]
     near = longer[:_SHOWN] or get_close_matches(wanted.name, candidates, n=_SHOWN)
-    return f"{text}. Nearest: {_joined(near)}" if near else text
+    return f"{text}. Nearest: {', '.join(near)}" if near else text
 
 
 async def names_of(connection: Connection, resource: Resource) -> list[tuple[str, str]]:
@@ -88,7 +88,3 @@ async def names_of(connection: Connection, resource: Resource) -> list[tuple[str
         for item in page
         if json_body.unreadable(item) is None
     ]
-
-
-def _joined(names: Iterable[str]) -> str:
-    return ", ".join(names)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, TypeVar
 
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.explain.policies import TemplateHead
+from karmada_advisor.plan.objects import binding_key
 from karmada_advisor.sources.bindings import NamedBinding, singular
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.state.model import SchedulerShown
@@ -16,6 +17,7 @@ from karmada_advisor.state.schedulers import Schedulers, schedulers_of
 from karmada_advisor.state.stored import Manifest, event_time, mapping
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey, ObjectReference
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.structs import Struct, field
 
@@ -24,6 +26,8 @@ _FIRST_STEPS: Final = ("GetComponentsSucceed", "GetReplicasSucceed")
 
 Source: karmada v1.18.2 pkg/detector/detector.go applyReplicaInterpretation.
 """
+
+T = TypeVar("T")
 
 
 class Objects(Struct):
@@ -40,10 +44,11 @@ class Objects(Struct):
         policies: None if they were not read.
         quotas: FederatedResourceQuotas; None if they were not read: no quota has refused a wanted binding, or they may not
             be read.
-        workloads: None if none were given.
+        workloads: None if none were given; of a control plane, the wanted one if it has no binding.
         problems: What could not be read, one line each.
         warnings: Problems without which the answer is right all the same: policies that may not be read.
-        priority_classes: The names of the PriorityClasses; None if they were not read, or files have none.
+        priority_classes: The names of the PriorityClasses; None if they were not read: the wanted workload has a binding, or no
+            policy that claims it names one; or files have none.
         unlisted: Why bindings other than the wanted one could not be listed.
         unreadable: Of the bindings that cannot be read, the lines of ``problems``.
         leases: Of Karmada's system namespace; None if they were not read.
@@ -175,6 +180,24 @@ class Objects(Struct):
         kind, _, name = asked.name.rpartition("/")
         wanted = (singular(kind), name)
         return [each for each in self.workloads or () if (each.kind.lower(), each.name) == wanted]
+
+
+def parsed(
+    manifests: Iterable[Manifest],
+    parse: Callable[[Manifest], T],
+    problems: list[str],
+    bindings: dict[BindingKey, str] | None = None,
+) -> Iterator[tuple[T, Manifest]]:
+    """Yield the objects that can be read; add a problem for each other one, to ``bindings`` by its key."""
+    for manifest in manifests:
+        try:
+            yield parse(manifest), manifest
+        except ManifestError as problem:
+            metadata = manifest.get("metadata")
+            name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
+            problems.append(f"{manifest.get('kind')} {name}: {problem}")
+            if bindings is not None:
+                bindings[binding_key(manifest)] = problems[-1]
 
 
 def _order_of(event: Manifest) -> tuple[str, bool]:

@@ -9,14 +9,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.sources import rules as configurations
-from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.sources import rules
 from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.objects import workload_reader
 from karmada_advisor.sources.process_rules import ProcessConfiguration, running
 from karmada_advisor.state.reading import Facts
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.forecast import as_new
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
@@ -99,7 +97,7 @@ def explaining(
     own: Sequence[Registration],
     *,
     as_new: bool = False,
-    say: Callable[[str], None] = configurations.print_warning,
+    say: Callable[[str], None] = rules.print_warning,
 ) -> Iterator[Explaining]:
     """Provide the scheduler of the command line, with the objects that were read.
 
@@ -113,21 +111,17 @@ def explaining(
     Raises:
         NoAnswerError: The configuration or a plugin cannot be used.
     """
-    gates = configurations.parsed_gates(arguments)
     shown = ShownObjects(Workloads(objects.workloads, read=workload_reader(arguments, objects)))
     process: ProcessConfiguration | None = arguments.process_rules
-    try:
-        with configurations.dry_running(arguments, gates, own, shown, say=say) as dry_run:
-            using = Explaining(
-                objects,
-                dry_run,
-                Snapshot.of(objects.clusters),
-                as_new,
-                configurations.described(arguments),
-                running(arguments),
-                () if process is None else process.directories,
-            )
-            using.show(using.snapshot)
-            yield using
-    except ConfigError as unusable:
-        raise NoAnswerError("\n".join(str(each) for each in unusable.problems)) from unusable
+    with rules.usable_dry_run(arguments, own, shown, say=say) as dry_run:
+        using = Explaining(
+            objects,
+            dry_run,
+            Snapshot.of(objects.clusters),
+            as_new,
+            rules.described(arguments),
+            running(arguments),
+            () if process is None else process.directories,
+        )
+        using.show(using.snapshot)
+        yield using

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from karmada_advisor.sources.bindings import NamedBinding
 from karmada_advisor.sources.control_plane import ControlPlane
 from karmada_advisor.sources.find_binding import names_of
-from karmada_advisor.sources.live_contents import LiveContents
-from karmada_advisor.sources.live_reading import TIMEOUT_SECONDS, LiveReading, read, readable
+from karmada_advisor.sources.gathered import Objects
+from karmada_advisor.sources.live_reading import LiveReading, Manifest, read
 from karmada_scheduler.api.binding import Binding, ObjectReference
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.bindings_schema import DOCUMENTS, BindingsSchema
@@ -23,32 +23,25 @@ _TAINT_POLICIES: Final = Resource(
 _ONE_BY_ONE: Final = 10
 """Workloads that are read one by one; more are listed by kind."""
 
-Manifest = dict[str, Any]
-
 
 def read_live(
-    plane: ControlPlane,
-    asked: NamedBinding | None = None,
-    *,
-    all_bindings: bool = False,
-    timeout: float = TIMEOUT_SECONDS,
-) -> LiveContents:
+    plane: ControlPlane, asked: NamedBinding | None = None, *, all_bindings: bool = False
+) -> Objects:
     """Read the clusters, the policies, and bindings.
 
-    Other bindings than the wanted one may be forbidden; then the contents say so.
+    Other bindings than the wanted one may be forbidden; then the objects say so.
 
     Args:
         plane: The control plane.
         asked: The wanted binding. If it names a workload that has no binding, the workload's metadata is read instead.
         all_bindings: Whether to list the bindings of all namespaces as well; then the wanted one comes first.
-        timeout: Seconds for everything.
 
     Raises:
         LiveError: The control plane cannot be read.
         NoSuchBindingError: There is no such binding, and no such workload; or the name means two.
     """
 
-    async def work(reading: LiveReading) -> LiveContents:
+    async def work(reading: LiveReading) -> Objects:
         if asked is not None:
             await reading.wanted(asked)
         await reading.clusters()
@@ -57,43 +50,41 @@ def read_live(
         await reading.priority_classes()
         if all_bindings:
             await reading.other_bindings()
-        await reading.schedulers(list(readable(reading.found.bindings)))
+        await reading.schedulers(reading.found.bindings)
         if asked is not None:
             await reading.events()
-        return reading.found
+        return reading.result()
 
-    return read(plane, timeout, work)
+    return read(plane, work)
 
 
-def read_bindings(plane: ControlPlane, *, timeout: float = TIMEOUT_SECONDS) -> LiveContents:
+def read_bindings(plane: ControlPlane) -> Objects:
     """Read all bindings.
 
     Raises:
         LiveError: They cannot be read.
     """
 
-    async def work(reading: LiveReading) -> LiveContents:
+    async def work(reading: LiveReading) -> Objects:
         await reading.other_bindings()
-        return reading.found
+        return reading.result()
 
-    return read(plane, timeout, work)
+    return read(plane, work)
 
 
-def read_schedulers(
-    plane: ControlPlane, bindings: Sequence[Binding], *, timeout: float = TIMEOUT_SECONDS
-) -> LiveContents:
+def read_schedulers(plane: ControlPlane, bindings: Sequence[Binding]) -> Objects:
     """Read which schedulers exist, and nothing else.
 
     Raises:
         LiveError: The control plane cannot be read.
     """
 
-    async def work(reading: LiveReading) -> LiveContents:
+    async def work(reading: LiveReading) -> Objects:
         reading.subject = "leases"
         await reading.schedulers(bindings)
-        return reading.found
+        return reading.result()
 
-    return read(plane, timeout, work)
+    return read(plane, work)
 
 
 class TemplatesRead(Struct):
@@ -112,15 +103,12 @@ class TemplatesRead(Struct):
     problems: list[str] = field(default_factory=list)
 
 
-def read_templates(
-    plane: ControlPlane, kinds: Iterable[KindName], *, timeout: float = TIMEOUT_SECONDS
-) -> TemplatesRead:
+def read_templates(plane: ControlPlane, kinds: Iterable[KindName]) -> TemplatesRead:
     """Read the metadata of all objects of some kinds.
 
     Args:
         plane: The control plane.
         kinds: Of resource templates.
-        timeout: Seconds for everything.
 
     Raises:
         LiveError: The control plane cannot be read.
@@ -140,18 +128,17 @@ def read_templates(
                 found.problems.append(f"templates of kind {kind.kind}: {error}")
         return found
 
-    return read(plane, timeout, work, names_subject=False)
+    return read(plane, work, names_subject=False)
 
 
 def read_workloads(
-    plane: ControlPlane, resources: Sequence[ObjectReference], *, timeout: float = TIMEOUT_SECONDS
+    plane: ControlPlane, resources: Sequence[ObjectReference]
 ) -> tuple[list[Manifest], list[str]]:
     """Read the metadata of workloads: a few one by one, and many as lists of their kinds.
 
     Args:
         plane: The control plane.
         resources: The workloads.
-        timeout: Seconds for everything.
 
     Returns:
         Objects with apiVersion, kind and metadata, and what could not be read.
@@ -161,7 +148,7 @@ def read_workloads(
     """
     if len(resources) > _ONE_BY_ONE:
         kinds = dict.fromkeys(KindName(each.api_version, each.kind) for each in resources)
-        templates = read_templates(plane, kinds, timeout=timeout)
+        templates = read_templates(plane, kinds)
         return templates.objects, templates.problems
 
     async def work(reading: LiveReading) -> tuple[list[Manifest], list[str]]:
@@ -177,23 +164,19 @@ def read_workloads(
                 found += [] if item is None else [_with_type(dict(item), kind)]
         return found, reading.found.problems
 
-    return read(plane, timeout, work, names_subject=False)
+    return read(plane, work, names_subject=False)
 
 
-def read_taint_policies(plane: ControlPlane, *, timeout: float = TIMEOUT_SECONDS) -> list[Manifest]:
+def read_taint_policies(plane: ControlPlane) -> list[Manifest]:
     """Read all ClusterTaintPolicies.
 
     Raises:
         LiveError: They cannot be read.
     """
-
-    async def work(reading: LiveReading) -> list[Manifest]:
-        return await reading.all_of(_TAINT_POLICIES)
-
-    return read(plane, timeout, work, names_subject=True)
+    return read(plane, lambda reading: reading.all_of(_TAINT_POLICIES))
 
 
-def read_bindings_version(plane: ControlPlane, *, timeout: float = TIMEOUT_SECONDS) -> str:
+def read_bindings_version(plane: ControlPlane) -> str:
     """Return the version of Karmada whose bindings are served, such as 1.18; "unknown" if there is no document of bindings.
 
     Raises:
@@ -204,16 +187,15 @@ def read_bindings_version(plane: ControlPlane, *, timeout: float = TIMEOUT_SECON
         reading.subject = DOCUMENTS
         return await BindingsSchema(reading.connection).version()
 
-    return read(plane, timeout, work)
+    return read(plane, work)
 
 
-def read_names(plane: ControlPlane, resource: Resource, *, timeout: float) -> dict[str, list[str]]:
+def read_names(plane: ControlPlane, resource: Resource) -> dict[str, list[str]]:
     """Read the names of all objects of a kind, by namespace; "" for objects without one.
 
     Args:
         plane: The control plane.
         resource: The kind.
-        timeout: Seconds for everything.
 
     Raises:
         LiveError: The control plane cannot be read.
@@ -226,17 +208,14 @@ def read_names(plane: ControlPlane, resource: Resource, *, timeout: float) -> di
             found.setdefault(namespace, []).append(name)
         return found
 
-    return read(plane, timeout, work)
+    return read(plane, work)
 
 
-def read_quotas(
-    plane: ControlPlane, *, timeout: float = TIMEOUT_SECONDS
-) -> tuple[list[Manifest] | None, list[str]]:
+def read_quotas(plane: ControlPlane) -> tuple[list[Manifest] | None, list[str]]:
     """Read the FederatedResourceQuotas of all namespaces.
 
     Args:
         plane: The control plane.
-        timeout: Seconds for everything.
 
     Returns:
         The quotas, None if they may not be read; and what could not be read.
@@ -251,7 +230,7 @@ def read_quotas(
         except ApiError as error:
             return ([], []) if error.is_not_found else (None, [str(error)])
 
-    return read(plane, timeout, work, names_subject=False)
+    return read(plane, work, names_subject=False)
 
 
 def _with_type(item: Manifest, kind: KindName) -> Manifest:

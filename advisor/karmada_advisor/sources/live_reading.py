@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from karmada_advisor.explain.policies import TemplateHead, priority_class_of
 from karmada_advisor.plan.objects import binding_key
 from karmada_advisor.sources.bindings import NamedBinding, NoSuchBindingError, WorkloadName, workload_of
 from karmada_advisor.sources.control_plane import ControlPlane
+from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.sources.files import as_binding, as_cluster, as_workload
 from karmada_advisor.sources.find_binding import find_binding
-from karmada_advisor.sources.live_contents import LiveContents, LiveError, Manifest
+from karmada_advisor.sources.gathered import Objects, parsed
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
 from karmada_advisor.state.schedulers import schedulers_of, seen_in_bindings, seen_in_event
-from karmada_advisor.state.stored import mapping, mappings
+from karmada_advisor.state.stored import condition_of, mapping, mappings, value_at
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.client import json_body
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.connection import Connection
@@ -36,7 +37,6 @@ from karmada_scheduler.client.karmada import (
 from karmada_scheduler.client.metadata import MetadataClient, ServedResource
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 
-TIMEOUT_SECONDS: Final = 60.0
 _BINDINGS: Final = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
 _PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass")
 _POLICIES: Final = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
@@ -47,21 +47,21 @@ _LOOKED_AT: Final = 500
 _ITEMS_SECONDS: Final = 10.0
 _HINT: Final = "is this the Karmada API server? (--kubeconfig, --context)"
 
+Manifest = dict[str, Any]
 T = TypeVar("T")
 
 
+class LiveError(NoAnswerError):
+    """The control plane gives no answer; the text says why, and what to do."""
+
+
 def read(
-    plane: ControlPlane,
-    timeout: float,
-    work: Callable[[LiveReading], Awaitable[T]],
-    *,
-    names_subject: bool = True,
+    plane: ControlPlane, work: Callable[[LiveReading], Awaitable[T]], *, names_subject: bool = True
 ) -> T:
     """Return what is read over one connection.
 
     Args:
         plane: The control plane.
-        timeout: Seconds for everything.
         work: Reads it.
         names_subject: Whether the message about a timeout says what was being read.
 
@@ -78,11 +78,13 @@ def read(
             raise LiveError(str(error)) from error
         reading = LiveReading(connection)
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(plane.timeout):
                 return await work(reading)
         except TimeoutError:
             what = f" (reading {reading.subject})" if names_subject else ""
-            raise LiveError(f"{connection.server} has not answered within {timeout:g} s{what}") from None
+            raise LiveError(
+                f"{connection.server} has not answered within {plane.timeout:g} s{what}"
+            ) from None
         except ApiError as error:
             raise LiveError(f"{reading.subject}: {error}") from error
         finally:
@@ -92,27 +94,35 @@ def read(
 
 
 class LiveReading:
-    """The contents as far as they have been read.
+    """The objects as far as they have been read.
 
     Attributes:
+        found: The objects.
         subject: What is being read, for messages.
         connection: To the control plane.
         metadata: Reads the metadata of objects.
     """
 
     def __init__(self, connection: Connection) -> None:
-        self.found = LiveContents(connection.server)
+        self.found = Objects(connection.server, is_live=True)
         self.subject = "the binding"
         self.metadata = MetadataClient(connection)
         self.connection = connection
+        self._wanted: Mapping[str, Any] = {}
+        self._unknown: list[str] = []
+
+    def result(self) -> Objects:
+        """Return what was read; warnings about Leases and Events come before those about other objects."""
+        self.found.warnings[:0] = self._unknown
+        return self.found
 
     async def wanted(self, asked: NamedBinding) -> None:
         """Read the wanted binding, or the metadata of its workload."""
         self.found.asked = asked
         workload = workload_of(asked)
         try:
-            self.found.asked, manifest = await find_binding(self.connection, asked)
-            self.found.bindings.append(manifest)
+            self.found.asked, self._wanted = await find_binding(self.connection, asked)
+            self._add_bindings([self._wanted])
         except ApiError as error:
             self.raise_if_not_served(RESOURCE_BINDINGS, error)
             raise
@@ -126,7 +136,13 @@ class LiveReading:
                 raise NoSuchBindingError(text) from error
             if template is None:
                 raise
-            self.found.templates.append(template)
+            self._wanted = template
+            found = parsed([template], as_workload, self.found.problems)
+            self.found.workloads = [each for each, _ in found]
+
+    def _add_bindings(self, manifests: Iterable[Mapping[str, Any]]) -> None:
+        found = self.found
+        found.add_bindings(parsed(manifests, as_binding, found.problems, found.unreadable))
 
     async def _template(self, workload: WorkloadName) -> Manifest | None:
         resource = ServedResource(workload.api_version, workload.plural, namespaced=True)
@@ -137,10 +153,11 @@ class LiveReading:
 
     async def clusters(self) -> None:
         try:
-            self.found.clusters += await self.all_of(CLUSTERS)
+            manifests = await self.all_of(CLUSTERS)
         except ApiError as error:
             self.raise_if_not_served(CLUSTERS, error)
             raise
+        self.found.add_clusters(parsed(manifests, as_cluster, self.found.problems))
 
     def raise_if_not_served(self, resource: Resource, error: ApiError) -> None:
         if error.is_not_found:
@@ -148,40 +165,42 @@ class LiveReading:
             raise LiveError(text) from error
 
     async def policies(self) -> None:
-        """Read the policies. An explanation without them is still right, so an error is only a problem."""
+        """Read the policies. An explanation without them is still right, so an error is only a warning."""
+        found, refused = list[Mapping[str, Any]](), False
         for resource in _POLICIES:
             try:
-                self.found.policies += await self.all_of(resource)
+                found += await self.all_of(resource)
             except ApiError as error:
-                unknown = "what the policies say beyond the binding is not known"
-                self.found.problems.append(f"{resource.plural}: {error}; {unknown}")
+                unknown, refused = "what the policies say beyond the binding is not known", True
+                self.found.warnings.append(f"{resource.plural}: {error}; {unknown}")
+        self.found.policies = None if refused else found
 
     async def quotas(self) -> None:
         """Read the quotas that concern the wanted binding, if one has refused it. An answer without them is still right."""
-        refused = [each for each in self.found.bindings if _is_refused_by_quota(each)]
-        for each in refused[:1]:
+        for each in self.found.bindings:
+            if condition_of(each).reason != QUOTA_EXCEEDED:
+                continue
             try:
-                self.found.quotas = await self.all_of(
-                    FEDERATED_RESOURCE_QUOTAS, namespace=str(each["metadata"].get("namespace") or "")
-                )
+                found = await self.all_of(FEDERATED_RESOURCE_QUOTAS, namespace=each.key.namespace)
+                self.found.quotas = [*found]
             except ApiError as error:
-                self.found.problems.append(f"{FEDERATED_RESOURCE_QUOTAS.plural}: {error}")
+                self.found.warnings.append(f"{FEDERATED_RESOURCE_QUOTAS.plural}: {error}")
 
     async def priority_classes(self) -> None:
         """Read which PriorityClasses exist if a missing one may be why the wanted workload has no binding."""
-        templates = map(TemplateHead.of, self.found.templates)
-        if not any(priority_class_of(self.found.policies, each) for each in templates):
+        has_binding = self.found.workloads is None
+        if has_binding or not priority_class_of(self.found.policies or (), TemplateHead.of(self._wanted)):
             return
         try:
             found = await self.all_of(_PRIORITY_CLASSES)
         except ApiError as error:
             unknown = "whether those that policies name exist is not known"
-            self.found.problems.append(f"{_PRIORITY_CLASSES.plural}: {error}; {unknown}")
+            self.found.warnings.append(f"{_PRIORITY_CLASSES.plural}: {error}; {unknown}")
         else:
             self.found.priority_classes = [str(mapping(each.get("metadata")).get("name")) for each in found]
 
     async def other_bindings(self) -> None:
-        known = {binding_key(each) for each in self.found.bindings}
+        known = {*(each.key for each in self.found.bindings), *self.found.unreadable}
         for resource in _BINDINGS:
             try:
                 listed = await self.all_of(resource)
@@ -191,7 +210,7 @@ class LiveReading:
                     raise
                 self.found.unlisted.append(str(error))
                 continue
-            self.found.bindings += [each for each in listed if binding_key(each) not in known]
+            self._add_bindings(each for each in listed if binding_key(each) not in known)
 
     async def schedulers(self, bindings: Sequence[Binding]) -> None:
         """Read which schedulers exist, and of missing ones that bindings name what they have left.
@@ -204,13 +223,15 @@ class LiveReading:
             self.found.at = datetime.now(UTC)
         except ApiError as error:
             self.found.no_leases = str(error)
+            self._unknown.append(f"leases: which schedulers exist is not known: {error}")
             return
         known = schedulers_of(self.found.leases, now=self.found.at)
         known = known.with_seen(seen_in_bindings(bindings))
-        self.found.seen += known.seen.values()
+        seen = [*known.seen.values()]
         for name in dict.fromkeys(each.spec.responsible_scheduler for each in bindings):
             if known.of(name).status is SchedulerStatus.MISSING:
-                self.found.seen += await self._seen(name)
+                seen += await self._seen(name)
+        self.found.seen = seen
 
     async def _seen(self, name: str) -> list[SchedulerShown]:
         """Return a scheduler without a Lease if it has left an Event, or a condition on a binding."""
@@ -222,7 +243,7 @@ class LiveReading:
             for resource in _BINDINGS:
                 items = await self._items(resource.path, {"limit": str(_LOOKED_AT)})
                 typed = map(resource.typed, items)
-                if seen := [each for each in seen_in_bindings(readable(typed)) if each.name == name]:
+                if seen := [each for each in seen_in_bindings(_readable(typed)) if each.name == name]:
                     return seen
         except ApiError as error:
             return [SchedulerShown(name, source=f"whether it has decided is not known: {error}")]
@@ -230,19 +251,20 @@ class LiveReading:
 
     async def events(self) -> None:
         """Read the Events of the wanted binding and of its template. An answer without them is still right."""
-        for wanted in (*self.found.bindings, *self.found.templates)[:1]:
-            resource = mapping(mapping(wanted.get("spec")).get("resource"))
-            metadata = mapping(wanted.get("metadata"))
-            for uid in (metadata.get("uid"), resource.get("uid")):
-                if not uid:
-                    continue
-                namespace = metadata.get("namespace") or "default"
-                query = {"fieldSelector": f"involvedObject.uid={uid}", "limit": str(_LOOKED_AT)}
-                try:
-                    self.found.events += await self._items(f"/api/v1/namespaces/{namespace}/events", query)
-                except ApiError as error:
-                    self.found.no_events = "" if error.is_not_found else str(error)
-                    return
+        metadata = mapping(self._wanted.get("metadata"))
+        namespace, found = metadata.get("namespace") or "default", list[Mapping[str, Any]]()
+        for uid in (metadata.get("uid"), value_at(self._wanted, "spec", "resource", "uid")):
+            if not uid:
+                continue
+            query = {"fieldSelector": f"involvedObject.uid={uid}", "limit": str(_LOOKED_AT)}
+            try:
+                found += await self._items(f"/api/v1/namespaces/{namespace}/events", query)
+            except ApiError as error:
+                if not error.is_not_found:
+                    text = f"events: what controllers have reported is not known: {error}"
+                    self._unknown.append(text)
+                break
+        self.found.events = found
 
     async def _items(self, path: str, query: dict[str, str]) -> list[Manifest]:
         found = await self.connection.request("GET", path, query=query, timeout=_ITEMS_SECONDS)
@@ -268,17 +290,9 @@ class LiveReading:
         return manifests
 
 
-def readable(manifests: Iterable[Manifest]) -> Iterator[Binding]:
+def _readable(manifests: Iterable[Manifest]) -> Iterator[Binding]:
     for each in manifests:
         try:
             yield Binding.from_manifest(each)
         except ManifestError:
             continue  # reported where the binding is used
-
-
-def _is_refused_by_quota(manifest: Manifest) -> bool:
-    conditions = (manifest.get("status") or {}).get("conditions") or ()
-    return any(
-        each.get("type") == SCHEDULED_CONDITION and each.get("reason") == QUOTA_EXCEEDED
-        for each in conditions
-    )

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
-from karmada_advisor.plan.objects import binding_key
 from karmada_advisor.sources import capture
-from karmada_advisor.sources.bindings import NamedBinding, named_binding
+from karmada_advisor.sources.bindings import named_binding
 from karmada_advisor.sources.control_plane import DEFAULT_NAMESPACE, context_namespace, control_plane
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.files import Contents, as_binding, as_cluster, as_workload, of_kind, read
-from karmada_advisor.sources.gathered import Objects
+from karmada_advisor.sources.gathered import Objects, parsed
 from karmada_advisor.state.stored import Manifest, mappings
-from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.policy import ID_LABELS
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.dryrun.objects import ReadWorkloads
@@ -24,8 +22,6 @@ from karmada_scheduler.dryrun.objects import ReadWorkloads
 T = TypeVar("T")
 
 _QUOTA: Final = "FederatedResourceQuota"
-_WARNINGS: Final = ("federatedresourcequotas:", "priorityclasses:")
-_POLICIES: Final = ("propagationpolicies:", "clusterpropagationpolicies:")
 _PRIORITY_CLASS: Final = ("scheduling.k8s.io/v1", "PriorityClass")
 _SYSTEM_PRIORITY_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
 """Each API server creates them at its start."""
@@ -75,7 +71,9 @@ def _gathered(
         if name:
             default = "" if arguments.namespace else context_namespace(arguments)
             asked = named_binding(name, arguments.namespace, default)
-        objects = _from_plane(arguments, asked, all_bindings=all_bindings)
+        from karmada_advisor.sources import live  # the client, which files do not need
+
+        objects = live.read_live(control_plane(arguments), asked, all_bindings=all_bindings)
     if objects.unlisted and others_needed:
         raise NoAnswerError("\n".join(objects.unlisted))
     if arguments.workloads:
@@ -128,11 +126,11 @@ def _from_capture(arguments: argparse.Namespace) -> Objects:
         no_leases=str(fields.get("noLeases") or ""),
         events=mappings(fields.get("events")),
     )
-    objects.add_clusters(_parsed(fields["clusters"], as_cluster, objects.problems))
-    objects.add_bindings(_parsed(fields["bindings"], as_binding, objects.problems))
+    objects.add_clusters(parsed(fields["clusters"], as_cluster, objects.problems))
+    objects.add_bindings(parsed(fields["bindings"], as_binding, objects.problems))
     if fields.get("workloads") is not None:
-        parsed = _parsed(fields["workloads"], as_workload, objects.problems)
-        objects.workloads = [each for each, _ in parsed]
+        found = parsed(fields["workloads"], as_workload, objects.problems)
+        objects.workloads = [each for each, _ in found]
     return objects
 
 
@@ -158,40 +156,6 @@ def _from_files(arguments: argparse.Namespace) -> Objects:
     return objects
 
 
-def _from_plane(arguments: argparse.Namespace, asked: NamedBinding | None, *, all_bindings: bool) -> Objects:
-    from karmada_advisor.sources import live  # the client, which files do not need
-
-    found = live.read_live(
-        control_plane(arguments), asked, all_bindings=all_bindings, timeout=arguments.request_timeout
-    )
-    objects = Objects(
-        found.server,
-        found.asked or asked,
-        unlisted=found.unlisted,
-        is_live=True,
-        at=found.at,
-        leases=found.leases,
-        no_leases=found.no_leases,
-        seen=found.seen,
-        events=found.events,
-    )
-    if found.no_leases:
-        objects.warnings.append(f"leases: which schedulers exist is not known: {found.no_leases}")
-    if found.no_events:
-        objects.warnings.append(f"events: what controllers have reported is not known: {found.no_events}")
-    for each in found.problems:
-        (objects.warnings if each.startswith((*_POLICIES, *_WARNINGS)) else objects.problems).append(each)
-    if not any(each.startswith(_POLICIES) for each in objects.warnings):
-        objects.policies = list(found.policies)
-    objects.quotas = None if found.quotas is None else list(found.quotas)
-    objects.priority_classes = found.priority_classes
-    objects.add_clusters(_parsed(found.clusters, as_cluster, objects.problems))
-    objects.add_bindings(_parsed(found.bindings, as_binding, objects.problems, objects.unreadable))
-    if found.templates:
-        objects.workloads = [each for each, _ in _parsed(found.templates, as_workload, objects.problems)]
-    return objects
-
-
 def _priority_classes(given: Iterable[Workload]) -> list[str] | None:
     """Return the names of the PriorityClasses that exist if some objects are such; None if none is one."""
     found = [each.name for each in given if (each.api_version, each.kind) == _PRIORITY_CLASS]
@@ -203,14 +167,14 @@ def add_other_bindings(arguments: argparse.Namespace, objects: Objects) -> None:
     from karmada_advisor.sources import live
 
     try:
-        found = live.read_bindings(control_plane(arguments), timeout=arguments.request_timeout)
+        found = live.read_bindings(control_plane(arguments))
     except NoAnswerError as error:
         objects.warnings.append(f"bindings: {error}")
         return
     objects.warnings += found.problems
     known = {each.key for each in objects.bindings}
-    parsed = _parsed(found.bindings, as_binding, objects.warnings)
-    objects.add_bindings((each, manifest) for each, manifest in parsed if each.key not in known)
+    others = [each for each in found.bindings if each.key not in known]
+    objects.add_bindings((each, found.manifests[each.key]) for each in others)
 
 
 def workload_reader(arguments: argparse.Namespace, objects: Objects) -> ReadWorkloads | None:
@@ -221,33 +185,14 @@ def workload_reader(arguments: argparse.Namespace, objects: Objects) -> ReadWork
     def read_all() -> tuple[list[Workload], str]:
         from karmada_advisor.sources import live
 
-        plane = control_plane(arguments)
         resources = [each.spec.resource for each in objects.bindings]
         try:
-            found, problems = live.read_workloads(plane, resources, timeout=arguments.request_timeout)
+            found, problems = live.read_workloads(control_plane(arguments), resources)
         except NoAnswerError as error:
             return [], str(error)
-        return [each for each, _ in _parsed(found, as_workload, problems)], "; ".join(problems)
+        return [each for each, _ in parsed(found, as_workload, problems)], "; ".join(problems)
 
     return read_all
-
-
-def _parsed(
-    manifests: Iterable[Manifest],
-    parse: Callable[[Manifest], T],
-    problems: list[str],
-    bindings: dict[BindingKey, str] | None = None,
-) -> Iterable[tuple[T, Manifest]]:
-    """Yield the objects that can be read; add a problem for each other one, to ``bindings`` by its key."""
-    for manifest in manifests:
-        try:
-            yield parse(manifest), manifest
-        except ManifestError as problem:
-            metadata = manifest.get("metadata")
-            name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
-            problems.append(f"{manifest.get('kind')} {name}: {problem}")
-            if bindings is not None:
-                bindings[binding_key(manifest)] = problems[-1]
 
 
 def _with_manifest(parse: Callable[[Manifest], T]) -> Callable[[Manifest], tuple[T, Manifest]]:

@@ -7,16 +7,18 @@ from typing import Any, Final
 
 from karmada_advisor.explain.codes import CODES
 from karmada_advisor.explain.names import nearest
+from karmada_advisor.placement_tests.cel import ExpressionError, NoCelError, expressions
 from karmada_advisor.placement_tests.expectations import OF_STEPS
 from karmada_advisor.placement_tests.model import (
     CaseStep,
     Expectation,
     ExpectedValue,
+    FilePlace,
     PlacementCase,
     ScenarioChange,
 )
+from karmada_advisor.placement_tests.report_model import FileProblem
 from karmada_advisor.placement_tests.schema import SCHEMA, WORDS, keys_of
-from karmada_advisor.sources.expressions import check_expression
 from karmada_advisor.sources.included_manifests import IncludedManifests
 from karmada_advisor.sources.located_yaml import LocatedFile
 from karmada_scheduler.api.manifest import parse_time
@@ -164,12 +166,12 @@ class CaseReader:
 
     def _are_expressions(self, path: YamlPath, value: Any) -> bool:
         if isinstance(value, str):
-            return check_expression(self._in, path, "that", value)
+            return _check_expression(self._in, path, "that", value)
         if not value:
             self._in.problem(path, "that: there is no expression")
             return False
         checked = [
-            check_expression(self._in, at, f"that[{index}]", each)
+            _check_expression(self._in, at, f"that[{index}]", each)
             for index, (at, each) in enumerate(self._in.items(path, value))
         ]
         return bool(checked) and all(checked)
@@ -222,3 +224,42 @@ class CaseReader:
         near = nearest(value, known)
         self._in.problem(path, f"{what} {value}" + (f"; nearest: {near}" if near else ""))
         return False
+
+
+def _check_expression(located: LocatedFile, path: YamlPath, name: str, value: Any) -> bool:
+    """Return whether a value is an expression; what is wrong is noted in the file.
+
+    Args:
+        located: The file.
+        path: Where the value is.
+        name: ``that[0]``, for messages.
+        value: The value.
+    """
+    extent = located.extent(path)
+    if not isinstance(value, str):
+        what = {dict: "a mapping", bool: "true or false"}.get(type(value), "another value")
+        hint = 'Put it in quotes: it has ": "' if isinstance(value, dict) else "Put it in quotes"
+        located.problem(path, f"{name}: expected an expression, got {what}. {hint}")
+        return False
+    if extent is not None and not extent.style:
+        rest = located.line(extent.end_line)[extent.end_column - 1 :].strip()
+        if rest.startswith("#"):
+            located.problem(path, f'{name}: " #" begins a comment here; put the expression in quotes')
+            return False
+    try:
+        expressions().compile(value)
+    except NoCelError as problem:
+        located.problem_once(path, str(problem))
+    except ExpressionError as problem:
+        line = (value.splitlines() or [""])[problem.line - 1]
+        excerpt = (line, " " * (problem.column - 1) + "^")
+        place = located.place(path)
+        written = (
+            "" if extent is None else located.line(extent.line)[extent.column - 1 : extent.end_column - 1]
+        )
+        if extent is not None and value in written and problem.line == 1:
+            place = FilePlace(place.line, place.column + problem.column - (0 if extent.style else 1))
+        located.problems.append(FileProblem(located.path, *place, f"{name}: {problem}", excerpt))
+    else:
+        return True
+    return False

@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from karmada_advisor.plan.change_model import ChangeShown
-from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.process_rules import ProcessConfiguration
-from karmada_advisor.sources.rules import dry_running, parsed_gates, print_warning
+from karmada_advisor.sources.rules import parsed_gates, print_warning, usable_dry_run
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.config import features
 from karmada_scheduler.config.decision_rules import DEFAULT_RULES
-from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.framework.profile.factory import Registration
@@ -40,14 +38,8 @@ class Configurations(Struct):
         Raises:
             NoAnswerError: It cannot be used.
         """
-        gates = parsed_gates(arguments)
         objects = ShownObjects(Workloads(self.workloads))
-        try:
-            return self.stack.enter_context(
-                dry_running(arguments, gates, self.own, objects, say=self._warn_once)
-            )
-        except ConfigError as unusable:
-            raise NoAnswerError("\n".join(str(each) for each in unusable.problems)) from unusable
+        return self.stack.enter_context(usable_dry_run(arguments, self.own, objects, say=self._warn_once))
 
     def _warn_once(self, text: str) -> None:
         """Print a warning that may concern each of the configurations."""
@@ -107,25 +99,25 @@ class Configurations(Struct):
                 )
         return tuple(found)
 
-    def text(self, arguments: argparse.Namespace | None = None) -> str:
-        """Return a configuration for the fingerprint; the current one if none is given."""
-        current = arguments or self.current
-        gates = parsed_gates(current)
-        config = current.config.read_bytes().decode(errors="replace") if current.config else ""
-        process: ProcessConfiguration | None = current.process_rules
-        return ("" if process is None else repr(process)) + repr(
-            (
-                [
-                    *sorted((name, gates.enabled(name)) for name in features.KNOWN),
-                    *(() if gates.rules is DEFAULT_RULES else (gates.rules,)),
-                ],
-                current.plugins,
-                config,
-                list(map(str, current.plugin_dir)),
-                current.scheduler_name,
-                current.enable_empty_workload_propagation,
-            )
+
+def fingerprinted(arguments: argparse.Namespace) -> str:
+    """Return the rules of the command line for a fingerprint."""
+    gates = parsed_gates(arguments)
+    config = arguments.config.read_bytes().decode(errors="replace") if arguments.config else ""
+    process: ProcessConfiguration | None = arguments.process_rules
+    return ("" if process is None else repr(process)) + repr(
+        (
+            [
+                *sorted((name, gates.enabled(name)) for name in features.KNOWN),
+                *(() if gates.rules is DEFAULT_RULES else (gates.rules,)),
+            ],
+            arguments.plugins,
+            config,
+            list(map(str, arguments.plugin_dir)),
+            arguments.scheduler_name,
+            arguments.enable_empty_workload_propagation,
         )
+    )
 
 
 @contextmanager

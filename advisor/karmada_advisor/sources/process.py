@@ -10,7 +10,7 @@ from urllib.parse import quote
 from karmada_advisor.explain.inputs import ProcessView
 from karmada_advisor.sources import process_http
 from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.sources.process_answers import record_of, state_of, view_of
+from karmada_advisor.sources.process_answers import ProcessState, record_of, state_of, view_of
 from karmada_advisor.sources.process_http import ProcessAddress, address_of
 from karmada_advisor.sources.process_rules import ProcessConfiguration, names_rules, use
 from karmada_scheduler.api.binding import BindingKey
@@ -52,20 +52,21 @@ def _check(address: ProcessAddress, status: int, found: Mapping[str, Any], refus
         raise NoAnswerError(f"{address}: {_message(found) or f'it has answered with status {status}'}")
 
 
-def use_rules(arguments: argparse.Namespace) -> ProcessConfiguration:
-    """Let a command with ``--from`` decide by the rules of the process.
+def use_rules(arguments: argparse.Namespace) -> frozenset[str]:
+    """Let a command with ``--from`` decide by the rules of the process; return its scheduler names unless flags name others.
 
     Raises:
         NoAnswerError: The URL is not one of a process, or a flag contradicts it.
     """
+    is_named = bool(arguments.scheduler_name or arguments.config)
     found = read_configuration(address_of(arguments))
     arguments.feature_gates = gates_of(arguments.process, found.gates, arguments.feature_gates)
     arguments.decisions_of = decisions_of(found, arguments.decisions_of)
     use(arguments, found, is_named=names_rules(arguments))
-    return found
+    return frozenset() if is_named else found.scheduler_names
 
 
-def read_state(address: ProcessAddress) -> Mapping[str, Any]:
+def read_state(address: ProcessAddress) -> ProcessState:
     """Return the state of a process: its queue, its configuration, whether it leads.
 
     Raises:

@@ -21,10 +21,42 @@ from karmada_scheduler.api.manifest import (
     read_texts,
     wrong_type,
 )
+from karmada_scheduler.structs import Struct
 
 Fields = Mapping[str, Any]
 
 _MAX_SECONDS: Final = 1e10
+
+
+class ProcessState(Struct, frozen=True):
+    """The state of a running scheduler that the API server does not know.
+
+    Attributes:
+        name: Of the process.
+        is_leading: Whether it decides; another process does otherwise.
+        leader: The process that decides, "" if it is this one or not known.
+        due: Bindings that are due.
+        delayed: Bindings that are retried later.
+        processing: Bindings that are being scheduled.
+        gated: Bindings that PreEnqueue plugins hold back.
+        waiting: Bindings that wait at Permit.
+        assumed: Assumed placements.
+        records: Bindings with a record.
+        problem: Why nothing else is known; "" otherwise.
+    """
+
+    name: str = ""
+    version: str = ""
+    is_leading: bool = False
+    leader: str = ""
+    due: int = 0
+    delayed: int = 0
+    processing: int = 0
+    gated: int = 0
+    waiting: int = 0
+    assumed: int = 0
+    records: int = 0
+    problem: str = ""
 
 
 def view_of(found: Fields, *, has_record: bool) -> ProcessView:
@@ -100,27 +132,29 @@ def record_of(found: Fields) -> Fields:
     }
 
 
-def state_of(found: Fields) -> Fields:
-    """Return the state of a process.
+def state_of(found: Fields) -> ProcessState:
+    """Return the state of a process from the response of its ``/v1/state``.
 
     Raises:
         ManifestError: A field has another type.
     """
-    queue = read_mapping(found, "queue", "")
-    return {
-        **{name: read_text(found, name, "") for name in ("process", "version", "leader")},
-        "leading": read_boolean(found, "leading", ""),
-        "queue": {name: read_integer(queue, name, "queue") for name in ("due", "delayed", "processing")},
-        **{
-            name: {field: read_integer(read_mapping(found, name, ""), field, name)}
-            for name, field in (
-                ("gated", "count"),
-                ("waitingAtPermit", "count"),
-                ("assumedPlacements", "bindings"),
-                ("records", "bindings"),
-            )
-        },
-    }
+
+    def count(name: str, field: str) -> int:
+        return read_integer(read_mapping(found, name, ""), field, name)
+
+    return ProcessState(
+        name=read_text(found, "process", ""),
+        version=read_text(found, "version", ""),
+        leader=read_text(found, "leader", ""),
+        is_leading=read_boolean(found, "leading", ""),
+        due=count("queue", "due"),
+        delayed=count("queue", "delayed"),
+        processing=count("queue", "processing"),
+        gated=count("gated", "count"),
+        waiting=count("waitingAtPermit", "count"),
+        assumed=count("assumedPlacements", "bindings"),
+        records=count("records", "bindings"),
+    )
 
 
 def _attempt(found: Fields) -> Fields:

@@ -10,12 +10,9 @@ from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.policies import TemplateHead
 from karmada_advisor.explain.remedy_model import ObjectPatch, Remedy, RemedyEdit, RemedySearch
-from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.inputs import Explaining
-from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.state.curable import lacks_a_decision
 from karmada_advisor.state.model import StateName
-from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer
 from karmada_advisor.whynot.dispatching import decided_again, overwritten, resumed
 from karmada_advisor.whynot.edits import ObjectRef, Side
@@ -61,8 +58,9 @@ def with_remedies(
     if not lacks_a_decision(state, binding):
         return explanation
     is_held = binding.spec.scheduling_suspended or state.name in _HELD
+    bindings = None if using.dry_run.is_coupled else [binding]  # others change nothing
     found = answer(
-        _objects(inputs, using),
+        editable(using, binding.key, bindings),
         WhyNotQuestion("", IsDecided() if is_held else IsPlaced()),
         SearchBounds(seconds),
         state=explanation.state,
@@ -95,37 +93,17 @@ def with_claiming_remedies(
     return replace(explanation, remedies=tuple(_remedy(each, explanation) for each in found))
 
 
-def _objects(inputs: ExplainInputs, using: Explaining) -> ObjectSet:
-    """Return the objects that the search edits: other bindings only where they change the decision about this one."""
-    objects = using.objects
-    bindings = objects.bindings if using.dry_run.is_coupled else [inputs.binding]
-    return editable(
-        objects,
-        inputs.binding.key,
-        using.scheduler,
-        bindings=bindings,
-        schedulers=inputs.schedulers,
-    )
-
-
-def editable(
-    objects: Objects,
-    key: BindingKey,
-    scheduler: SimulatedScheduler,
-    *,
-    bindings: Sequence[Binding],
-    schedulers: Schedulers | None = None,
-) -> ObjectSet:
+def editable(using: Explaining, key: BindingKey, bindings: Sequence[Binding] | None = None) -> ObjectSet:
     """Return the objects that a search edits.
 
     Args:
-        objects: What was read.
+        using: What was read, and what schedules the changed objects.
         key: The binding in question.
-        scheduler: Schedules the changed objects.
-        bindings: The binding in question, and those that decisions about it read.
-        schedulers: Which schedulers exist; None for those that the objects tell of.
+        bindings: It, and those that decisions about it read; None for all.
     """
-    mine = next(each for each in bindings if each.key == key)
+    objects, scheduler = using.objects, using.scheduler
+    chosen = objects.bindings if bindings is None else bindings
+    mine = next(each for each in chosen if each.key == key)
     return ObjectSet(
         key,
         scheduler.rules.gates,
@@ -134,11 +112,11 @@ def editable(
             ObjectRef(CLUSTER, "", each.name): (objects.manifests[each.name], each)
             for each in objects.clusters
         },
-        {ObjectRef(*each.key): (objects.manifests[each.key], each) for each in bindings},
+        {ObjectRef(*each.key): (objects.manifests[each.key], each) for each in chosen},
         quotas={ObjectRef.of(each): each for each in objects.quotas or ()},
         policies={ObjectRef.of(each): each for each in objects.policies or ()},
         template_labels=objects.template_labels(mine.spec.resource),
-        schedulers=objects.schedulers() if schedulers is None else schedulers,
+        schedulers=objects.schedulers(using.process),
         has_all_bindings=not objects.unlisted,
         as_new=scheduler.as_new,
     )

@@ -9,7 +9,7 @@ import argparse
 import copy
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -19,10 +19,10 @@ from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
 from karmada_scheduler.config.decision_rules import DEFAULT_RULES
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.config.profiles import SchedulerConfiguration, plugin_budget, plugin_tokens
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.objects import Frameworks, ShownObjects
-from karmada_scheduler.framework import Handle
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.profile.inputs import BuiltProfiles
@@ -92,28 +92,13 @@ def dry_running(
     *,
     say: Callable[[str], None] = print_warning,
 ) -> Iterator[DryRun]:
-    """Provide a dry run by the rules of the command line; its plugins see ``objects``. See ``configured``."""
-    with configured(arguments, gates, own, handle_for=objects.handle_for, say=say) as frameworks:
-        empty = arguments.enable_empty_workload_propagation == "true"
-        yield DryRun(gates, objects, frameworks, empty_workload_propagation=empty)
-
-
-@contextmanager
-def configured(
-    arguments: argparse.Namespace,
-    gates: FeatureGates,
-    own: Sequence[Registration],
-    *,
-    handle_for: Callable[[str], Handle],
-    say: Callable[[str], None] = print_warning,
-) -> Iterator[Frameworks]:
-    """Build the plugins; while they are used, those of the user have the timeout of the scheduler.
+    """Build the plugins, and provide a dry run by them; meanwhile those of the user have the timeout of the scheduler.
 
     Args:
         arguments: As parsed.
         gates: Feature gates.
         own: The plugins of a main program of the user's own.
-        handle_for: Makes the handle of a profile's plugins.
+        objects: What the plugins see.
         say: Takes warnings; prints them by default.
 
     Raises:
@@ -124,7 +109,7 @@ def configured(
     process: ProcessConfiguration | None = arguments.process_rules
     missing: Mapping[str, tuple[str, ...]] = {}
     if process is not None:
-        available = _available(arguments.plugin_dir, gates, own, handle_for)
+        available = _available(arguments.plugin_dir, gates, own, objects)
         configuration, missing = process.configuration(available), process.missing(available)
         tokens, scheduler_name = process.known_tokens(available), process.scheduler_name
     elif arguments.config:
@@ -136,7 +121,7 @@ def configured(
     budget = plugin_budget(configuration, None)
     setup = PluginSetup(
         in_tree(gates),
-        handle_for=handle_for,
+        handle_for=objects.handle_for,
         own=own,
         directories=arguments.plugin_dir,
         tokens=tokens,
@@ -148,7 +133,30 @@ def configured(
     built = setup.start()
     with _caller(built, budget) as caller:
         made = _frameworks(setup, built, configuration, caller, every=every, say=say)
-        yield replace(made, missing=missing)
+        empty = arguments.enable_empty_workload_propagation == "true"
+        yield DryRun(gates, objects, replace(made, missing=missing), empty_workload_propagation=empty)
+
+
+@contextmanager
+def usable_dry_run(
+    arguments: argparse.Namespace,
+    own: Sequence[Registration],
+    objects: ShownObjects,
+    *,
+    say: Callable[[str], None] = print_warning,
+) -> Iterator[DryRun]:
+    """Provide a dry run as ``dry_running`` does, by the feature gates of the command line.
+
+    Raises:
+        NoAnswerError: The gates, the configuration or a plugin cannot be used.
+    """
+    with ExitStack() as stack:
+        gates = parsed_gates(arguments)
+        try:
+            dry_run = stack.enter_context(dry_running(arguments, gates, own, objects, say=say))
+        except ConfigError as unusable:
+            raise NoAnswerError(str(unusable)) from unusable
+        yield dry_run
 
 
 @contextmanager
@@ -169,14 +177,14 @@ def _available(
     directories: Sequence[Path],
     gates: FeatureGates,
     own: Sequence[Registration],
-    handle_for: Callable[[str], Handle],
+    objects: ShownObjects,
 ) -> frozenset[str]:
     """Return the names of the plugins whose code is here.
 
     Raises:
         ConfigError: A plugin file cannot be used.
     """
-    setup = PluginSetup(in_tree(gates), handle_for=handle_for, own=own, directories=directories)
+    setup = PluginSetup(in_tree(gates), handle_for=objects.handle_for, own=own, directories=directories)
     setup.load()
     return frozenset({*setup.registry(), *IN_TREE})
 
@@ -243,18 +251,17 @@ class Configuration(Struct, frozen=True):
     Attributes:
         op: ``setGate`` or ``disablePlugin``.
         text: For people.
-        flags: What to append to the command line of the scheduler, and of ``simulate``.
+        flag: What to append to the command line of the scheduler, and of ``simulate``.
     """
 
     op: str
     text: str
-    flags: tuple[str, ...]
+    flag: str
 
     def applied(self, arguments: argparse.Namespace) -> argparse.Namespace:
         """Return arguments with the change."""
         changed = copy.copy(arguments)
-        [flag] = self.flags
-        name, _, value = flag.removeprefix("--").partition("=")
+        name, _, value = self.flag.removeprefix("--").partition("=")
         attribute = name.replace("-", "_")
         setattr(changed, attribute, [*(getattr(arguments, attribute) or ()), value])
         return changed
@@ -273,8 +280,8 @@ def alternatives(
     if refusing:
         enabled = "" if arguments.plugins else "*,"
         flag = f"--plugins={enabled}-{refusing}"
-        yield Configuration("disablePlugin", f"without the plugin {refusing} ({flag})", (flag,))
+        yield Configuration("disablePlugin", f"without the plugin {refusing} ({flag})", flag)
     for name in _GATES:
         value = not gates.enabled(name)
         flag = f"--feature-gates={name}={str(value).lower()}"
-        yield Configuration("setGate", f"feature gate {name}={str(value).lower()}", (flag,))
+        yield Configuration("setGate", f"feature gate {name}={str(value).lower()}", flag)

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import Final, NamedTuple
 
 from karmada_advisor.sources.control_plane import ControlPlane
-from karmada_advisor.sources.live_reading import FORBIDDEN, TIMEOUT_SECONDS, LiveReading, read
+from karmada_advisor.sources.live_reading import FORBIDDEN, LiveReading, read
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.karmada import KarmadaClient, Resource
 
@@ -30,15 +30,12 @@ class KindsFound(NamedTuple):
     unwatched: str
 
 
-def count_objects(
-    plane: ControlPlane, resources: Sequence[Resource], *, timeout: float = TIMEOUT_SECONDS
-) -> KindsFound:
+def count_objects(plane: ControlPlane, resources: Sequence[Resource]) -> KindsFound:
     """Find out whether kinds can be listed and watched, and about how many objects they have.
 
     Args:
         plane: The control plane.
         resources: The kinds.
-        timeout: Seconds for everything.
 
     Raises:
         LiveError: A kind cannot be listed.
@@ -53,7 +50,7 @@ def count_objects(
         totals = {kind: count for kind, (count, _) in counts.items()}
         return KindsFound(reading.connection.server, totals, next(filter(None, refusals), ""))
 
-    return read(plane, timeout, work)
+    return read(plane, work)
 
 
 async def _count(reading: LiveReading, resource: Resource) -> tuple[int, str]:

@@ -43,8 +43,8 @@ if TYPE_CHECKING:  # a command has the class of its own document already, and ne
 _PLAIN: Final = frozenset({str, int, bool, float, type(None)})
 
 
-def document_fields(found: Document) -> dict[str, Any]:
-    """Return the object that ``-o json`` prints; ``rebalance`` adds its manifests."""
+def document_fields(found: Struct) -> dict[str, Any]:
+    """Return a document as ``-o json`` prints it, and ``/v1`` of the page; ``rebalance`` adds its manifests."""
     return {"apiVersion": API_VERSION, "kind": type(found).__name__, **fields_of(found)}
 
 

@@ -41,11 +41,10 @@ class FoundCause(Struct, frozen=True):
     """The primary cause of the state of a binding."""
 
     key: BindingKey
-    code: str
     cause: Cause
 
     def __hash__(self) -> int:
-        return hash((self.key, self.code))
+        return hash((self.key, self.cause.code))
 
 
 class CauseScan(Struct, frozen=True):

@@ -23,8 +23,7 @@ from types import FrameType
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
-from karmada_advisor.web.job import BusyError, Job, TooLongError
-from karmada_advisor.web.long_jobs import LongJobs
+from karmada_advisor.web.jobs import BusyError, Job, LongJobs, TooLongError
 
 log = logging.getLogger(__name__)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from karmada_advisor.explain.model import Target
+from karmada_advisor.sources.process_answers import ProcessState
 from karmada_advisor.state.model import StateName
 from karmada_advisor.state.stored import condition_of
 from karmada_advisor.web.indexed_binding import IndexedBinding
@@ -59,37 +60,6 @@ class DecisionRow(Struct, frozen=True):
         return self.reason == "Success"
 
 
-class ProcessState(Struct, frozen=True):
-    """The state of a running scheduler that the API server does not know.
-
-    Attributes:
-        name: Of the process.
-        is_leading: Whether it decides; another process does otherwise.
-        leader: The process that decides, "" if it is this one or not known.
-        due: Bindings that are due.
-        delayed: Bindings that are retried later.
-        processing: Bindings that are being scheduled.
-        gated: Bindings that PreEnqueue plugins hold back.
-        waiting: Bindings that wait at Permit.
-        assumed: Assumed placements.
-        records: Bindings with a record.
-        problem: Why nothing else is known; "" otherwise.
-    """
-
-    name: str = ""
-    version: str = ""
-    is_leading: bool = False
-    leader: str = ""
-    due: int = 0
-    delayed: int = 0
-    processing: int = 0
-    gated: int = 0
-    waiting: int = 0
-    assumed: int = 0
-    records: int = 0
-    problem: str = ""
-
-
 class Decisions(Struct, frozen=True):
     """The last decisions, the newest first.
 
@@ -105,43 +75,35 @@ class Decisions(Struct, frozen=True):
     process: ProcessState | None = None
 
 
-def of_records(records: Iterable[Mapping[str, Any]]) -> tuple[DecisionRow, ...]:
-    """Return rows of records, the newest first; records that cannot be read are left out."""
-    rows = []
-    for record in records:
-        try:
-            rows.append(_of_record(record))
-        except (AttributeError, KeyError, TypeError, ValueError):
-            continue  # of another version of the scheduler
-    return tuple(reversed(rows))
+def of_records(records: Sequence[Mapping[str, Any]]) -> tuple[DecisionRow, ...]:
+    """Return rows of records, as ``sources.process_answers.record_of`` returns them, the newest first."""
+    return tuple(map(_of_record, reversed(records)))
 
 
 def _of_record(record: Mapping[str, Any]) -> DecisionRow:
-    namespace, _, name = str(record["key"]).rpartition("/")
-    trigger, error = record.get("trigger") or {}, record.get("error") or {}
-    attempts = record.get("attempts") or ()
-    last = attempts[-1] if attempts else {}
-    targets = record.get("targets")
+    namespace, _, name = record["key"].rpartition("/")
+    error, targets, attempts = record["error"] or {}, record["targets"], record["attempts"]
+    last = attempts[-1] if attempts else {"stages": {}, "refused": ()}
     return DecisionRow(
-        at=str(record["at"]),
-        kind=str(record["kind"]),
+        at=record["at"],
+        kind=record["kind"],
         namespace=namespace,
         name=name,
-        schedule_class=str(trigger.get("class") or ""),
-        event=str(trigger.get("event") or ""),
-        stages={str(key): int(count) for key, count in (last.get("stages") or {}).items()},
-        before=_targets(record.get("before") or {}),
+        schedule_class=record["trigger"]["class"],
+        event=record["trigger"]["event"],
+        stages=last["stages"],
+        before=_targets(record["before"]),
         placement=None if targets is None else _targets(targets),
-        reason=str(error.get("reason") or "Success"),
-        message=str(error.get("message") or ""),
-        ending=str(record.get("ending") or ""),
-        micros=int(record.get("tookMicros") or 0),
-        refused_by={str(each["by"]): int(each["count"]) for each in last.get("refused") or ()},
+        reason=error.get("reason") or "Success",
+        message=error.get("message") or "",
+        ending=record["ending"],
+        micros=record["tookMicros"],
+        refused_by={each["by"]: each["count"] for each in last["refused"]},
     )
 
 
 def _targets(found: Mapping[str, int]) -> tuple[Target, ...]:
-    return tuple(Target(str(name), int(count)) for name, count in found.items())
+    return tuple(Target(name, count) for name, count in found.items())
 
 
 def of_objects(rows: Iterable[IndexedBinding]) -> tuple[DecisionRow, ...]:
@@ -169,25 +131,3 @@ def of_objects(rows: Iterable[IndexedBinding]) -> tuple[DecisionRow, ...]:
 
 def _stored(row: IndexedBinding) -> tuple[Target, ...]:
     return tuple(Target(each.name, each.replicas) for each in sorted(row.binding.spec.clusters))
-
-
-def process_state(found: Mapping[str, Any]) -> ProcessState:
-    """Return the state of a process from the response of its ``/v1/state``."""
-    queue = found.get("queue") or {}
-
-    def count(name: str, field: str) -> int:
-        return int((found.get(name) or {}).get(field) or 0)
-
-    return ProcessState(
-        name=str(found.get("process") or ""),
-        version=str(found.get("version") or ""),
-        is_leading=bool(found.get("leading")),
-        leader=str(found.get("leader") or ""),
-        due=int(queue.get("due") or 0),
-        delayed=int(queue.get("delayed") or 0),
-        processing=int(queue.get("processing") or 0),
-        gated=count("gated", "count"),
-        waiting=count("waitingAtPermit", "count"),
-        assumed=count("assumedPlacements", "bindings"),
-        records=count("records", "bindings"),
-    )

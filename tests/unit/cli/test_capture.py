@@ -13,19 +13,21 @@ import pytest
 import yaml
 
 from karmada_advisor.sources import live, process_http
+from karmada_advisor.sources.bindings import NamedBinding
 from karmada_advisor.sources.control_plane import ControlPlane
-from karmada_advisor.sources.live_contents import LiveContents
+from karmada_advisor.sources.gathered import Objects
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
+from tests.unit.cli.stored_objects import StoredObjects
 from tests.unit.explain.fleet import billing, checkout, fleet
 
 LONG = "--timeout=5m"
 
 
 @pytest.fixture
-def plane(monkeypatch: pytest.MonkeyPatch) -> LiveContents:
+def plane(monkeypatch: pytest.MonkeyPatch) -> StoredObjects:
     """A control plane that can be read once; then it is away."""
-    contents = LiveContents(
+    contents = StoredObjects(
         "https://karmada.example:5443",
         clusters=[each.manifest() for each in fleet()],
         bindings=[billing().manifest(), checkout().manifest()],
@@ -40,10 +42,10 @@ def plane(monkeypatch: pytest.MonkeyPatch) -> LiveContents:
     )  # fmt: skip
     reads: list[ControlPlane] = []
 
-    def read(plane: ControlPlane, keys: object = (), *, all_bindings: bool = False, **_: Any) -> LiveContents:
+    def read(plane: ControlPlane, asked: NamedBinding | None = None, **_: Any) -> Objects:
         assert not reads, "the control plane was read again"
         reads.append(plane)
-        return contents
+        return contents.read(asked)
 
     monkeypatch.setattr(live, "read_live", read)
     return contents
@@ -99,7 +101,7 @@ def test_a_capture_gives_the_same_answer_without_the_control_plane(
 
 @pytest.mark.parametrize("flags", [[], ["--anonymise"]], ids=["named", "anonymous"])
 def test_the_priority_classes_and_the_events_of_a_workload_without_a_binding_are_captured(
-    plane: LiveContents, explain: Command, tmp_path: Path, flags: list[str]
+    plane: StoredObjects, explain: Command, tmp_path: Path, flags: list[str]
 ) -> None:
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment"}
     plane.templates = [{**deployment, "metadata": {"namespace": "pay", "name": "ledger", "uid": "u"}}]
@@ -133,7 +135,7 @@ def test_the_third_line_says_that_it_is_a_replay(explain: Command, tmp_path: Pat
 
 
 def test_rules_are_captured_and_flags_try_others(
-    plane: LiveContents, explain: Command, tmp_path: Path
+    plane: StoredObjects, explain: Command, tmp_path: Path
 ) -> None:
     file, config = str(tmp_path / "capture.json"), tmp_path / "config.yaml"
     config.write_text(
@@ -158,11 +160,10 @@ def test_rules_are_captured_and_flags_try_others(
     assert json.loads(Path(file).read_text())["rules"]["feature_gates"] == [
         "SchedulingOvercommitProtection=true"
     ]
-    assert plane.problems == []
 
 
 def test_the_record_of_a_process_is_captured(
-    plane: LiveContents, explain: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plane: StoredObjects, explain: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def get(_: str, path: str) -> tuple[int, Mapping[str, Any]]:
         if path == "/v1/state":
@@ -195,7 +196,7 @@ SECRETS = ("checkout", "shop", "eu-west", "ap-south", "edge-7", "staging", "tier
 
 
 def test_an_anonymous_capture_has_other_names_and_the_same_reasons(
-    plane: LiveContents, explain: Command, tmp_path: Path
+    plane: StoredObjects, explain: Command, tmp_path: Path
 ) -> None:
     placed = checkout().on(**{"eu-west-1": 12, "eu-west-2": 12}).applied()
     placed.last_scheduled("2026-11-22T10:00:00Z").condition(

@@ -14,10 +14,12 @@ import yaml
 from karmada_advisor.sources import live
 from karmada_advisor.sources.bindings import NamedBinding, NoSuchBindingError
 from karmada_advisor.sources.control_plane import ControlPlane
-from karmada_advisor.sources.live_contents import LiveContents, LiveError
+from karmada_advisor.sources.gathered import Objects
+from karmada_advisor.sources.live_reading import LiveError
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.commands import Ran
+from tests.unit.cli.stored_objects import StoredObjects
 from tests.unit.explain.fleet import failed_billing, fleet, placed_checkout
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -296,7 +298,7 @@ class Plane:
     """A control plane that is read instead of files."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.contents = LiveContents(
+        self.contents = StoredObjects(
             "https://karmada:5443",
             clusters=[each.manifest() for each in fleet()],
             bindings=[placed_checkout().manifest()],
@@ -308,19 +310,21 @@ class Plane:
         monkeypatch.setattr(live, "read_live", self._read)
         monkeypatch.setattr(live, "read_bindings", self._read_bindings)
 
-    def _read_bindings(self, plane: ControlPlane, **_: Any) -> LiveContents:
+    def _read_bindings(self, plane: ControlPlane, **_: Any) -> Objects:
         if self.error is not None:
             raise self.error
-        return LiveContents("https://karmada:5443", bindings=[each.manifest() for each in self.others])
+        return StoredObjects(
+            "https://karmada:5443", bindings=[each.manifest() for each in self.others]
+        ).read()
 
     def _read(
         self, plane: ControlPlane, asked: NamedBinding | None = None, *, all_bindings: bool = False, **_: Any
-    ) -> LiveContents:
+    ) -> Objects:
         self.asked.append((plane, asked))
         self.read_all = all_bindings
         if self.error is not None:
             raise self.error
-        return self.contents
+        return self.contents.read(asked)
 
 
 @pytest.fixture
@@ -433,7 +437,7 @@ def test_a_cluster_that_cannot_be_read_is_reported(plane: Plane, capsys: pytest.
 def test_policies_that_may_not_be_read_are_a_warning(
     plane: Plane, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plane.contents.problems.append("propagationpolicies: forbidden")
+    plane.contents.warnings.append("propagationpolicies: forbidden")
 
     assert command.main(["explain", "checkout-deployment", "-n", "shop"]) == 0
 
@@ -476,7 +480,7 @@ def test_other_bindings_that_may_not_be_read_are_a_warning(
     plane.contents.bindings[:] = [asked.last_scheduled("2026-11-22T10:00:00Z").manifest()]
     plane.contents.clusters[:] = [cluster("m1").capacity(cpu=10, pods=1000).allocated({"cpu": 12}).manifest()]
 
-    def refuse(_: ControlPlane, **__: Any) -> LiveContents:
+    def refuse(_: ControlPlane, **__: Any) -> Objects:
         raise LiveError("resourcebindings is forbidden")
 
     monkeypatch.setattr(live, "read_bindings", refuse)

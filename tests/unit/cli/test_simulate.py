@@ -18,6 +18,7 @@ import yaml
 
 from karmada_advisor.cli import simulate
 from karmada_advisor.cli.flags.simulate import make_parser
+from karmada_advisor.cli.output import NO_ANSWER
 from karmada_advisor.cli.simulate import with_progress
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests import commands
@@ -640,7 +641,7 @@ def test_problems_of_workloads_are_reported(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "deploy.yaml"
     path.write_text("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, labels: [a]}\n")
     ran = run([cluster("m1")], [binding("web")], f"--workloads={path}")
-    assert ran.status == simulate.BAD_INPUT
+    assert ran.status == NO_ANSWER
     assert "deploy.yaml: document 1 (Deployment web): metadata.labels: expected an object" in ran.err
 
 

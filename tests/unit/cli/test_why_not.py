@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from karmada_advisor.sources import live
-from karmada_advisor.sources.live_contents import LiveContents
 from karmada_scheduler.command import main
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
+from tests.unit.cli.stored_objects import StoredObjects
 from tests.unit.explain.fleet import billing, checkout, fleet
 
 
@@ -296,13 +296,13 @@ def test_a_gate_that_makes_the_decision_fail_is_no_change_although_the_placement
 @pytest.fixture
 def no_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     """A control plane on which bindings may be read and not be listed."""
-    contents = LiveContents(
+    contents = StoredObjects(
         "https://karmada:5443",
         clusters=[each.manifest() for each in fleet()],
         bindings=[billing().manifest()],
         unlisted=["resourcebindings is forbidden"],
     )
-    monkeypatch.setattr(live, "read_live", lambda *_, **__: contents)
+    monkeypatch.setattr(live, "read_live", lambda _, asked, **__: contents.read(asked))
 
 
 @pytest.mark.usefixtures("no_lists")

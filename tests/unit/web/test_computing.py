@@ -19,7 +19,7 @@ import pytest
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.web import computing, forked_job
 from karmada_advisor.web.computing import MAX_WAITING, Computer
-from karmada_advisor.web.job import BusyError, TooLongError
+from karmada_advisor.web.jobs import BusyError, TooLongError
 
 
 def during(

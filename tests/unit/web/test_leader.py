@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import ssl
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from karmada_advisor.cli.flags.web import make_parser
 from karmada_advisor.cli.web.leader import KEPT_SECONDS, LeaderRecords, leader_records
 from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.sources.process_answers import ProcessState
 from karmada_advisor.sources.process_http import ProcessAddress
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.records.access import AUDIENCE
@@ -56,12 +56,12 @@ class Fleet:
         assert (host, port) == ("records.example", 10353)
         return self.addresses
 
-    def _read(self, address: ProcessAddress) -> Mapping[str, Any]:
+    def _read(self, address: ProcessAddress) -> ProcessState:
         self.asked.append(address)
         found = self.states[address.ip]
         if isinstance(found, Exception):
             raise found
-        return dict(found)
+        return ProcessState(name=found["process"], is_leading=found["leading"])
 
     def switch(self) -> None:
         self.states["10.0.0.1"] = NoAnswerError("10.0.0.1 cannot be read")

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from cryptography.fernet import Fernet
 
+from karmada_advisor.cli.web.access import end_of
 from karmada_advisor.web.authorization import Authorization
-from karmada_advisor.web.certificate_end import end_of
 from karmada_advisor.web.computing import Computer
-from karmada_advisor.web.job import BusyError, TooLongError
+from karmada_advisor.web.jobs import BusyError, TooLongError
 from karmada_advisor.web.metrics import WebMetrics
 from karmada_advisor.web.namespaces import NamespaceHints
 from karmada_advisor.web.sessions import Sessions

@@ -15,7 +15,7 @@ from karmada_advisor.cli.web.causes import CauseSearch
 from karmada_advisor.explain import explain as explaining
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.trace_model import Mismatch
-from karmada_advisor.web.job import BusyError, TooLongError
+from karmada_advisor.web.jobs import BusyError, TooLongError
 from karmada_scheduler import command
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, binding, cluster

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from karmada_advisor.sources.process_answers import record_of, state_of
 from karmada_advisor.state.model import StateName
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.web import pages
 from karmada_advisor.web.bindings import Share, row_of
-from karmada_advisor.web.decisions import of_objects, of_records, process_state
+from karmada_advisor.web.decisions import of_objects, of_records
 from karmada_advisor.web.fleet import ClusterState, cluster_shown, clusters_of, sorted_clusters
 from karmada_advisor.web.index import BindingIndex
 from karmada_advisor.web.indexed_binding import Filter, IndexedBinding, indexed
@@ -189,9 +190,9 @@ RECORD: dict[str, Any] = {
 }
 
 
-def test_records_become_rows_the_newest_first_and_unreadable_ones_are_left_out() -> None:
+def test_records_become_rows_the_newest_first() -> None:
     failed = RECORD | {"targets": None, "error": {"reason": "NoClusterFit", "message": "nothing"}}
-    rows = of_records([RECORD, {"of": "another version"}, failed])
+    rows = of_records([record_of(RECORD), record_of(failed)])
     assert [(each.reason, each.is_good, each.placement is None) for each in rows] == [
         ("NoClusterFit", False, True),
         ("Success", True, False),
@@ -200,5 +201,5 @@ def test_records_become_rows_the_newest_first_and_unreadable_ones_are_left_out()
 
 
 def test_the_state_of_a_process_needs_no_field() -> None:
-    assert process_state({}).due == 0
-    assert process_state({"queue": {"due": 3}, "leading": True}).due == 3
+    assert state_of({}).due == 0
+    assert state_of({"queue": {"due": 3}, "leading": True}).due == 3

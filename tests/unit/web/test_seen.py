@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.web.job import BusyError
+from karmada_advisor.web.jobs import BusyError
 from karmada_advisor.web.viewer import Viewer
 from karmada_scheduler.testing import binding, cluster
 from tests.unit.web.site import Site

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from karmada_advisor.cli.web.watched import Surroundings, WatchedFleet, id_of
+from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.state.model import StateName
 from karmada_advisor.web.index import BindingIndex
 from karmada_scheduler.client.karmada import CLUSTERS, PROPAGATION_POLICIES, RESOURCE_BINDINGS
@@ -32,7 +33,7 @@ def _fleet() -> WatchedFleet:
     fleet.put(CLUSTERS, _cluster("m1", 1), is_listed=True)
     fleet.put(RESOURCE_BINDINGS, _binding("web", 2), is_listed=True)
     fleet.surround(Surroundings())
-    fleet.begin(fleet.rows(fleet.bindings.values()))
+    fleet.begin(fleet.rows(fleet.bindings))
     return fleet
 
 
@@ -124,7 +125,7 @@ def test_the_index_after_any_events_equals_one_that_is_built_from_scratch() -> N
             case _:
                 fleet.put(RESOURCE_BINDINGS, _binding(name, version, on=on))
         deque(fleet.index_again(), 0)
-        built = BindingIndex(fleet.rows(fleet.bindings.values()))
+        built = BindingIndex(fleet.rows(fleet.bindings))
         contents = fleet.contents()
         assert list(contents.index.rows) == list(built.rows)
         assert contents.index.counts() == built.counts()
@@ -137,8 +138,8 @@ def test_a_scheduler_that_is_missing_changes_the_states_of_its_bindings_in_steps
     for number in range(50):
         made = binding(f"web-{number}").replicas(1).scheduler("nobody").resource_version("2").manifest()
         fleet.put(RESOURCE_BINDINGS, made, is_listed=True)
-    fleet.begin(fleet.rows(fleet.bindings.values()))
-    fleet.surround(Surroundings(datetime(2026, 11, 27, 10, tzinfo=UTC), leases=[]))
+    fleet.begin(fleet.rows(fleet.bindings))
+    fleet.surround(Surroundings(Objects("", at=datetime(2026, 11, 27, 10, tzinfo=UTC), leases=[])))
     assert fleet.contents().index.counts()[StateName.NOT_DECIDED_YET] == 50
     assert len(list(fleet.index_again())) == 3
     assert fleet.contents().index.counts()[StateName.NOBODY_DECIDES] == 50

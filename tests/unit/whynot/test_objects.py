@@ -12,7 +12,6 @@ from karmada_advisor.sources.simulated import SimulatedScheduler
 from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side, edit
 from karmada_advisor.whynot.objects import ObjectSet
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 
@@ -23,8 +22,8 @@ def object_set(asked: BindingBuilder, *clusters: ClusterBuilder) -> Iterator[Obj
     add_rules(parser)
     arguments = parser.parse_args([], argparse.Namespace(as_new=False))
     shown = ShownObjects(Workloads(None))
-    with rules.configured(arguments, FeatureGates(), (), handle_for=shown.handle_for) as frameworks:
-        scheduler = SimulatedScheduler(DryRun(FeatureGates(), shown, frameworks))
+    with rules.dry_running(arguments, FeatureGates(), (), shown) as dry_run:
+        scheduler = SimulatedScheduler(dry_run)
         built = asked.build()
         yield ObjectSet(
             built.key,

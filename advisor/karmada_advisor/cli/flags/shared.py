@@ -55,15 +55,6 @@ def add_fleet(parser: argparse.ArgumentParser, document: str) -> None:
     add_objects(parser)
     add_rules(parser)
     add_process(parser, "whose rules are used")
-    parser.set_defaults(
-        name="",
-        namespace="",
-        current_feature_gates=[],
-        current_decisions_of=None,
-        current_plugins=[],
-        current_config=[],
-        current_plugin_dir=[],
-    )
 
 
 def add_objects(parser: argparse.ArgumentParser, *, cluster_flag: str = "--cluster") -> None:

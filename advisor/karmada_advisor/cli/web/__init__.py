@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 import uvloop
 
-from karmada_advisor.cli.output import print_error, print_failure
+from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, print_error, print_failure
 from karmada_advisor.cli.web.access import PageAccess, audited
 from karmada_advisor.cli.web.answers import CommandAnswers
 from karmada_advisor.cli.web.reading import Reader
 from karmada_advisor.explain.amounts import counted
+from karmada_advisor.sources.control_plane import reads_files
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.web.computing import Computer
 from karmada_advisor.web.handlers import PROBES, Handlers
@@ -38,10 +39,6 @@ if TYPE_CHECKING:  # files do not need the client
 
 log = logging.getLogger(__name__)
 
-ENDED: Final = 0
-FAILED: Final = 1
-NOT_STARTED: Final = 2
-
 _SWITCH_SECONDS: Final = 0.001
 """After which the thread that decides lets the one that answers run; five times as often as by default."""
 _LIMITS: Final = RequestLimits(rate=100.0, burst=300.0, connections=1000, streams=500)
@@ -59,11 +56,11 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
             _serve(arguments, own)
     except (NoAnswerError, ListenError) as error:
         print_failure(error)
-        return NOT_STARTED
+        return NO_ANSWER
     except ServerEndedError as error:
         print_error(f"Error: {error}")
-        return FAILED
-    return ENDED
+        return NOT_GOOD
+    return GOOD
 
 
 class ServerEndedError(Exception):
@@ -75,14 +72,13 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     metrics = WebMetrics()
     access = PageAccess(arguments, metrics)
     reader = _reader(arguments)
-    is_live = not (arguments.clusters or arguments.bindings or arguments.replay)
     answers = CommandAnswers(
         arguments,
         reader,
         own,
         metrics=metrics,
         records=_records(arguments, access),
-        connection=access.connection if is_live else None,
+        connection=None if reads_files(arguments) else access.connection,
     )
     if isinstance(reader, Reader):
         reader.read()
@@ -157,7 +153,7 @@ def _reader(arguments: argparse.Namespace) -> Reader | Watcher:
     Raises:
         NoAnswerError: The control plane cannot be read.
     """
-    if arguments.clusters or arguments.bindings or arguments.replay:
+    if reads_files(arguments):
         return Reader(arguments)
     from karmada_advisor.cli.web.watching import Watcher, kinds_of
 

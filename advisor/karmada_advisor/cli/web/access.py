@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AsyncExitStack, aclosing, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karmada_advisor.cli.flags.web import DEFAULT_AUDIENCE
+from karmada_advisor.sources.control_plane import control_plane, reads_files
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.web.audit import AuditLog
 from karmada_advisor.web.metrics import WebMetrics
@@ -72,7 +73,8 @@ class PageAccess:
                 self._certificate = ServerCertificate(arguments.tls_cert_file, arguments.tls_key_file)
             except CertificateError as error:
                 raise NoAnswerError(str(error)) from error
-            metrics.expose_certificate(partial(_end_of, self._certificate))
+            certificate = self._certificate
+            metrics.expose_certificate(lambda: end_of(certificate.chain))
         self.tls = None if self._certificate is None else self._certificate.context
         self._stack = AsyncExitStack()
         self.connection = _OwnConnection(arguments, self._stack)
@@ -126,10 +128,14 @@ class PageAccess:
             raise NoAnswerError(f"--session-keys-file: {error}") from error
 
 
-def _end_of(certificate: ServerCertificate) -> float:
-    from karmada_advisor.web.certificate_end import end_of
+def end_of(chain: bytes) -> float:
+    """Return when the first certificate of a chain in PEM ends, in seconds since 1970; not a number if it cannot be read."""
+    from cryptography.x509 import load_pem_x509_certificate  # only where there is a certificate
 
-    return end_of(certificate.chain)
+    try:
+        return load_pem_x509_certificate(chain).not_valid_after_utc.timestamp()
+    except ValueError:  # OpenSSL, which serves it, takes more than this library does
+        return math.nan
 
 
 class _OwnConnection:
@@ -160,7 +166,6 @@ class _OwnConnection:
             return self._connection
 
     async def _made(self) -> Connection:
-        from karmada_advisor.sources.control_plane import control_plane
         from karmada_scheduler.client.api_error import ApiError
         from karmada_scheduler.client.connect import connect
         from karmada_scheduler.client.identity import ConnectionConfigError
@@ -191,5 +196,5 @@ def _check(arguments: argparse.Namespace) -> None:
         )
     if arguments.session_keys_file and not has_tokens:
         raise NoAnswerError("--session-keys-file is for --auth=token: without it nobody signs in")
-    if has_tokens and (arguments.clusters or arguments.bindings or arguments.replay):
+    if has_tokens and reads_files(arguments):
         raise NoAnswerError("--auth=token needs a control plane, which says who may read; files do not")

@@ -7,7 +7,7 @@ import asyncio
 import io
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stderr
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, redirect_stderr
 from typing import TYPE_CHECKING, Final, Self
 
 from karmada_advisor.cli import plan
@@ -27,22 +27,14 @@ from karmada_advisor.sources.change_files import change_objects
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.inputs import Explaining, explaining
 from karmada_advisor.sources.process import read_decisions, read_process, read_state, use_rules
+from karmada_advisor.sources.process_answers import ProcessState
 from karmada_advisor.sources.process_http import ProcessAddress, address_of
 from karmada_advisor.sources.remedies import with_remedies
 from karmada_advisor.sources.rules import parsed_gates
 from karmada_advisor.web.answers import AskedChange, CauseScan, Question
-from karmada_advisor.web.decisions import (
-    OBJECTS,
-    RECORDS,
-    SHOWN,
-    Decisions,
-    ProcessState,
-    of_objects,
-    of_records,
-    process_state,
-)
+from karmada_advisor.web.decisions import OBJECTS, RECORDS, SHOWN, Decisions, of_objects, of_records
 from karmada_advisor.web.history import History, history_of, read_events
-from karmada_advisor.web.job import BusyError
+from karmada_advisor.web.jobs import BusyError
 from karmada_advisor.web.metrics import WebMetrics, survival_metrics
 from karmada_advisor.web.quotas import NamespaceQuotas, QuotaReader
 from karmada_advisor.web.state import PageState
@@ -94,17 +86,13 @@ class CommandAnswers:
         self._arguments = arguments
         self._reader = reader
         self._own = own
-        self._names: frozenset[str] = frozenset()
         self._records = records
         self._connection = connection
         self._quotas = None if connection is None else QuotaReader(connection)
-        if arguments.process:
-            is_named = bool(arguments.scheduler_name or arguments.config)
-            configuration = use_rules(arguments)
-            if not is_named:
-                self._names = configuration.scheduler_names
-        self._gates = parsed_gates(arguments)
-        self._inputs: _Inputs | None = None
+        self._names = use_rules(arguments) if arguments.process else frozenset()
+        parsed_gates(arguments)  # a mistake there is reported at the start
+        self._using_of: tuple[int, Explaining] | None = None
+        self._plugins = ExitStack()
         self.cause_search = CauseSearch(
             lambda state, key: self._explain_inputs(state, key, None), lambda state: self._using(state).rules
         )
@@ -121,8 +109,7 @@ class CommandAnswers:
 
     def __exit__(self, *_: object) -> None:
         """Close the plugins."""
-        if self._inputs is not None:
-            self._inputs.close()
+        self._plugins.close()
 
     @property
     def state(self) -> PageState:
@@ -173,18 +160,19 @@ class CommandAnswers:
     def start_again(self) -> None:
         """Drop plugins and caches: an answer was ended half-way."""
         self._survival.start_again()
-        if self._inputs is not None:
-            self._inputs.close()
-            self._inputs = None
+        self._using_of = None
+        self._plugins.close()
 
     def _using(self, state: PageState) -> Explaining:
         """Return what explains; plugins and caches are shared as long as the objects are the same."""
-        if self._inputs is None or self._inputs.number != state.number:
-            if self._inputs is not None:
-                self._inputs.close()
-            self._inputs = _Inputs(self._arguments, state, self._own, quiet=not self._is_first)
+        if self._using_of is None or self._using_of[0] != state.number:
+            self._using_of = None
+            self._plugins.close()
+            rules = explaining(self._arguments, state.contents.objects, self._own)
+            with nullcontext() if self._is_first else _without_warnings():
+                self._using_of = state.number, self._plugins.enter_context(rules)
             self._is_first = False
-        return self._inputs.using
+        return self._using_of[1]
 
     def _explain_inputs(self, state: PageState, key: BindingKey, view: ProcessView | None) -> ExplainInputs:
         inputs = self._using(state).inputs_of(_binding_of(state, key))
@@ -213,12 +201,9 @@ class CommandAnswers:
 
     @contextmanager
     def _session(self, state: PageState, *, as_new: bool = False) -> Iterator[Explaining]:
-        """Provide what answers a question; its warnings were printed at the start."""
+        """Provide what answers a question."""
         objects = state.contents.objects
-        with (
-            redirect_stderr(io.StringIO()),
-            explaining(self._arguments, objects, self._own, as_new=as_new) as using,
-        ):
+        with _without_warnings(), explaining(self._arguments, objects, self._own, as_new=as_new) as using:
             yield using
 
     def plan(self, state: PageState, change: AskedChange) -> Plan:
@@ -237,14 +222,8 @@ class CommandAnswers:
         objects = state.contents.objects
         try:
             changes = change_objects(change.text)
-            with redirect_stderr(io.StringIO()):
-                found, unread = plan.made(
-                    arguments,
-                    objects,
-                    as_manifests(objects),
-                    changes,
-                    self._own,
-                )
+            with _without_warnings():
+                found, unread = plan.made(arguments, objects, as_manifests(objects), changes, self._own)
             notes = [
                 f"Not read, so bindings that a policy would add may be missing: {each}" for each in unread
             ]
@@ -286,11 +265,8 @@ class CommandAnswers:
         """Return the last decisions; the running scheduler is asked once a second at most, and less often if it is away."""
         if not self._arguments.process and self._records is None:
             if self._decisions is None or self._decisions[1] != state.number:
-                self._decisions = (
-                    0.0,
-                    state.number,
-                    Decisions(OBJECTS, of_objects(state.contents.index.newest(SHOWN))),
-                )
+                found = Decisions(OBJECTS, of_objects(state.contents.index.newest(SHOWN)))
+                self._decisions = 0.0, state.number, found
             return self._decisions[2]
         async with self._asking:
             kept = self._kept_decisions()
@@ -311,7 +287,7 @@ class CommandAnswers:
     async def _read_decisions(self, state: PageState) -> Decisions:
         try:
             url = await self._process()
-            process = process_state(await asyncio.to_thread(read_state, url))
+            process = await asyncio.to_thread(read_state, url)
             records = await asyncio.to_thread(read_decisions, url, 2 * SHOWN)
         except NoAnswerError as problem:
             text = str(problem)
@@ -332,6 +308,11 @@ class CommandAnswers:
         return self.cause_search.advance(self.state) or self._survival.advance(self.state)
 
 
+def _without_warnings() -> AbstractContextManager[object]:
+    """Print no warnings: they were printed at the start."""
+    return redirect_stderr(io.StringIO())
+
+
 def _binding_of(state: PageState, key: BindingKey) -> Binding:
     """Return a binding of the objects.
 
@@ -345,21 +326,3 @@ def _binding_of(state: PageState, key: BindingKey) -> Binding:
     if key not in state.contents.manifests:
         raise BusyError(f"{key.display} has just been created; try again in a moment")
     return found.binding
-
-
-class _Inputs:
-    """The inputs of explanations about one state."""
-
-    def __init__(
-        self, arguments: argparse.Namespace, state: PageState, own: Sequence[Registration], *, quiet: bool
-    ) -> None:
-        self.number = state.number
-        self._stack = ExitStack()
-        with ExitStack() as silence:
-            if quiet:  # the same warnings as at the start
-                silence.enter_context(redirect_stderr(io.StringIO()))
-            self.using = self._stack.enter_context(explaining(arguments, state.contents.objects, own))
-
-    def close(self) -> None:
-        """Close the plugins."""
-        self._stack.close()

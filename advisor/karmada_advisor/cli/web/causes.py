@@ -13,7 +13,7 @@ from karmada_advisor.explain.overview import causes_of_state
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.web.answers import CauseScan, FoundCause, summary
-from karmada_advisor.web.job import BusyError
+from karmada_advisor.web.jobs import BusyError
 from karmada_advisor.web.state import PageState
 from karmada_scheduler.api.binding import BindingKey
 
@@ -81,7 +81,7 @@ class CauseSearch:
         finally:
             self._seconds += time.thread_time() - began
         if cause is not None:
-            self._found.append(FoundCause(key, cause.code, cause))
+            self._found.append(FoundCause(key, cause))
         if not self._left or not self.result.found:
             self.result = self._now
         return self._left

@@ -10,12 +10,13 @@ import argparse
 import asyncio
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 from urllib.parse import urlsplit
 
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.process import read_state
+from karmada_advisor.sources.process_answers import ProcessState
 from karmada_advisor.sources.process_http import ProcessAddress, tls_of
 from karmada_scheduler.client.api_connection import ApiConnection
 from karmada_scheduler.client.api_error import ApiError
@@ -31,7 +32,7 @@ _TOKEN_SECONDS: Final = 600
 """How long a token is valid; it is renewed after half of that."""
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-ReadState = Callable[[ProcessAddress], Mapping[str, Any]]
+ReadState = Callable[[ProcessAddress], ProcessState]
 
 
 async def addresses_of(host: str, port: int) -> Sequence[str]:
@@ -112,22 +113,22 @@ class LeaderRecords:
             )
         said = []
         for answer in asyncio.as_completed([asyncio.to_thread(self._asked, each) for each in replicas]):
-            replica, state, unread = await answer
-            if not unread and state["leading"] and state["process"] == process_name(holder):
+            replica, state = await answer
+            if state.is_leading and state.name == process_name(holder):
                 return replica
             said.append(
-                unread or f"{replica}: {state['process'] or 'a process without a name'} does not lead"
+                state.problem or f"{replica}: {state.name or 'a process without a name'} does not lead"
             )
         raise NoAnswerError(
             f"no replica leads; the Lease names {holder or 'nobody'} ({'; '.join(sorted(said))})"
         )
 
-    def _asked(self, replica: ProcessAddress) -> tuple[ProcessAddress, Mapping[str, Any], str]:
-        """Return the state of a replica, or why it has none."""
+    def _asked(self, replica: ProcessAddress) -> tuple[ProcessAddress, ProcessState]:
+        """Return a replica with its state, or with why that is not known."""
         try:
-            return replica, self._read(replica), ""
+            return replica, self._read(replica)
         except NoAnswerError as problem:
-            return replica, {}, str(problem)
+            return replica, ProcessState(problem=str(problem))
 
     async def _holder(self) -> str:
         """Return the identity in the Lease, which begins with the name of a process. Raises ApiError."""

@@ -6,13 +6,14 @@ import argparse
 import asyncio
 import logging
 import os
-from collections.abc import Hashable, Mapping
+import time
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
 
 from karmada_advisor.cli.survive_inputs import taint_policies_of
-from karmada_advisor.cli.web.visits import Visits
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.objects import gather
@@ -28,6 +29,41 @@ _READING_SECONDS: Final = 60.0
 
 _COUNTDOWN_SECONDS: Final = 10
 """While something is evicted, the pages are made again this often: they show the time that is left."""
+
+_UNSEEN_SECONDS: Final = 60.0
+"""Without a request for this long, nobody looks."""
+
+
+class Visits:
+    """Requests as they come in; for use from the thread of the server."""
+
+    def __init__(self, refresh: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """Read every ``refresh`` seconds while somebody looks; ``clock`` is in seconds."""
+        self._refresh = refresh
+        self._clock = clock
+        self._seen = 0.0
+        self._read = 0.0
+        self._wake: asyncio.Event | None = None
+
+    def seen(self) -> None:
+        """Note a request. If the last reading is older than ``refresh``, the next one is due at once."""
+        self._seen = self._clock()
+        if self._wake is not None and self._seen - self._read > self._refresh:
+            self._wake.set()
+
+    def reading(self) -> None:
+        """Note that a reading begins."""
+        self._read = self._clock()
+
+    async def next(self) -> bool:
+        """Wait until a reading may be due; return whether somebody looks."""
+        if self._wake is None:
+            self._wake = asyncio.Event()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._refresh):
+                await self._wake.wait()
+        self._wake.clear()
+        return self._clock() - self._seen <= _UNSEEN_SECONDS
 
 
 class Reader:

@@ -5,34 +5,34 @@ from __future__ import annotations
 import itertools
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.packed import PackedManifests
-from karmada_advisor.state.model import SchedulerShown
 from karmada_advisor.state.propagation import cluster_problem
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.state.stored import mapping
 from karmada_advisor.web.index import BindingIndex
 from karmada_advisor.web.indexed_binding import IndexedBinding, indexed
 from karmada_advisor.web.state import PageContents
-from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.binding import KINDS, Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.client import json_body
 from karmada_scheduler.client.karmada import (
     CLUSTER_PROPAGATION_POLICIES,
+    CLUSTER_RESOURCE_BINDINGS,
     CLUSTERS,
     PROPAGATION_POLICIES,
+    RESOURCE_BINDINGS,
     Resource,
 )
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import Struct, field, replace
 
 Manifest = Mapping[str, Any]
 
-POLICIES = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
-_POLICY_KINDS = frozenset(each.kind for each in POLICIES)
+BINDINGS: Final = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
+POLICIES: Final = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
 _AGAIN_AT_ONCE: Final = 20
 """Bindings that are indexed again before ``index_again`` yields."""
 
@@ -49,20 +49,12 @@ class Surroundings(Struct):
     """What is read besides the watched objects, again and again.
 
     Attributes:
-        at: When the Leases were read; None if they were not.
-        leases: Of Karmada's system namespace; None if they could not be read.
-        no_leases: Why not.
-        seen: Schedulers without a Lease that have left something.
-        warnings: What could not be read without making answers wrong.
+        objects: Leases, and the schedulers without one that have left something.
         process: Which schedulers run, as ``Objects.schedulers`` takes it.
         taint_policies: ClusterTaintPolicies; None if they are not known.
     """
 
-    at: datetime | None = None
-    leases: Sequence[Manifest] | None = None
-    no_leases: str = ""
-    seen: Sequence[SchedulerShown] = ()
-    warnings: Sequence[str] = ()
+    objects: Objects = field(default_factory=lambda: Objects(""))
     process: Mapping[str, str] = field(default_factory=dict)
     taint_policies: Sequence[Manifest] | None = None
 
@@ -73,14 +65,14 @@ class WatchedFleet:
     Attributes:
         changes: Grows with every change.
         unread_policies: Why policies of a kind cannot be read, by plural.
-        bindings: By key.
     """
 
     def __init__(self, source: str) -> None:
         """Start empty; ``source`` is the URL of the API server."""
         self._source = source
-        self._clusters: dict[str, Cluster] = {}
-        self._policies: dict[ObjectId, Manifest] = {}
+        # Policies as manifests. A BindingKey is equal to the ObjectId of its binding.
+        self._known: dict[str, dict[ObjectId | BindingKey, Cluster | Binding | Manifest]]
+        self._known = {each.kind: {} for each in (CLUSTERS, *BINDINGS, *POLICIES)}
         self._manifests = PackedManifests()
         self._problems: dict[ObjectId, str] = {}
         self._surroundings = Surroundings()
@@ -89,9 +81,25 @@ class WatchedFleet:
         self._rendered_rows: OrderedDict[tuple[object, ...], str] = OrderedDict()
         self._has_old_rows = False
         self._outdated: dict[BindingKey, None] = {}
-        self.bindings: dict[BindingKey, Binding] = {}
         self.unread_policies: dict[str, str] = {}
         self.changes = 0
+
+    @property
+    def clusters(self) -> list[Cluster]:
+        """All clusters."""
+        return [each for each in self._known[CLUSTERS.kind].values() if isinstance(each, Cluster)]
+
+    @property
+    def bindings(self) -> list[Binding]:
+        """All bindings."""
+        known = (self._known[each.kind].values() for each in BINDINGS)
+        return [each for found in known for each in found if isinstance(each, Binding)]
+
+    @property
+    def policies(self) -> list[Manifest]:
+        """All policies."""
+        known = (self._known[each.kind].values() for each in POLICIES)
+        return [each for found in known for each in found if isinstance(each, Mapping)]
 
     def put(self, resource: Resource, item: Manifest, *, is_listed: bool = False) -> None:
         """Take an object.
@@ -121,7 +129,7 @@ class WatchedFleet:
     def remove(self, resource: Resource, item: Manifest) -> None:
         """Forget an object that was deleted, unless another one of its name is known."""
         found = id_of(resource, item)
-        uid, version = self._known(found)
+        uid, version = self._version_of(found)
         deleted = mapping(item.get("metadata"))
         if uid and deleted.get("uid", uid) != uid and _number(deleted) <= version:
             return
@@ -130,13 +138,7 @@ class WatchedFleet:
 
     def keep_only(self, resource: Resource, listed: Collection[ObjectId]) -> None:
         """Forget the objects of a kind that a complete list lacks."""
-        known: Iterable[ObjectId]
-        if resource.kind == CLUSTERS.kind:
-            known = (ObjectId(resource.kind, "", name) for name in self._clusters)
-        elif resource.kind in _POLICY_KINDS:
-            known = (each for each in self._policies if each.kind == resource.kind)
-        else:
-            known = (ObjectId(*key) for key in self.bindings if key.kind == resource.kind)
+        known = map(ObjectId._make, self._known[resource.kind])
         unread = (each for each in self._problems if each.kind == resource.kind)
         for each in [found for found in (*known, *unread) if found not in listed]:
             self._forget(each)
@@ -144,27 +146,21 @@ class WatchedFleet:
 
     def count(self, resource: Resource) -> int:
         """Return the number of known objects of a kind, those included that cannot be read."""
-        if resource.kind == CLUSTERS.kind:
-            readable = len(self._clusters)
-        elif resource.kind in _POLICY_KINDS:
-            readable = sum(each.kind == resource.kind for each in self._policies)
-        else:
-            readable = sum(each.kind == resource.kind for each in self.bindings)
-        return readable + sum(each.kind == resource.kind for each in self._problems)
+        unread = sum(each.kind == resource.kind for each in self._problems)
+        return len(self._known[resource.kind]) + unread
 
-    def _known(self, found: ObjectId) -> tuple[str, int]:
+    def _version_of(self, found: ObjectId) -> tuple[str, int]:
         """Return uid and version of a known object; "" and -1 for none."""
-        if found.kind == CLUSTERS.kind:
-            cluster = self._clusters.get(found.name)
-            return ("", -1) if cluster is None else (cluster.uid, _version(cluster.resource_version))
-        if found.kind in _POLICY_KINDS:
-            metadata = mapping(self._policies.get(found, {}).get("metadata"))
-            return (str(metadata.get("uid") or ""), _number(metadata)) if metadata else ("", -1)
-        binding = self.bindings.get(BindingKey(*found))
-        return ("", -1) if binding is None else (binding.uid, _version(binding.resource_version))
+        known = self._known[found.kind].get(found)
+        if known is None:
+            return "", -1
+        if isinstance(known, Mapping):
+            metadata = mapping(known.get("metadata"))
+            return str(metadata.get("uid") or ""), _number(metadata)
+        return known.uid, _version(known.resource_version)
 
     def _is_newer(self, found: ObjectId, item: Manifest) -> bool:
-        _, version = self._known(found)
+        _, version = self._version_of(found)
         return _number(mapping(item.get("metadata"))) > version
 
     def is_known(self, resource: Resource, item: Manifest) -> bool:
@@ -175,18 +171,18 @@ class WatchedFleet:
         if found.kind == CLUSTERS.kind:
             cluster = Cluster.from_manifest(manifest)
             before = _concern(found.name, self._manifests.get(found.name))
-            self._clusters[found.name] = cluster
+            self._known[found.kind][found] = cluster
             self._manifests[found.name] = manifest
             if _concern(found.name, manifest) != before:
                 self._index_again_on(found.name)
-        elif found.kind in _POLICY_KINDS:
-            self._policies[found] = manifest
-        else:
+        elif found.kind in KINDS:
             binding = Binding.from_manifest(manifest)
-            self.bindings[binding.key] = binding
+            self._known[found.kind][binding.key] = binding
             self._manifests[binding.key] = manifest
             if self._index is not None:
                 self._put_row(binding)
+        else:
+            self._known[found.kind][found] = manifest
 
     def _put_row(self, binding: Binding) -> None:
         """Index a binding as it is now."""
@@ -196,17 +192,15 @@ class WatchedFleet:
 
     def _forget(self, found: ObjectId) -> None:
         self.changes += 1
-        if found.kind == CLUSTERS.kind:
-            if self._clusters.pop(found.name, None) is not None:
-                del self._manifests[found.name]
-                self._index_again_on(found.name)
-        elif found.kind in _POLICY_KINDS:
-            self._policies.pop(found, None)
-        elif self.bindings.pop(key := BindingKey(*found), None) is not None:
-            del self._manifests[key]
-            self._outdated.pop(key, None)
+        known = self._known[found.kind].pop(found, None)
+        if isinstance(known, Cluster):
+            del self._manifests[found.name]
+            self._index_again_on(found.name)
+        elif isinstance(known, Binding):
+            del self._manifests[known.key]
+            self._outdated.pop(known.key, None)
             if self._index is not None:
-                self._index.remove(key)
+                self._index.remove(known.key)
 
     def _index_again_on(self, cluster: str) -> None:
         """Let the states of the bindings on a cluster be read again."""
@@ -220,7 +214,9 @@ class WatchedFleet:
         """Read the states again that have changed with something else than the binding; yields after some 5 ms of work."""
         while self._outdated:
             for key in list(itertools.islice(self._outdated, _AGAIN_AT_ONCE)):
-                self._put_row(self.bindings[key])
+                known = self._known[key.kind][key]
+                assert isinstance(known, Binding)
+                self._put_row(known)
             yield
 
     def surround(self, found: Surroundings) -> None:
@@ -229,7 +225,7 @@ class WatchedFleet:
         self._facts = self._objects([]).facts(found.process)
         if self._index is None:
             return
-        names = {each.spec.responsible_scheduler for each in self.bindings.values()}
+        names = {each.spec.responsible_scheduler for each in self.bindings}
         changed = {
             name
             for name in names
@@ -253,20 +249,16 @@ class WatchedFleet:
         self._index = BindingIndex(rows)
 
     def _objects(self, bindings: list[Binding]) -> Objects:
-        found = self._surroundings
-        return Objects(
-            self._source,
+        return replace(
+            self._surroundings.objects,
+            source=self._source,
             is_live=True,
-            at=found.at,
-            clusters=list(self._clusters.values()),
+            clusters=self.clusters,
             bindings=bindings,
             manifests=self._manifests.copy() if bindings else self._manifests,
-            policies=None if self.unread_policies else list(self._policies.values()),
+            policies=None if self.unread_policies else self.policies,
             problems=list(self._problems.values()),
-            warnings=[*found.warnings, *self.unread_policies.values()],
-            leases=found.leases,
-            no_leases=found.no_leases,
-            seen=found.seen,
+            warnings=[*self._surroundings.objects.warnings, *self.unread_policies.values()],
         )
 
     def contents(self) -> PageContents:
@@ -274,7 +266,7 @@ class WatchedFleet:
         if self._has_old_rows:  # what rows say besides the binding has changed
             self._rendered_rows = OrderedDict()
             self._has_old_rows = False
-        objects = self._objects(list(self.bindings.values()))
+        objects = self._objects(self.bindings)
         facts = objects.facts(self._surroundings.process)
         return PageContents(
             tuple(objects.clusters),
@@ -290,8 +282,8 @@ class WatchedFleet:
     @property
     def problems(self) -> Sequence[str]:
         """What could not be read, one line each."""
-        warnings = [*self._surroundings.warnings, *self.unread_policies.values()]
-        return [*self._problems.values(), *warnings]
+        found = self._objects([])
+        return [*found.problems, *found.warnings]
 
 
 def id_of(resource: Resource, item: Manifest) -> ObjectId:

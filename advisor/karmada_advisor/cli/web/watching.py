@@ -17,13 +17,12 @@ from typing import Any, Final, TypeVar
 
 from karmada_advisor.cli.output import print_error
 from karmada_advisor.cli.survive_inputs import taint_policies_of
-from karmada_advisor.cli.web.visits import Visits
-from karmada_advisor.cli.web.watched import POLICIES, ObjectId, Surroundings, WatchedFleet, id_of
+from karmada_advisor.cli.web.reading import Visits
+from karmada_advisor.cli.web.watched import BINDINGS, POLICIES, ObjectId, Surroundings, WatchedFleet, id_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.sources import live
 from karmada_advisor.sources.control_plane import control_plane
 from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.process_rules import running
 from karmada_advisor.sources.watchable import KindsFound, count_objects
 from karmada_advisor.web.fleet import clusters_of
@@ -31,14 +30,7 @@ from karmada_advisor.web.state import PageState
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.connect import connect
 from karmada_scheduler.client.connection import Connection
-from karmada_scheduler.client.karmada import (
-    CLUSTER_RESOURCE_BINDINGS,
-    CLUSTERS,
-    RESOURCE_BINDINGS,
-    KarmadaClient,
-    Resource,
-    list_pages,
-)
+from karmada_scheduler.client.karmada import CLUSTERS, KarmadaClient, Resource, list_pages
 from karmada_scheduler.client.watch_requests import WatchRequests
 from karmada_scheduler.informer.reflector import Reflector
 from karmada_scheduler.process.memory import freeze_objects
@@ -48,7 +40,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_BINDINGS: Final = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
 _RETRY_SECONDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
 _NEVER: Final = frozenset({403, 404})
 """Codes of the API server after which another attempt has the same result."""
@@ -69,7 +60,7 @@ def kinds_of(arguments: argparse.Namespace) -> KindsFound:
     Raises:
         NoAnswerError: They cannot be listed.
     """
-    return count_objects(control_plane(arguments), (CLUSTERS, *_BINDINGS), timeout=arguments.request_timeout)
+    return count_objects(control_plane(arguments), (CLUSTERS, *BINDINGS))
 
 
 class Watcher:
@@ -127,7 +118,7 @@ class Watcher:
             self.on_synced()
             async with asyncio.TaskGroup() as tasks:
                 requests = WatchRequests(connection.watch, clock=self._clock)
-                for each in (CLUSTERS, *_BINDINGS, *POLICIES):
+                for each in (CLUSTERS, *BINDINGS, *POLICIES):
                     tasks.create_task(self._watch(each, connection, requests), name=f"watch {each.plural}")
                 tasks.create_task(self._look_around(connection), name="look around")
         finally:
@@ -150,7 +141,7 @@ class Watcher:
                 self._start_versions[policies.kind] = await self._retry(
                     policies, partial(self._list, connection, policies)
                 )
-        for resource in (CLUSTERS, *_BINDINGS):
+        for resource in (CLUSTERS, *BINDINGS):
             self._start_versions[resource.kind] = await self._retry(
                 resource, partial(self._list, connection, resource)
             )
@@ -158,8 +149,7 @@ class Watcher:
         if "look" in self._failures:
             self._start_versions.clear()
         rows = []
-        bindings = list(self.fleet.bindings.values())
-        for chosen in _parts(bindings, _AT_ONCE):
+        for chosen in _parts(self.fleet.bindings, _AT_ONCE):
             rows += self.fleet.rows(chosen)
             await asyncio.sleep(0)
         self.fleet.begin(rows)
@@ -191,11 +181,11 @@ class Watcher:
 
     def _say(self, resource: Resource, count: int) -> None:
         name = "clusters" if resource.kind == CLUSTERS.kind else "bindings"
-        if resource not in (CLUSTERS, *_BINDINGS):
+        if resource not in (CLUSTERS, *BINDINGS):
             return
-        if resource in _BINDINGS:
-            count = len(self.fleet.bindings)
-            total = sum(self._totals.get(each.kind, 0) for each in _BINDINGS)
+        if resource in BINDINGS:
+            count = sum(map(self.fleet.count, BINDINGS))
+            total = sum(self._totals.get(each.kind, 0) for each in BINDINGS)
         else:
             total = self._totals.get(resource.kind, 0)
         self.progress = f"{count:,} of {max(count, total):,} {name} read"
@@ -255,10 +245,6 @@ class Watcher:
             return True
         return newest.isdigit() and version.isdigit() and int(newest) < int(version)
 
-    def is_known(self, resource: Resource, manifest: Mapping[str, Any]) -> bool:
-        """Return whether a change is known."""
-        return self.fleet.is_known(resource, manifest)
-
     async def _look_around(self, connection: Connection) -> None:
         """Read what is not watched, every ``--refresh`` while somebody looks."""
         while True:
@@ -301,25 +287,9 @@ class Watcher:
 
     async def surround(self) -> None:
         """Read the Leases, and what else is not watched."""
-        bindings = list(self.fleet.bindings.values())
-        found = await asyncio.to_thread(
-            live.read_schedulers, self._plane, bindings, timeout=self._arguments.request_timeout
-        )
-        policies = await asyncio.to_thread(
-            taint_policies_of, self._arguments, Objects(found.server, is_live=True)
-        )
-        text = f"leases: which schedulers exist is not known: {found.no_leases}"
-        self.fleet.surround(
-            Surroundings(
-                found.at,
-                found.leases,
-                found.no_leases,
-                found.seen,
-                (text,) if found.no_leases else (),
-                running(self._arguments),
-                policies[0],
-            )
-        )
+        found = await asyncio.to_thread(live.read_schedulers, self._plane, self.fleet.bindings)
+        policies, _ = await asyncio.to_thread(taint_policies_of, self._arguments, found)
+        self.fleet.surround(Surroundings(found, running(self._arguments), policies))
 
     async def _publish(self) -> None:
         """Give those who decide the objects as they are now, if they have changed."""
@@ -363,7 +333,7 @@ class _ListsOfWatch:
         """The order of events counts, and no own writes are waited for."""
 
     def is_known(self, _kind: str, manifest: Mapping[str, Any], /) -> bool:
-        return self._watcher.is_known(self._resource, manifest)
+        return self._watcher.fleet.is_known(self._resource, manifest)
 
 
 def _parts(items: list[T], size: int) -> Iterator[list[T]]:

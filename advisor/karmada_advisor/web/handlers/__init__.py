@@ -14,7 +14,6 @@ from karmada_advisor.web.handlers.decisions import DecisionHandlers
 from karmada_advisor.web.handlers.fleet import FleetHandlers
 from karmada_advisor.web.handlers.losses import LossHandlers
 from karmada_advisor.web.handlers.plans import PlanHandlers
-from karmada_advisor.web.handlers.quotas import QuotaHandlers
 from karmada_advisor.web.handlers.responder import SIGN_IN, SIGN_OUT, Responder, Routes
 from karmada_advisor.web.metrics import CONTENT_TYPE
 from karmada_advisor.web.pages import Pages
@@ -70,7 +69,6 @@ class Handlers:
             BindingHandlers(responder),
             DecisionHandlers(responder),
             LossHandlers(responder),
-            QuotaHandlers(responder),
             self._plans,
         )
         self.problem_page = responder.problem_page

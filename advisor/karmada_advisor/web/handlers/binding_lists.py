@@ -1,28 +1,29 @@
-"""The lists of bindings."""
+"""The lists of bindings, and the quotas of a namespace for those who may list them there."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
+from karmada_advisor.explain.model import API_VERSION
 from karmada_advisor.state.model import StateName
 from karmada_advisor.views.fields import fields_of
-from karmada_advisor.web.handlers.quotas import seen_quotas
-from karmada_advisor.web.handlers.responder import (
-    HandlerGroup,
-    Routes,
-    list_fields,
-)
+from karmada_advisor.web.answers import Answers
+from karmada_advisor.web.handlers.responder import HandlerGroup, Routes, list_fields
 from karmada_advisor.web.indexed_binding import Filter, IndexedBinding
 from karmada_advisor.web.pages import path_of, query
 from karmada_advisor.web.paging import CursorPage, bindings_page
+from karmada_advisor.web.quotas import NamespaceQuotas
 from karmada_advisor.web.request_query import RequestRefusedError, page_of
 from karmada_advisor.web.state import PageState
+from karmada_advisor.web.viewer import LIST_QUOTAS, Viewer
 from karmada_scheduler.http_server.messages import Document, HttpRequest
+
+_UNREAD: Final = NamespaceQuotas(problem="quotas cannot be read at the moment")
 
 
 class BindingListHandlers(HandlerGroup):
-    """The lists of bindings, and the way from a workload to its binding."""
+    """The lists of bindings, the way from a workload to its binding, and the quotas that the page of a namespace shows."""
 
     def routes(self) -> Routes:
         """Return the handlers by path."""
@@ -32,6 +33,7 @@ class BindingListHandlers(HandlerGroup):
             "/n/{namespace}": page(self._bindings_page, is_scoped=True),
             "/w/{namespace}/{kind}/{name}": page(self._of_workload, is_scoped=True),
             "/v1/bindings": data(self._bindings_data, is_scoped=True),
+            "/v1/quotas/{namespace}": data(self._quotas_data, is_scoped=True),
         }
 
     async def _filtered(
@@ -85,3 +87,22 @@ class BindingListHandlers(HandlerGroup):
         state = self._answers.state
         _, paging = await self._filtered(request, state)
         return list_fields("BindingList", paging, lambda row: fields_of(state.contents.row(row)))
+
+    async def _quotas_data(self, request: HttpRequest) -> Mapping[str, Any]:
+        viewer, namespace = self._responder.viewer(request), request.path["namespace"]
+        await viewer.check_namespace(namespace)
+        found = await seen_quotas(self._answers, viewer, namespace)
+        if found is None:
+            raise RequestRefusedError(
+                403, f"{viewer.name} may not {LIST_QUOTAS} in the namespace {namespace}"
+            )
+        fields = fields_of(found)
+        return {"apiVersion": API_VERSION, "kind": "QuotaList", "items": fields.pop("rows"), **fields}
+
+
+async def seen_quotas(answers: Answers, viewer: Viewer, namespace: str) -> NamespaceQuotas | None:
+    """Return the quotas of a namespace whose bindings the viewer may list; None if they may not list quotas there."""
+    if not namespace or not await viewer.sees_quotas(namespace):
+        return None
+    found = await answers.quotas(namespace)
+    return _UNREAD if found.problem and not viewer.sees_all else found

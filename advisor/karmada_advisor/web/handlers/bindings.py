@@ -7,30 +7,20 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from karmada_advisor.explain.explain import policy_of
-from karmada_advisor.explain.model import API_VERSION, Explanation, PolicyRef
+from karmada_advisor.explain.model import Explanation, PolicyRef
 from karmada_advisor.explain.names import unknown
 from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.views.fields import fields_of
+from karmada_advisor.views.fields import document_fields
 from karmada_advisor.views.text_tables import first_rows
 from karmada_advisor.web import charts
 from karmada_advisor.web.answers import Question
 from karmada_advisor.web.bindings import BindingRow
-from karmada_advisor.web.handlers.responder import (
-    COMPLETED_NAMES,
-    HandlerGroup,
-    Routes,
-    fields_by,
-)
+from karmada_advisor.web.handlers.responder import COMPLETED_NAMES, HandlerGroup, Routes, fields_by
 from karmada_advisor.web.history import History
-from karmada_advisor.web.job import BusyError, TooLongError
+from karmada_advisor.web.jobs import BusyError, TooLongError
 from karmada_advisor.web.paging import ROWS
 from karmada_advisor.web.request_query import RequestRefusedError, number_of
-from karmada_advisor.web.seen import (
-    SeenExplanation,
-    SeenWhyNot,
-    seen_explanation,
-    seen_why_not,
-)
+from karmada_advisor.web.seen import SeenExplanation, SeenWhyNot, seen_explanation, seen_why_not
 from karmada_advisor.web.state import PageState
 from karmada_advisor.whynot.model import WhyNot
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
@@ -149,7 +139,7 @@ class BindingHandlers(HandlerGroup):
 
     async def _history_data(self, request: HttpRequest) -> Mapping[str, Any]:
         await self._check(request)
-        return {"apiVersion": API_VERSION, "kind": "History", **fields_of(await self._history(request))}
+        return document_fields(await self._history(request))
 
     async def _why_not(self, request: HttpRequest) -> WhyNot:
         state, key = await self._state_and_key(request)

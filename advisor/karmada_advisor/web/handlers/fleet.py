@@ -10,9 +10,7 @@ from karmada_advisor.explain.model import API_VERSION
 from karmada_advisor.state.model import StateName
 from karmada_advisor.views.fields import document_fields, fields_of
 from karmada_advisor.web.answers import summary
-from karmada_advisor.web.fleet import (
-    fleet_of,
-)
+from karmada_advisor.web.fleet import fleet_of
 from karmada_advisor.web.handlers.responder import HandlerGroup, Routes
 from karmada_advisor.web.paging import ROWS
 from karmada_advisor.web.viewer import MOST_NAMESPACES
@@ -83,15 +81,9 @@ class FleetHandlers(HandlerGroup):
         state = self._answers.state
         decisions = await self._answers.decisions(state)
         fleet = fleet_of(state)
-        counted = {"clusters": len(fleet.clusters)}  # the list of clusters has them, in pages
-        fields = {
-            "apiVersion": API_VERSION,
-            "kind": "Fleet",
-            **fields_of(replace(fleet, clusters=())),
-            **counted,
-        }
-        fields["process"] = fields_of(decisions.process)
-        return fields
+        fields = document_fields(replace(fleet, clusters=()))
+        fields["clusters"] = len(fleet.clusters)  # the list of clusters has them, in pages
+        return {**fields, "process": fields_of(decisions.process)}
 
     async def _overview_data(self, _: HttpRequest) -> Mapping[str, Any]:
         found = summary(

@@ -14,7 +14,7 @@ from karmada_advisor.views.fields import document_fields
 from karmada_advisor.views.survive_document import heat_map
 from karmada_advisor.views.survive_words import capacity_of, fleet_remedies, groups, remedies_of, remedy_words
 from karmada_advisor.web.handlers.responder import HandlerGroup, Routes
-from karmada_advisor.web.job import BusyError
+from karmada_advisor.web.jobs import BusyError
 from karmada_advisor.web.pages import domain_path
 from karmada_advisor.web.paging import ROWS
 from karmada_advisor.web.request_query import RequestRefusedError, loss_of

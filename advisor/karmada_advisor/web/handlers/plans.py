@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from itertools import chain, islice
 from typing import Any, Final
 
-from karmada_advisor.explain.model import API_VERSION
 from karmada_advisor.plan.model import Effect, Plan
 from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.views.fields import document_fields, fields_of
+from karmada_advisor.views.fields import document_fields
 from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.web.answers import AskedChange
 from karmada_advisor.web.handlers.responder import HandlerGroup, Routes
-from karmada_advisor.web.job import TooLongError
+from karmada_advisor.web.jobs import TooLongError
 from karmada_advisor.web.paging import ROWS
 from karmada_advisor.web.plan_rights import (
     MOST_PARTS,
@@ -159,6 +158,4 @@ class PlanHandlers(HandlerGroup):
         found = await self._answered(request)
         if found is None:
             raise RequestRefusedError(400, "name a change: policy, without, cordon, uncordon or scale")
-        if isinstance(found, SeenPlan):
-            return {"apiVersion": API_VERSION, "kind": "SeenPlan", **fields_of(found)}
         return document_fields(found)

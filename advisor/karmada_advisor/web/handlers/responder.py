@@ -7,25 +7,23 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from karmada_advisor.explain.model import API_VERSION, Explanation
+from karmada_advisor.explain.model import API_VERSION
 from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.views.fields import document_fields, fields_of
+from karmada_advisor.views.fields import document_fields
 from karmada_advisor.web.answers import Answers
 from karmada_advisor.web.computing import Computer
 from karmada_advisor.web.indexed_binding import IndexedBinding
-from karmada_advisor.web.job import BusyError, TooLongError
+from karmada_advisor.web.jobs import BusyError, TooLongError
 from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.paging import CursorError, CursorPage
 from karmada_advisor.web.request_query import NO_TOKEN, RETRY_SECONDS, RequestRefusedError
-from karmada_advisor.web.seen import SeenExplanation, SeenWhyNot, SeesCluster, clusters_named_by
+from karmada_advisor.web.seen import SeesCluster, clusters_named_by
 from karmada_advisor.web.viewer import EVERYBODY, NOBODY, Viewer
-from karmada_advisor.whynot.model import WhyNot
-from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.client.reviews import ReviewUnavailableError
 from karmada_scheduler.http_server.messages import AsyncHandler, Document, HttpRequest, HttpResponse
 from karmada_scheduler.http_server.request_guard import RequestRefusal
-from karmada_scheduler.structs import replace
+from karmada_scheduler.structs import Struct, replace
 
 SIGN_IN: Final = "/sign-in"
 SIGN_OUT: Final = "/sign-out"
@@ -219,18 +217,11 @@ class HandlerGroup:
         self._computer = responder.computer
 
 
-def fields_by(
-    answer: Callable[
-        [HttpRequest], Awaitable[Explanation | SeenExplanation | WhyNot | SeenWhyNot | WhyNotCluster]
-    ],
-) -> Data:
+def fields_by(answer: Callable[[HttpRequest], Awaitable[Struct]]) -> Data:
     """Return a handler of the answer as data."""
 
     async def fields(request: HttpRequest) -> Mapping[str, Any]:
-        found = await answer(request)
-        if isinstance(found, SeenExplanation | SeenWhyNot):
-            return {"apiVersion": API_VERSION, "kind": type(found).__name__, **fields_of(found)}
-        return document_fields(found)
+        return document_fields(await answer(request))
 
     return fields
 

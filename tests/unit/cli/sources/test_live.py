@@ -11,9 +11,11 @@ import pytest
 
 from karmada_advisor.sources.bindings import NamedBinding, NoSuchBindingError, workload_of
 from karmada_advisor.sources.control_plane import ControlPlane
+from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.live import read_bindings, read_live
-from karmada_advisor.sources.live_contents import LiveContents, LiveError
+from karmada_advisor.sources.live_reading import LiveError
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING
+from karmada_scheduler.structs import replace
 from tests.fake_apiserver import Answer, FakeApiServer, Gate, binding, cluster, html, policy, status
 from tests.fake_apiserver.process import write_kubeconfig
 
@@ -34,10 +36,11 @@ def plane(server: FakeApiServer, tmp_path: Path) -> ControlPlane:
     return ControlPlane(kubeconfig=str(write_kubeconfig(server, tmp_path / "config")))
 
 
-def _names(contents: LiveContents) -> dict[str, list[str]]:
+def _names(found: Objects) -> dict[str, list[str]]:
     return {
-        field: [each["metadata"]["name"] for each in getattr(contents, field)]
-        for field in ("clusters", "bindings", "policies")
+        "clusters": [each.name for each in found.clusters],
+        "bindings": [each.key.name for each in found.bindings],
+        "policies": [each["metadata"]["name"] for each in found.policies or ()],
     }
 
 
@@ -47,7 +50,7 @@ def test_one_binding_is_read_with_all_clusters_and_policies_and_nothing_is_writt
     server.put(binding("other"))
     found = read_live(plane, WEB)
     assert _names(found) == {"clusters": ["m1"], "bindings": ["web"], "policies": ["p"]}
-    assert {each["kind"] for each in (*found.clusters, *found.bindings, *found.policies)} == {
+    assert {each["kind"] for each in (*found.manifests.values(), *(found.policies or ()))} == {
         "Cluster", "ResourceBinding", "PropagationPolicy"
     }  # fmt: skip
     assert {request.verb for request in server.requests} == {"GET", "LIST"}
@@ -95,9 +98,9 @@ def test_a_workload_without_binding_is_read_instead(server: FakeApiServer, plane
     serve_api(server)
     found = read_live(plane, API)
     assert found.bindings == []
-    [template] = found.templates
-    assert (template["kind"], template["metadata"]["labels"]) == ("Deployment", {"app": "api"})
-    assert [each["metadata"]["name"] for each in found.policies] == ["p"]
+    [template] = found.workloads or []
+    assert (template.kind, template.labels) == ("Deployment", {"app": "api"})
+    assert _names(found)["policies"] == ["p"]
 
 
 def _named_by(name: str, *, of: str) -> dict[str, Any]:
@@ -134,7 +137,7 @@ def test_priority_classes_are_read_once_if_the_policy_of_a_workload_without_bind
     assert _reads_of_priority_classes(server) == 1
 
 
-def test_priority_classes_that_may_not_be_read_are_a_problem(
+def test_priority_classes_that_may_not_be_read_are_a_warning(
     server: FakeApiServer, plane: ControlPlane
 ) -> None:
     serve_api(server)
@@ -143,8 +146,8 @@ def test_priority_classes_that_may_not_be_read_are_a_problem(
     server.fault(method="GET", path="/priorityclasses$", answer=status(403, "Forbidden", text))
     found = read_live(plane, API)
     assert found.priority_classes is None
-    [problem] = found.problems
-    assert text in problem
+    [warning] = found.warnings
+    assert text in warning
 
 
 def test_a_workload_that_does_not_exist_is_an_unknown_binding(
@@ -204,11 +207,12 @@ def test_other_bindings_that_may_not_be_listed_are_named(server: FakeApiServer, 
         read_live(plane, all_bindings=True)
 
 
-def test_refused_policies_are_a_problem_and_not_the_end(server: FakeApiServer, plane: ControlPlane) -> None:
+def test_refused_policies_are_a_warning_and_not_the_end(server: FakeApiServer, plane: ControlPlane) -> None:
     server.fault(method="LIST", path="policies", answer=status(403, "Forbidden", "policies are forbidden"))
     found = read_live(plane, WEB)
     assert _names(found)["bindings"] == ["web"]
-    assert [problem.partition(":")[0] for problem in found.problems] == [
+    assert found.policies is None
+    assert [each.partition(":")[0] for each in found.warnings] == [
         "propagationpolicies", "clusterpropagationpolicies"
     ]  # fmt: skip
 
@@ -252,7 +256,7 @@ def test_an_api_server_without_karmada_is_named_when_a_binding_is_wanted(
 def test_an_api_server_that_hangs_ends_the_command(server: FakeApiServer, plane: ControlPlane) -> None:
     server.fault(method="LIST", path="/clusters$", gate=Gate())
     with pytest.raises(LiveError, match=r"has not answered within 0\.3 s"):
-        read_live(plane, timeout=0.3)
+        read_live(replace(plane, timeout=0.3))
 
 
 def test_an_api_server_that_is_away_is_named(tmp_path: Path) -> None:
@@ -307,7 +311,7 @@ def test_a_name_with_a_namespace_is_read_there(server: FakeApiServer, plane: Con
 
     found = read_live(plane, NamedBinding("shop/api", "default", is_namespace_given=False))
 
-    assert [each["metadata"]["namespace"] for each in found.bindings] == ["shop"]
+    assert [each.key.namespace for each in found.bindings] == ["shop"]
     assert found.asked == NamedBinding("api", "shop")
 
 

@@ -1,4 +1,4 @@
-"""Jobs that take long: each in a process of its own, a few at once."""
+"""Jobs of the page: answers that are computed for requests. Those that take long run in processes of their own, a few at once."""
 
 from __future__ import annotations
 
@@ -6,16 +6,58 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, Final
 
 from karmada_advisor.web.forked_job import ForkedJob, LimitError
-from karmada_advisor.web.job import BusyError, Job, TooLongError
+from karmada_scheduler.structs import Struct, field
 
 MAX_FORKED: Final = 2
 """Processes at once. Each may take as much memory as the page itself."""
 _REST_SECONDS: Final = 5.0
 """How long the event loop of the server may take until it rests for a fork."""
+
+
+class BusyError(Exception):
+    """Too many answers are being waited for; the same question may have an answer later."""
+
+
+class TooLongError(Exception):
+    """The answer takes more CPU time or memory than a request may; the same question has none later either."""
+
+
+class Job(Struct, eq=False):
+    """A job.
+
+    Attributes:
+        cpu_seconds: The CPU time that it may take.
+        share: The CPU time that it may take in the main thread; without any, it begins in a process of its own.
+        loop: The event loop of the request; None for work in idle moments.
+        began: CPU time of the main thread when it began.
+        is_abandoned: Whether nobody waits for it any more.
+        forked: Its process.
+    """
+
+    work: Callable[[], Any]
+    cpu_seconds: float
+    share: float
+    loop: asyncio.AbstractEventLoop | None = None
+    future: Future[Any] = field(default_factory=Future)
+    began: float = 0.0
+    is_abandoned: bool = False
+    forked: ForkedJob | None = None
+
+    def finish(self, result: object, error: Exception | None = None) -> None:
+        """Give the request its result or its error."""
+        if isinstance(error, StopIteration):
+            # A future of asyncio refuses it, and the request would wait until its time is over.
+            refused, error = error, RuntimeError(repr(error))
+            error.__cause__ = refused
+        if error is not None:
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(result)
 
 
 class LongJobs:
