@@ -77,8 +77,8 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> Comma
         others={
             "name": lambda: f"{resource_name(explanation.binding.kind, explanation.binding.name)}\n",
             "wide": lambda: explanation_text(with_printable_texts(explanation), wide(style_of(arguments))),
-            "markdown": lambda: _markdown(with_printable_texts(explanation), unfolded=arguments.all),
-            "html": lambda: _html(with_printable_texts(explanation), unfolded=arguments.all),
+            "markdown": lambda: _document(explanation, "markdown", unfolded=arguments.all),
+            "html": lambda: _document(explanation, "html", unfolded=arguments.all),
         },
     )
 
@@ -91,16 +91,16 @@ def _names(found: ExplanationSummary, *, in_one_namespace: bool) -> str:
     )
 
 
-def _markdown(explanation: Explanation, *, unfolded: bool) -> str:
-    from karmada_advisor.views.markdown import explanation_markdown
+def _document(explanation: Explanation, output: str, *, unfolded: bool) -> str:
+    """Return an explanation as ``markdown`` or ``html``."""
+    shown = with_printable_texts(explanation)
+    if output == "markdown":
+        from karmada_advisor.views.markdown import explanation_markdown
 
-    return explanation_markdown(explanation, unfolded=unfolded)
-
-
-def _html(explanation: Explanation, *, unfolded: bool) -> str:
+        return explanation_markdown(shown, unfolded=unfolded)
     from karmada_advisor.views.html import explanation_html
 
-    return explanation_html(explanation, unfolded=unfolded)
+    return explanation_html(shown, unfolded=unfolded)
 
 
 def _name(words: Sequence[str]) -> str:

@@ -61,7 +61,7 @@ def _text(written: WrittenTests, end: str) -> str:
 
 
 def _written(arguments: argparse.Namespace) -> WrittenTests:
-    policies = arguments.policies or []
+    policies = arguments.policies
     if not policies:
         raise NoAnswerError("--init: name the files of policies (--policies)")
     missing = [each for each in policies if not Path(each).exists()]
@@ -69,9 +69,7 @@ def _written(arguments: argparse.Namespace) -> WrittenTests:
         raise NoAnswerError(f"--policies: {missing[0]} does not exist ({Path(missing[0]).absolute()})")
     selects = selector_of(arguments.selector)
     # The policies are those of the files; those of the control plane are not needed.
-    asked = argparse.Namespace(
-        **{**vars(arguments), "policies": None, "namespace": "", "quotas": None, "process": ""}
-    )
+    asked = argparse.Namespace(**{**vars(arguments), "policies": [], "namespace": "", "process": ""})
     objects = gather(asked, all_bindings=True)
     print_errors((*objects.problems, *objects.warnings))
     chosen = [

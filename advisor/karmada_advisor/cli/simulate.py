@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     except NoAnswerError as error:
         print_error(str(error))
         return NO_ANSWER
-    if [*arguments.clusters, *arguments.bindings, *(arguments.workloads or ())].count("-") > 1:
+    if [*arguments.clusters, *arguments.bindings, *arguments.workloads].count("-") > 1:
         print_error("Error: standard input (-) can be read once only")
         return NO_ANSWER
     given = _Input(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -41,16 +42,10 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> Comma
         report,
         lambda style: _text(report, style, arguments.top),
         status_of(report, problems),
-        others={
-            "markdown": lambda: _markdown(report),
-            "html": lambda: _html(report),
-            "junit": lambda: _junit(report),
-        },
+        others={each: partial(_document, report, each) for each in ("markdown", "html", "junit")},
     )
     if arguments.metrics:
-        from karmada_advisor.web.metrics import (
-            survival_metrics,
-        )  # the client library, which nothing else needs
+        from karmada_advisor.web.metrics import survival_metrics  # brings the client library
 
         at_, seconds = now().timestamp(), time.monotonic() - began
         _write(Path(arguments.metrics), survival_metrics(report, top=arguments.top, at=at_, seconds=seconds))
@@ -68,22 +63,14 @@ def _text(report: SurvivalReport, style: Style, top: int) -> str:
     return survive_text(report, style, top=top)
 
 
-def _markdown(report: SurvivalReport) -> str:
-    from karmada_advisor.views.survive_document import survive_markdown
+def _document(report: SurvivalReport, output: str) -> str:
+    if output == "junit":
+        from karmada_advisor.views.survive_junit import survive_junit
 
-    return survive_markdown(report)
+        return survive_junit(report)
+    from karmada_advisor.views.survive_document import survive_html, survive_markdown
 
-
-def _html(report: SurvivalReport) -> str:
-    from karmada_advisor.views.survive_document import survive_html
-
-    return survive_html(report)
-
-
-def _junit(report: SurvivalReport) -> str:
-    from karmada_advisor.views.survive_junit import survive_junit
-
-    return survive_junit(report)
+    return survive_html(report) if output == "html" else survive_markdown(report)
 
 
 _FILES: Final = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,7 @@ def settings_of(path: str, loss: Loss) -> LossSettings:
     """
     if not path:
         return LossSettings(loss)
-    read_one: Callable[[Mapping[str, Any]], LossSettings] = lambda manifest: read_settings(manifest, loss)  # noqa: E731
-    found = read([path], read_one)
+    found = read([path], partial(read_settings, loss=loss))
     if found.problems or len(found.objects) != 1:
         problem = str(found.problems[0]) if found.problems else f"{path}: expected one Deployment or Pod"
         raise NoAnswerError(f"--controller-manager: {problem}")

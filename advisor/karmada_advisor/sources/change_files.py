@@ -15,25 +15,17 @@ from karmada_scheduler.api.manifest import read_mapping, read_required_text
 _SUFFIXES: Final = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
 
 
-def read_change_text(text: str, namespace: str) -> Contents[Mapping[str, Any]]:
-    """Read the objects of a text, such as a policy that somebody pasted.
-
-    Args:
-        text: YAML or JSON.
-        namespace: Of objects that name none.
-    """
-    return read_text("the policy", text, _parse_into(namespace))
-
-
 def change_objects(text: str) -> list[Mapping[str, Any]]:
-    """Return the objects of a text; none of an empty one. Those that name no namespace are in ``default``.
+    """Return the objects of a text, such as a policy that somebody pasted: YAML or JSON; none of an empty one.
+
+    Those that name no namespace are in ``default``.
 
     Raises:
         NoAnswerError: One cannot be read; the problem tells of the text alone.
     """
     if not text.strip():
         return []
-    found = read_change_text(text, DEFAULT_NAMESPACE)
+    found = read_text("the policy", text, _parse_into(DEFAULT_NAMESPACE))
     if found.problems:
         raise NoAnswerError("; ".join(map(str, found.problems)))
     return found.objects

@@ -58,9 +58,8 @@ def _gathered(
     arguments: argparse.Namespace, name: str, *, all_bindings: bool, others_needed: bool
 ) -> Objects:
     """Read objects from files or from a control plane; see ``gather``."""
-    given = [*(arguments.clusters or ()), *(arguments.bindings or ())]
-    others = [*(arguments.policies or ()), *(arguments.workloads or ())]
-    if [*given, *others].count("-") > 1:
+    given = [*arguments.clusters, *arguments.bindings]
+    if [*given, *arguments.policies, *arguments.workloads].count("-") > 1:
         raise NoAnswerError("standard input (-) can be read once only")
     if bool(arguments.clusters) != bool(arguments.bindings):
         raise NoAnswerError("--clusters and --bindings are used together, or not at all")

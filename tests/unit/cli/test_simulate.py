@@ -191,7 +191,7 @@ def test_a_missing_file_is_named(run: Run, capsys: pytest.CaptureFixture[str]) -
     arguments = argparse.Namespace(
         clusters=["/nowhere/clusters.yaml"],
         bindings=["/nowhere/bindings.yaml"],
-        workloads=None,
+        workloads=[],
         as_new=False,
         ignore_other_schedulers=False,
         output="table",

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.cli.web.access import audited
+from karmada_advisor.cli.web.access import AuditLog, audited
 from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.web.audit import AuditLog
 from karmada_scheduler.http_server.messages import AnsweredRequest
 from karmada_scheduler.http_server.request_guard import RequestRefusal
 from karmada_scheduler.records import log_file

@@ -11,7 +11,7 @@ from typing import Any, Never
 import aiohttp
 import pytest
 
-from karmada_advisor.cli.web.causes import CauseSearch
+from karmada_advisor.cli.web.idle_work import CauseSearch
 from karmada_advisor.explain import explain as explaining
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.trace_model import Mismatch

@@ -10,13 +10,12 @@ from karmada_advisor.sources.process_answers import record_of, state_of
 from karmada_advisor.state.model import StateName
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.web import pages
-from karmada_advisor.web.bindings import Share, row_of
 from karmada_advisor.web.decisions import of_objects, of_records
 from karmada_advisor.web.fleet import ClusterState, cluster_shown, clusters_of, sorted_clusters
 from karmada_advisor.web.index import BindingIndex
 from karmada_advisor.web.indexed_binding import Filter, IndexedBinding, indexed
 from karmada_advisor.web.pages import Pages, sentence
-from karmada_advisor.web.state import PageContents
+from karmada_advisor.web.state import PageContents, Share, row_of
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 
 FAILED = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "message": "nothing fits"}

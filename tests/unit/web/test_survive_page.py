@@ -118,7 +118,7 @@ async def test_a_fleet_that_is_too_large_for_a_report_is_given_up_for_some_time_
         begun.append(1)
         return map(_end, (1,))
 
-    monkeypatch.setattr("karmada_advisor.cli.web.survival.report_steps", too_long)
+    monkeypatch.setattr("karmada_advisor.cli.web.idle_work.report_steps", too_long)
     with pytest.raises(JobEndedError):
         _work(site)
     site.answers.start_again()

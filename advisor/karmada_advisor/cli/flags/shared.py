@@ -64,16 +64,12 @@ def add_objects(parser: argparse.ArgumentParser, *, cluster_flag: str = "--clust
         parser: Of a command.
         cluster_flag: The name of kubectl's ``--cluster``, where a command has another flag of this name.
     """
-    parser.add_argument("--clusters", action="append", metavar="FILE", help=f"Clusters: {FILES}")
-    parser.add_argument(
-        "--bindings", action="append", metavar="FILE", help=f"bindings of both kinds: {FILES}"
-    )
-    parser.add_argument(
-        "--policies",
-        action="append",
-        metavar="FILE",
-        help=f"policies, for what they say beyond the binding: {FILES}",
-    )
+    for flag, what in (
+        ("--clusters", "Clusters"),
+        ("--bindings", "bindings of both kinds"),
+        ("--policies", "policies, for what they say beyond the binding"),
+    ):
+        add_texts(parser, flag, "FILE", f"{what}: {FILES}")
     add_workloads(parser)
     add_control_plane(parser, cluster_flag=cluster_flag)
     parser.add_argument(
@@ -114,12 +110,8 @@ def add_control_plane(parser: argparse.ArgumentParser, *, cluster_flag: str = "-
 
 def add_workloads(parser: argparse.ArgumentParser) -> None:
     """Add the flag for files of workloads."""
-    parser.add_argument(
-        "--workloads",
-        action="append",
-        metavar="FILE",
-        help=f"objects of any kind, for plugins that read the workload's labels and annotations: {FILES}",
-    )
+    what = "objects of any kind, for plugins that read the workload's labels and annotations"
+    add_texts(parser, "--workloads", "FILE", f"{what}: {FILES}")
 
 
 def add_quotas(parser: argparse.ArgumentParser) -> None:

@@ -14,9 +14,8 @@ from karmada_advisor.cli import plan
 from karmada_advisor.cli.flags import plan as plan_flags
 from karmada_advisor.cli.flags.survive import TOP
 from karmada_advisor.cli.fleet import as_manifests
-from karmada_advisor.cli.web.causes import CauseSearch
+from karmada_advisor.cli.web.idle_work import CauseSearch, SurvivalScan
 from karmada_advisor.cli.web.reading import Reader
-from karmada_advisor.cli.web.survival import SurvivalScan
 from karmada_advisor.cli.whynot import ask, ask_cluster, question_of, search_bounds
 from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.inputs import ExplainInputs, ProcessView

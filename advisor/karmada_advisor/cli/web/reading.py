@@ -73,11 +73,11 @@ class Reader:
         """Take the flags; ``read`` reads for the first time."""
         self._arguments = arguments
         self._files = [
-            *(arguments.clusters or ()),
-            *(arguments.bindings or ()),
-            *(arguments.policies or ()),
-            *(arguments.workloads or ()),
-            *(arguments.taint_policies or ()),
+            *arguments.clusters,
+            *arguments.bindings,
+            *arguments.policies,
+            *arguments.workloads,
+            *arguments.taint_policies,
         ]
         self._state: PageState | None = None
         self._stamp: Hashable = None

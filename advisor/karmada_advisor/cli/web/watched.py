@@ -85,21 +85,10 @@ class WatchedFleet:
         self.changes = 0
 
     @property
-    def clusters(self) -> list[Cluster]:
-        """All clusters."""
-        return [each for each in self._known[CLUSTERS.kind].values() if isinstance(each, Cluster)]
-
-    @property
     def bindings(self) -> list[Binding]:
         """All bindings."""
         known = (self._known[each.kind].values() for each in BINDINGS)
         return [each for found in known for each in found if isinstance(each, Binding)]
-
-    @property
-    def policies(self) -> list[Manifest]:
-        """All policies."""
-        known = (self._known[each.kind].values() for each in POLICIES)
-        return [each for found in known for each in found if isinstance(each, Mapping)]
 
     def put(self, resource: Resource, item: Manifest, *, is_listed: bool = False) -> None:
         """Take an object.
@@ -249,14 +238,15 @@ class WatchedFleet:
         self._index = BindingIndex(rows)
 
     def _objects(self, bindings: list[Binding]) -> Objects:
+        policies = [each for resource in POLICIES for each in self._known[resource.kind].values()]
         return replace(
             self._surroundings.objects,
             source=self._source,
             is_live=True,
-            clusters=self.clusters,
+            clusters=list(self._known[CLUSTERS.kind].values()),
             bindings=bindings,
             manifests=self._manifests.copy() if bindings else self._manifests,
-            policies=None if self.unread_policies else self.policies,
+            policies=None if self.unread_policies else policies,
             problems=list(self._problems.values()),
             warnings=[*self._surroundings.objects.warnings, *self.unread_policies.values()],
         )

@@ -6,22 +6,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from karmada_advisor.explain.explain import policy_of
-from karmada_advisor.explain.model import Explanation, PolicyRef
+from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.names import unknown
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.views.fields import document_fields
 from karmada_advisor.views.text_tables import first_rows
 from karmada_advisor.web import charts
 from karmada_advisor.web.answers import Question
-from karmada_advisor.web.bindings import BindingRow
 from karmada_advisor.web.handlers.responder import COMPLETED_NAMES, HandlerGroup, Routes, fields_by
 from karmada_advisor.web.history import History
 from karmada_advisor.web.jobs import BusyError, TooLongError
 from karmada_advisor.web.paging import ROWS
 from karmada_advisor.web.request_query import RequestRefusedError, number_of
 from karmada_advisor.web.seen import SeenExplanation, SeenWhyNot, seen_explanation, seen_why_not
-from karmada_advisor.web.state import PageState
+from karmada_advisor.web.state import BindingRow, PageState
 from karmada_advisor.whynot.model import WhyNot
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
 from karmada_scheduler.http_server.messages import Document, HttpRequest
@@ -196,16 +194,11 @@ class BindingHandlers(HandlerGroup):
             "found": found,
             "groups": [(here, True), (others, False)],
             "suggested": self._responder.completed_names(),
-            "policy": self._policy_of(request),
+            "policy": self._stored(request).policy,
         }
         return self._responder.rendered(
             "why_not.html", request, values, data=_data_path(request, "/why-not", "/v1/why-not")
         )
-
-    def _policy_of(self, request: HttpRequest) -> PolicyRef | None:
-        state = self._answers.state
-        found = state.contents.index.get(self._key_of(state, request))
-        return None if found is None else policy_of(found.binding.annotations)
 
     def _key_of(self, state: PageState, request: HttpRequest) -> BindingKey:
         """Return the binding of a path. Raises RequestRefusedError: it does not exist."""
