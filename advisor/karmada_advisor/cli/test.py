@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.flags.test import FILE_NAMES
@@ -34,13 +33,6 @@ from karmada_advisor.views.layout import Style
 from karmada_advisor.views.placement_tests_text import report_text
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework.profile.factory import Registration
-
-
-class _Chosen(NamedTuple):
-    """A file, and whether the user has named it itself."""
-
-    path: str
-    named: bool
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
@@ -113,8 +105,8 @@ def report_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -
     """
     begun = time.perf_counter()
     running = _Running(_patterns(arguments.run), own, fail_fast=arguments.fail_fast)
-    for chosen in _files(arguments.paths or ["."]):
-        running.take(chosen)
+    for path, named in _files(arguments.paths or ["."]):
+        running.take(path, named=named)
         if running.is_over:
             break
     files = running.files
@@ -151,8 +143,8 @@ def _patterns(written: Iterable[str]) -> list[re.Pattern[str]]:
     return found
 
 
-def _files(paths: Iterable[str]) -> Iterator[_Chosen]:
-    """Yield test files in the order of their names; directories are searched, not through links."""
+def _files(paths: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """Yield test files in the order of their names, with whether the user has named them; directories are searched, not through links."""
     seen: set[str] = set()
     for path in paths:
         if not os.path.lexists(path):
@@ -161,7 +153,7 @@ def _files(paths: Iterable[str]) -> Iterator[_Chosen]:
         for each in found:
             if each not in seen:
                 seen.add(each)
-                yield _Chosen(each, named=each == path)
+                yield each, each == path
 
 
 def _walked(folder: str) -> Iterator[str]:
@@ -198,16 +190,16 @@ class _Running:
         """The policies that claim no workload of a case."""
         return tuple(each for each in self._policies if each not in self._claiming)
 
-    def take(self, chosen: _Chosen) -> None:
-        """Run a file."""
+    def take(self, path: str, *, named: bool) -> None:
+        """Run a file; ``named`` as in ``read_test_file``."""
         begun = time.perf_counter()
         try:
-            file, problems = read_test_file(chosen.path, named=chosen.named)
+            file, problems = read_test_file(path, named=named)
         except Unread:
             self.others += 1
             return
         if file is None:
-            self.files.append(FileResult(chosen.path, chosen.path, (), tuple(problems)))
+            self.files.append(FileResult(path, path, (), tuple(problems)))
             return
         cases = [each for each in file.cases if self._is_chosen(file, each)]
         if not cases:

@@ -34,7 +34,7 @@ from karmada_advisor.views.layout import with_printable_texts
 from karmada_advisor.views.why_not import why_not_cluster_text, why_not_text
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer, goal_shown, remedy_of_configuration
 from karmada_advisor.whynot.found_edits import DEFAULT_BOUNDS, SearchBounds
-from karmada_advisor.whynot.goals import BlockedStep, IsPlaced, OffCluster, OnCluster, blocker_of, is_placed
+from karmada_advisor.whynot.goals import BlockedStep, OffCluster, OnCluster, blocker_of, is_placed
 from karmada_advisor.whynot.model import VerifiedRemedy, WhyNot
 from karmada_advisor.whynot.objects import ObjectSet, ScheduledObjects
 from karmada_advisor.whynot.reverse import WhyNotCluster, why_not_cluster
@@ -115,15 +115,8 @@ def _unclaimed(arguments: argparse.Namespace, objects: Objects, template: Templa
     return answer_unclaimed(explanation, policies, template, goal, arguments.cluster)
 
 
-def question_of(cluster: str, *, placed: bool, off: bool, replicas: int) -> WhyNotQuestion:
-    """Return a question by the flags of the command: about any cluster, or for or against one."""
-    if placed:
-        return WhyNotQuestion(cluster, IsPlaced())
-    return WhyNotQuestion(cluster, OffCluster(cluster) if off else OnCluster(cluster, replicas))
-
-
 def _question(given: argparse.Namespace) -> WhyNotQuestion:
-    return question_of(given.cluster, placed=given.placed, off=given.off, replicas=given.replicas)
+    return WhyNotQuestion.of(given.cluster, placed=given.placed, off=given.off, replicas=given.replicas)
 
 
 def search_bounds(seconds: float | None = None, max_runs: int = DEFAULT_BOUNDS.max_runs) -> SearchBounds:

@@ -80,11 +80,10 @@ def read_schedulers(plane: ControlPlane, bindings: Sequence[Binding]) -> Objects
     """
 
     async def work(reading: LiveReading) -> Objects:
-        reading.subject = "leases"
         await reading.schedulers(bindings)
         return reading.result()
 
-    return read(plane, work)
+    return read(plane, work, subject="leases")
 
 
 class TemplatesRead(Struct):
@@ -182,12 +181,7 @@ def read_bindings_version(plane: ControlPlane) -> str:
     Raises:
         LiveError: The documents cannot be read.
     """
-
-    async def work(reading: LiveReading) -> str:
-        reading.subject = DOCUMENTS
-        return await BindingsSchema(reading.connection).version()
-
-    return read(plane, work)
+    return read(plane, lambda reading: BindingsSchema(reading.connection).version(), subject=DOCUMENTS)
 
 
 def read_names(plane: ControlPlane, resource: Resource) -> dict[str, list[str]]:
@@ -200,15 +194,11 @@ def read_names(plane: ControlPlane, resource: Resource) -> dict[str, list[str]]:
     Raises:
         LiveError: The control plane cannot be read.
     """
-
-    async def work(reading: LiveReading) -> dict[str, list[str]]:
-        reading.subject = resource.plural
-        found: dict[str, list[str]] = {}
-        for namespace, name in await names_of(reading.connection, resource):
-            found.setdefault(namespace, []).append(name)
-        return found
-
-    return read(plane, work)
+    names = read(plane, lambda reading: names_of(reading.connection, resource), subject=resource.plural)
+    found: dict[str, list[str]] = {}
+    for namespace, name in names:
+        found.setdefault(namespace, []).append(name)
+    return found
 
 
 def read_quotas(plane: ControlPlane) -> tuple[list[Manifest] | None, list[str]]:

@@ -11,7 +11,7 @@ from karmada_advisor.explain.policies import TemplateHead, priority_class_of
 from karmada_advisor.plan.objects import binding_key
 from karmada_advisor.sources.bindings import NamedBinding, NoSuchBindingError, WorkloadName, workload_of
 from karmada_advisor.sources.control_plane import ControlPlane
-from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.sources.errors import LiveError
 from karmada_advisor.sources.files import as_binding, as_cluster, as_workload
 from karmada_advisor.sources.find_binding import find_binding
 from karmada_advisor.sources.gathered import Objects, parsed
@@ -51,18 +51,19 @@ Manifest = dict[str, Any]
 T = TypeVar("T")
 
 
-class LiveError(NoAnswerError):
-    """The control plane gives no answer; the text says why, and what to do."""
-
-
 def read(
-    plane: ControlPlane, work: Callable[[LiveReading], Awaitable[T]], *, names_subject: bool = True
+    plane: ControlPlane,
+    work: Callable[[LiveReading], Awaitable[T]],
+    *,
+    subject: str = "the binding",
+    names_subject: bool = True,
 ) -> T:
     """Return what is read over one connection.
 
     Args:
         plane: The control plane.
         work: Reads it.
+        subject: What is read first, for messages.
         names_subject: Whether the message about a timeout says what was being read.
 
     Raises:
@@ -76,7 +77,7 @@ def read(
             connection = await connect(kubeconfig=plane.kubeconfig, overrides=plane.overrides, master="")
         except ConnectionConfigError as error:
             raise LiveError(str(error)) from error
-        reading = LiveReading(connection)
+        reading = LiveReading(connection, subject)
         try:
             async with asyncio.timeout(plane.timeout):
                 return await work(reading)
@@ -103,9 +104,9 @@ class LiveReading:
         metadata: Reads the metadata of objects.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, subject: str) -> None:
         self.found = Objects(connection.server, is_live=True)
-        self.subject = "the binding"
+        self.subject = subject
         self.metadata = MetadataClient(connection)
         self.connection = connection
         self._wanted: Mapping[str, Any] = {}

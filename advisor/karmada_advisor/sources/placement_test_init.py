@@ -120,19 +120,10 @@ def write_tests(
     return WrittenTests(folder, len(fleet), len(made), len(cases), unclaimed, elsewhere)
 
 
-class _Renamed(NamedTuple):
-    """What ``write_tests`` takes, with other names."""
-
-    fleet: list[dict[str, Any]]
-    bindings: list[Manifest]
-    policies: list[Manifest]
-    labels: Labels
-
-
 def _anonymous(
     fleet: Iterable[Manifest], bindings: Iterable[Manifest], policies: Iterable[str], labels: Labels
-) -> _Renamed:
-    """Return everything with other names, in the order of the old ones.
+) -> tuple[list[dict[str, Any]], list[Manifest], list[Manifest], Labels]:
+    """Return fleet, bindings, policies and labels with other names, in the order of the old ones.
 
     Raises:
         NoAnswerError: A policy cannot be read.
@@ -151,7 +142,7 @@ def _anonymous(
     )
     of_workloads = (part(each, "metadata", "labels") for each in found["workloads"])
     renamed_labels = dict(zip(map(resource_key, found["bindings"]), of_workloads, strict=True))
-    return _Renamed(found["clusters"], found["bindings"], found["policies"], renamed_labels)
+    return found["clusters"], found["bindings"], found["policies"], renamed_labels
 
 
 def _readable(folder: Path) -> PlacementTestFile:

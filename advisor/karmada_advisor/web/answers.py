@@ -15,26 +15,11 @@ from karmada_advisor.web.indexed_binding import IndexedBinding
 from karmada_advisor.web.quotas import NamespaceQuotas
 from karmada_advisor.web.state import PageState
 from karmada_advisor.web.survival import Survival
+from karmada_advisor.whynot.answer import WhyNotQuestion
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.structs import Struct
-
-
-class Question(Struct, frozen=True):
-    """A question about a binding.
-
-    Attributes:
-        cluster: The cluster; "" if the binding should be placed anywhere.
-        replicas: How many the cluster should have at least.
-        off: Whether the cluster should have none.
-        as_new: As if nothing had ever been scheduled.
-    """
-
-    cluster: str = ""
-    replicas: int = 1
-    off: bool = False
-    as_new: bool = False
 
 
 class FoundCause(Struct, frozen=True):
@@ -110,8 +95,8 @@ class Answers(Protocol):
     def explain(self, state: PageState, key: BindingKey, view: ProcessView | None) -> Explanation:
         """Explain a binding; runs in a main thread. Raises NoAnswerError."""
 
-    def why_not(self, state: PageState, key: BindingKey, question: Question) -> WhyNot:
-        """Answer a question about a binding; runs in a main thread. Raises NoAnswerError."""
+    def why_not(self, state: PageState, key: BindingKey, question: WhyNotQuestion, *, as_new: bool) -> WhyNot:
+        """Answer a question about a binding, ``as_new`` as if it had never been scheduled; runs in a main thread. Raises NoAnswerError."""
 
     def why_not_cluster(self, state: PageState, cluster: str) -> WhyNotCluster:
         """Return which bindings a cluster does not have; runs in a main thread. Raises NoAnswerError."""

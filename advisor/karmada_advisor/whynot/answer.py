@@ -61,6 +61,13 @@ class WhyNotQuestion(Struct, frozen=True):
     cluster: str
     goal: Goal
 
+    @classmethod
+    def of(cls, cluster: str, *, placed: bool, off: bool, replicas: int) -> WhyNotQuestion:
+        """Return a question by the flags of the command: about any cluster, or for or against one."""
+        if placed:
+            return cls(cluster, IsPlaced())
+        return cls(cluster, OffCluster(cluster) if off else OnCluster(cluster, replicas))
+
 
 def answer(
     objects: ObjectSet,

@@ -14,8 +14,8 @@ import yaml
 from karmada_advisor.sources import live
 from karmada_advisor.sources.bindings import NamedBinding, NoSuchBindingError
 from karmada_advisor.sources.control_plane import ControlPlane
+from karmada_advisor.sources.errors import LiveError
 from karmada_advisor.sources.gathered import Objects
-from karmada_advisor.sources.live_reading import LiveError
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.commands import Ran

@@ -110,7 +110,7 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
 
         def answered(request: AnsweredRequest) -> None:
             note(request)
-            answers.answered(request)
+            metrics.answered(request)
 
         server = ReadOnlyServer(
             arguments.bind_address,

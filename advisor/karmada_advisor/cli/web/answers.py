@@ -16,7 +16,7 @@ from karmada_advisor.cli.flags.survive import TOP
 from karmada_advisor.cli.fleet import as_manifests
 from karmada_advisor.cli.web.idle_work import CauseSearch, SurvivalScan
 from karmada_advisor.cli.web.reading import Reader
-from karmada_advisor.cli.whynot import ask, ask_cluster, question_of, search_bounds
+from karmada_advisor.cli.whynot import ask, ask_cluster, search_bounds
 from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.inputs import ExplainInputs, ProcessView
 from karmada_advisor.explain.model import Explanation
@@ -30,7 +30,7 @@ from karmada_advisor.sources.process_answers import ProcessState
 from karmada_advisor.sources.process_http import ProcessAddress, address_of
 from karmada_advisor.sources.remedies import with_remedies
 from karmada_advisor.sources.rules import parsed_gates
-from karmada_advisor.web.answers import AskedChange, CauseScan, Question
+from karmada_advisor.web.answers import AskedChange, CauseScan
 from karmada_advisor.web.decisions import OBJECTS, RECORDS, SHOWN, Decisions, of_objects, of_records
 from karmada_advisor.web.history import History, history_of, read_events
 from karmada_advisor.web.jobs import BusyError
@@ -38,13 +38,13 @@ from karmada_advisor.web.metrics import WebMetrics, survival_metrics
 from karmada_advisor.web.quotas import NamespaceQuotas, QuotaReader
 from karmada_advisor.web.state import PageState
 from karmada_advisor.web.survival import Survival
+from karmada_advisor.whynot.answer import WhyNotQuestion
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.client.api_connection import ApiConnection
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.framework.profile.factory import Registration
-from karmada_scheduler.http_server.messages import AnsweredRequest
 from karmada_scheduler.structs import replace
 
 if TYPE_CHECKING:  # files do not need the client
@@ -139,10 +139,6 @@ class CommandAnswers:
         at_ = found.made_at.timestamp()
         return text + survival_metrics(found.report, top=TOP, at=at_, seconds=found.seconds)
 
-    def answered(self, request: AnsweredRequest) -> None:
-        """Count a request that was answered."""
-        self._metrics.answered(request)
-
     def computed(self, result: object) -> None:
         """Count an explanation that was computed."""
         if isinstance(result, Explanation):
@@ -184,14 +180,11 @@ class CommandAnswers:
         seconds = self._arguments.timeout or _REMEDY_SECONDS
         return with_remedies(found, inputs, self._using(state), seconds)
 
-    def why_not(self, state: PageState, key: BindingKey, question: Question) -> WhyNot:
+    def why_not(self, state: PageState, key: BindingKey, question: WhyNotQuestion, *, as_new: bool) -> WhyNot:
         """Answer a question about a binding."""
         _binding_of(state, key)  # or say why there is no answer
-        asked = question_of(
-            question.cluster, placed=not question.cluster, off=question.off, replicas=question.replicas
-        )
-        with self._session(state, as_new=question.as_new) as using:
-            return ask(using, key, asked, search_bounds(self._arguments.timeout))
+        with self._session(state, as_new=as_new) as using:
+            return ask(using, key, question, search_bounds(self._arguments.timeout))
 
     def why_not_cluster(self, state: PageState, cluster: str) -> WhyNotCluster:
         """Return which bindings a cluster does not have."""

@@ -12,7 +12,6 @@ from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.views.fields import document_fields
 from karmada_advisor.views.text_tables import first_rows
 from karmada_advisor.web import charts
-from karmada_advisor.web.answers import Question
 from karmada_advisor.web.handlers.responder import COMPLETED_NAMES, HandlerGroup, Routes, fields_by
 from karmada_advisor.web.history import History
 from karmada_advisor.web.jobs import BusyError, TooLongError
@@ -20,6 +19,7 @@ from karmada_advisor.web.paging import ROWS
 from karmada_advisor.web.request_query import RequestRefusedError, number_of
 from karmada_advisor.web.seen import SeenExplanation, SeenWhyNot, seen_explanation, seen_why_not
 from karmada_advisor.web.state import BindingRow, PageState
+from karmada_advisor.whynot.answer import WhyNotQuestion
 from karmada_advisor.whynot.model import WhyNot
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
 from karmada_scheduler.http_server.messages import Document, HttpRequest
@@ -145,15 +145,16 @@ class BindingHandlers(HandlerGroup):
         clusters = state.contents.cluster_by_name
         if cluster and cluster not in clusters:
             raise RequestRefusedError(404, unknown(f"cluster {cluster}", cluster, clusters))
-        question = Question(
+        question = WhyNotQuestion.of(
             cluster,
-            number_of(request, "replicas", 1),
-            off=bool(cluster) and request.query.get("goal") == "off",
-            as_new=request.query.get("as-new") == "true",
+            placed=not cluster,
+            off=request.query.get("goal") == "off",
+            replicas=number_of(request, "replicas", 1),
         )
+        as_new = request.query.get("as-new") == "true"
         return await self._computer.answer(
-            (state.number, "why-not", key, question),
-            lambda: self._answers.why_not(state, key, question),
+            (state.number, "why-not", key, question, as_new),
+            lambda: self._answers.why_not(state, key, question, as_new=as_new),
             requester=request.requester,
         )
 

@@ -11,9 +11,9 @@ import pytest
 
 from karmada_advisor.sources.bindings import NamedBinding, NoSuchBindingError, workload_of
 from karmada_advisor.sources.control_plane import ControlPlane
+from karmada_advisor.sources.errors import LiveError
 from karmada_advisor.sources.gathered import Objects
 from karmada_advisor.sources.live import read_bindings, read_live
-from karmada_advisor.sources.live_reading import LiveError
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING
 from karmada_scheduler.structs import replace
 from tests.fake_apiserver import Answer, FakeApiServer, Gate, binding, cluster, html, policy, status
