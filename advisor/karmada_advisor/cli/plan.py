@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from karmada_advisor.claims.quota import Quota, read_quota
@@ -16,7 +17,7 @@ from karmada_advisor.cli.flags.plan import FAIL_ON
 from karmada_advisor.cli.fleet import as_manifests, check_fleet, notes_about_controllers, now
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_answer, print_errors
 from karmada_advisor.cli.planned_changes import apply, namespace_of
-from karmada_advisor.explain.names import nearest
+from karmada_advisor.explain.names import nearest_hint
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.derive import selected_kinds
@@ -153,7 +154,8 @@ def made(
     if sources.source.startswith(("http://", "https://")) and not arguments.workloads:
         known, unread = _read_templates(arguments, draft, before)
     quotas, no_quotas = _quotas(arguments, sources)
-    with planned.configurations_of(arguments, sources.workloads, own) as configurations:
+    with ExitStack() as stack:
+        configurations = planned.Configurations(arguments, sources.workloads, own, stack)
         rule_changes = configurations.shown()
         if not draft.shown and not rule_changes:
             raise NoAnswerError(_no_change(arguments))
@@ -244,8 +246,7 @@ def _fail_on(written: str) -> frozenset[str]:
     names = [each.strip() for each in written.split(",") if each.strip()]
     for name in names:
         if name not in FAIL_ON:
-            near = nearest(name, FAIL_ON)
-            hint = f"; nearest: {near}" if near else ""
+            hint = nearest_hint(name, FAIL_ON)
             raise NoAnswerError(f"--fail-on: {name} is none of {', '.join(FAIL_ON)}{hint}")
     return frozenset(names) - {"none"}
 

@@ -12,7 +12,7 @@ import orjson
 
 from karmada_advisor.cli.flags.survive import DOMAINS
 from karmada_advisor.explain.explain import policy_of
-from karmada_advisor.explain.names import nearest, unknown
+from karmada_advisor.explain.names import nearest_hint, unknown
 from karmada_advisor.sources.control_plane import control_plane
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.files import Contents, read
@@ -154,10 +154,7 @@ def kinds_of(written: Sequence[str]) -> list[str]:
     for kind in kinds:
         if kind in KINDS or (kind.startswith(LABEL) and kind != LABEL):
             continue
-        near = nearest(kind, KINDS)
-        raise NoAnswerError(
-            f"--domain: expected {DOMAINS}, got {kind}" + (f"; nearest: {near}" if near else "")
-        )
+        raise NoAnswerError(f"--domain: expected {DOMAINS}, got {kind}{nearest_hint(kind, KINDS)}")
     return kinds
 
 
@@ -244,8 +241,7 @@ def fail_on_of(written: str) -> list[FailOn]:
     for text in (each.strip() for each in written.split(",") if each.strip()):
         word, separator, kind = text.partition("@")
         if word not in WORDS:
-            near = nearest(word, WORDS)
-            hint = f"; nearest: {near}" if near else ""
+            hint = nearest_hint(word, WORDS)
             raise NoAnswerError(f"--fail-on: {word} is none of {', '.join(WORDS)}{hint}")
         if separator and kind not in (*KINDS, PAIR) and not (kind.startswith(LABEL) and kind != LABEL):
             raise NoAnswerError(f"--fail-on: expected {DOMAINS} after @, got {kind or 'nothing'}")

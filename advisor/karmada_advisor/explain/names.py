@@ -38,6 +38,12 @@ def unknown(shown: str, name: str, existing: Iterable[str]) -> str:
     return f"{shown} does not exist" + (f". Nearest: {near}" if near else "")
 
 
+def nearest_hint(name: str, existing: Iterable[str]) -> str:
+    """Return the end of a message about a name that does not exist: the one that is most like it; "" if none is."""
+    near = nearest(name, existing)
+    return f"; nearest: {near}" if near else ""
+
+
 def nearest_value(value: str, existing: Iterable[str]) -> str:
     """Return the existing value that is most like a value; "" if it exists, or none is like it."""
     values = set(existing)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from karmada_advisor.explain.names import nearest
+from karmada_advisor.explain.names import nearest_hint
 from karmada_advisor.placement_tests.model import FilePlace
 from karmada_advisor.placement_tests.report_model import FileProblem
 from karmada_advisor.sources.files import documents
@@ -162,9 +162,8 @@ class LocatedFile:
             return found
         for key in found:
             if key not in known:
-                near = nearest(key, known)
                 where = f"{path[-1]}: " if path and isinstance(path[-1], str) else ""
-                end = f"; nearest: {near}" if near else f"; known: {', '.join(known)}"
+                end = nearest_hint(key, known) or f"; known: {', '.join(known)}"
                 self.problem((*path, key), f"{where}unknown key {key}{end}", of_key=True)
         return {key: each for key, each in found.items() if key in known}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from karmada_advisor.explain.codes import CODES
-from karmada_advisor.explain.names import nearest
+from karmada_advisor.explain.names import nearest_hint
 from karmada_advisor.placement_tests.cel import ExpressionError, NoCelError, expressions
 from karmada_advisor.placement_tests.expectations import OF_STEPS
 from karmada_advisor.placement_tests.model import (
@@ -221,8 +221,7 @@ class CaseReader:
     def _is_known(self, path: YamlPath, what: str, value: str, known: Iterable[str]) -> bool:
         if value in known:
             return True
-        near = nearest(value, known)
-        self._in.problem(path, f"{what} {value}" + (f"; nearest: {near}" if near else ""))
+        self._in.problem(path, f"{what} {value}{nearest_hint(value, known)}")
         return False
 
 

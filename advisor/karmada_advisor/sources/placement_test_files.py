@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from karmada_advisor.claims.template import TemplateKey
-from karmada_advisor.explain.names import nearest
+from karmada_advisor.explain.names import nearest_hint
 from karmada_advisor.placement_tests.checking import problems_of
 from karmada_advisor.placement_tests.model import (
     API_VERSION,
@@ -166,8 +166,8 @@ class _Reader:
                 continue
             named = [each for each in templates if written in _spellings(each)]
             if len(named) != 1:
-                near = nearest(written, {name for each in templates for name in _spellings(each)})
-                text = f"sizes: {written}: no workload has this name" + (f"; nearest: {near}" if near else "")
+                known = {name for each in templates for name in _spellings(each)}
+                text = f"sizes: {written}: no workload has this name{nearest_hint(written, known)}"
                 self._in.problem(path, text, of_key=True)
                 continue
             request = {name: str(amount) for name, amount in fields.items() if name != "replicas"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import copy
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +24,14 @@ _OVERCOMMIT: Final = "SchedulingOvercommitProtection"
 
 
 class Configurations(Struct):
-    """Both configurations; ``rules`` builds them."""
+    """Both configurations; ``rules`` builds them.
+
+    Attributes:
+        arguments: As parsed.
+        workloads: What their plugins see; None for none.
+        own: The plugins of a main program of the user's own.
+        stack: As long as it is open, plugins are usable.
+    """
 
     arguments: argparse.Namespace
     workloads: Sequence[Workload] | None
@@ -118,15 +125,6 @@ def fingerprinted(arguments: argparse.Namespace) -> str:
             arguments.enable_empty_workload_propagation,
         )
     )
-
-
-@contextmanager
-def configurations_of(
-    arguments: argparse.Namespace, workloads: Sequence[Workload] | None, own: Sequence[Registration]
-) -> Iterator[Configurations]:
-    """Provide both configurations; plugins are usable within the block."""
-    with ExitStack() as stack:
-        yield Configurations(arguments, workloads, own, stack)
 
 
 def _path(given: Sequence[str]) -> Path | None:
