@@ -85,7 +85,7 @@ def test_a_full_disk_loses_lines_and_nothing_else(caplog: pytest.LogCaptureFixtu
 def test_its_file_is_continued_and_can_be_read_by_its_owner_only(tmp_path: Path) -> None:
     file = tmp_path / "audit.log"
     for user in ("first", "second"):
-        with audited(str(file), lambda _: False) as note:
+        with audited(str(file)) as note:
             note(answered(user))
 
     assert [each["user"] for each in lines_of(file)] == ["first", "second"]
@@ -95,7 +95,7 @@ def test_its_file_is_continued_and_can_be_read_by_its_owner_only(tmp_path: Path)
 def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     with (
         pytest.raises(NoAnswerError, match=r"--audit-log: .*: Is a directory"),
-        audited(str(tmp_path), lambda _: False),
+        audited(str(tmp_path)),
     ):
         pass
 

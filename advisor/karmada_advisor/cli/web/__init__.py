@@ -106,10 +106,11 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
         exposition=lambda: answers.metrics,
         content_type=CONTENT_TYPE,
     )
-    with audited(arguments.audit_log, handlers.is_silent) as note:
+    with audited(arguments.audit_log) as note:
 
         def answered(request: AnsweredRequest) -> None:
-            note(request)
+            if not handlers.is_silent(request.route):
+                note(request)
             metrics.answered(request)
 
         server = ReadOnlyServer(

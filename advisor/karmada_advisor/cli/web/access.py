@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AsyncExitStack, aclosing, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -47,7 +46,6 @@ class AuditLog:
         path: Path,
         *,
         descriptor: int | None = None,
-        ignored: Callable[[str], bool] = lambda _: False,
         now: Callable[[], float] = time.time,
     ) -> None:
         """Append to a file.
@@ -55,10 +53,8 @@ class AuditLog:
         Args:
             path: See ``LogFile``.
             descriptor: See ``LogFile``.
-            ignored: Returns whether requests of a route have no line.
             now: Returns seconds since 1970.
         """
-        self._ignored = ignored
         self._now = now
         self._dropped = 0
         self._lock = threading.Lock()
@@ -75,8 +71,6 @@ class AuditLog:
 
     def add(self, answered: AnsweredRequest) -> None:
         """Note a request. It never waits for the file."""
-        if self._ignored(answered.route):
-            return
         line: dict[str, Any] = {
             "time": timestamp(self._now()),
             "user": answered.user,
@@ -96,9 +90,7 @@ class AuditLog:
 
 
 @contextmanager
-def audited(
-    target: str | None, ignored: Callable[[str], bool]
-) -> Iterator[Callable[[AnsweredRequest], None]]:
+def audited(target: str | None) -> Iterator[Callable[[AnsweredRequest], None]]:
     """Yield what notes each request in the file of ``--audit-log``; only its owner may read it.
 
     Raises:
@@ -108,14 +100,14 @@ def audited(
         yield lambda _: None
         return
     if target == "-":
-        log = AuditLog(Path("/dev/stdout"), descriptor=1, ignored=ignored)
+        log = AuditLog(Path("/dev/stdout"), descriptor=1)
     else:
         path = Path(target)
         try:
             os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
         except OSError as error:
             raise NoAnswerError(f"--audit-log: {target}: {error.strerror}") from error
-        log = AuditLog(path, ignored=ignored)
+        log = AuditLog(path)
     with log:
         yield log.add
 
