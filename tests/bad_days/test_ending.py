@@ -22,7 +22,8 @@ def test_it_stops_in_order_after_refused_requests(tmp_path: Path) -> None:
             server.heal()
             server.put(binding("web"))
             wait_for(lambda: server.targets("web"), "a binding to be placed", scheduler, timeout=30)
-            assert scheduler.stop(timeout=8) == 0, scheduler.log
+            scheduler.signal(signal.SIGINT)  # others stop it with SIGTERM
+            assert scheduler.wait(8) == 0, scheduler.log
             assert server.lease()["holderIdentity"] == ""
 
 

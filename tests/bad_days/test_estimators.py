@@ -8,6 +8,8 @@ import itertools
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
+import pytest
+
 from tests.fake_apiserver import (
     FakeApiServer,
     SchedulerProcess,
@@ -106,7 +108,12 @@ def wait_until_placed(server: FakeApiServer, scheduler: SchedulerProcess, *names
 NAMES = [f"wide-{number}" for number in range(4 * SLOTS)]
 
 
-def check_late_responses(tmp_path: Path, *, hanging: int, policy: str) -> None:
+@pytest.mark.parametrize(
+    ("hanging", "policy"), [(1, "partial"), (2, "upstream")], ids=["one slow", "two slow, upstream's policy"]
+)
+def test_other_bindings_are_placed_while_many_wait_for_slow_estimators(
+    tmp_path: Path, hanging: int, policy: str
+) -> None:
     with (
         fleet() as (server, estimators),
         scheduler_on(server, tmp_path, timeout="60s", policy=policy) as scheduler,
@@ -125,18 +132,6 @@ def check_late_responses(tmp_path: Path, *, hanging: int, policy: str) -> None:
         assert [server.targets(name) for name in ("first", *NAMES)] == [ALL_RESPONDED] * (1 + len(NAMES))
         assert "fell back to the resource summary" not in scheduler.log
         assert scheduler.metric(WAITING) == 0
-
-
-def test_other_bindings_are_placed_while_many_wait_for_one_slow_estimator(tmp_path: Path) -> None:
-    check_late_responses(tmp_path, hanging=1, policy="partial")
-
-
-def test_other_bindings_are_placed_while_many_wait_for_two_slow_estimators(tmp_path: Path) -> None:
-    check_late_responses(tmp_path, hanging=2, policy="partial")
-
-
-def test_other_bindings_are_placed_while_many_wait_with_the_policy_of_upstream(tmp_path: Path) -> None:
-    check_late_responses(tmp_path, hanging=1, policy="upstream")
 
 
 def test_a_missed_deadline_releases_all_that_wait_and_a_response_ends_the_fallback(tmp_path: Path) -> None:

@@ -238,16 +238,6 @@ def test_records_cost_no_write(tmp_path: Path) -> None:
     assert writes[0] == writes[1]
 
 
-def test_nothing_is_recorded_without_a_flag(tmp_path: Path) -> None:
-    with FakeApiServer() as server:
-        server.put(cluster("m1"))
-        with start_scheduler(server, tmp_path) as scheduler:
-            server.put(binding("web"))
-            wait_for(lambda: server.targets("web"), "a binding to be placed", scheduler)
-            assert scheduler.metric("karmada_scheduler_explain_records_total") == 0
-            assert "explain server" not in scheduler.log
-
-
 @pytest.mark.parametrize(
     ("flag", "problem"),
     [

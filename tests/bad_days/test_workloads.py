@@ -65,34 +65,6 @@ def refused(server: FakeApiServer, scheduler: SchedulerProcess, name: str, text:
     return str(server.condition(name)["message"])
 
 
-def test_a_plugin_decides_by_the_annotation_of_the_workload_and_a_changed_one_enqueues_the_binding(
-    tmp_path: Path,
-) -> None:
-    with FakeApiServer() as server:
-        server.put(deployment("sat", annotations={"type": "space"}))
-        server.put(deployment("web"))
-        server.put(binding("sat"))
-        server.put(binding("web"))
-        with scheduling(server, tmp_path) as scheduler:
-            placed(server, scheduler, "sat")
-            refused(server, scheduler, "web", "not of type space")
-            found = server.get("Deployment", "web")
-            assert found is not None
-            found["metadata"]["annotations"] = {"type": "space"}
-            server.put(found)
-            placed(server, scheduler, "web")
-            server.put(deployment("new", annotations={"type": "space"}))
-            server.put(binding("new"))
-            placed(server, scheduler, "new")
-            assert server.count("LIST", DEPLOYMENTS) == server.count("WATCH", DEPLOYMENTS) == 1
-            accepted = [each.accept for each in server.requests if each.path.startswith(DEPLOYMENTS)]
-            assert all("as=PartialObjectMetadata" in accept for accept in accepted)
-            assert (
-                scheduler.metric('karmada_scheduler_queue_incoming_bindings_total{event="WorkloadChanged"}')
-                == 1
-            )
-
-
 def test_workloads_are_watched_only_while_a_plugin_needs_them(
     tmp_path: Path,
 ) -> None:
@@ -118,23 +90,6 @@ def test_workloads_are_watched_only_while_a_plugin_needs_them(
             server.put(binding("api"))
             placed(server, scheduler, "api")
             assert scheduler.metric('karmada_scheduler_cached_objects{kind="Workload"}') == 0
-
-
-def test_a_missing_permission_is_logged_and_the_binding_is_placed_when_it_is_granted(tmp_path: Path) -> None:
-    with FakeApiServer() as server:
-        message = 'deployments.apps is forbidden: User "me" cannot list resource "deployments"'
-        forbidden = server.fault(path="deployments", answer=status(403, "Forbidden", message))
-        server.put(deployment("sat", annotations={"type": "space"}))
-        server.put(binding("sat"))
-        with scheduling(server, tmp_path) as scheduler:
-            reason = refused(server, scheduler, "sat", "workloadMetadata of the chart's side=karmada grants")
-            assert message in reason
-            server.heal(forbidden)
-            placed(server, scheduler, "sat")
-            assert scheduler.log.count("Cannot watch the metadata of workloads") == 1
-            wait_for(
-                lambda: "The metadata of workloads is watched" in scheduler.log, "the end of it", scheduler
-            )
 
 
 def test_a_hanging_list_delays_no_other_binding(tmp_path: Path) -> None:
@@ -210,32 +165,3 @@ def test_a_restarted_scheduler_has_the_workloads_of_placed_bindings_before_it_de
             assert {*(server.targets("web") or ()), *(server.targets("api") or ())} == {"m1", "m2"}
             server.put(binding("db"))
             refused(server, second, "db", "in a region that has this app")
-
-
-HANDLE = '''
-from karmada_scheduler.framework import SUCCESS, Result
-
-
-class Space:
-    """Only workloads that the handle has are placed."""
-
-    name = "Space"
-    needs_workload = {needs}
-
-    def __init__(self, args, handle):
-        self.handle = handle
-
-    def filter(self, context):
-        found = self.handle.workload(context.cycle.binding.key)
-        return SUCCESS if found is not None else Result.unschedulable("no workload")
-'''
-
-
-def test_the_handle_refuses_workloads_to_a_plugin_without_a_declaration(tmp_path: Path) -> None:
-    with FakeApiServer() as server:
-        server.put(deployment("sat"))
-        server.put(binding("sat"))
-        with scheduling(server, tmp_path, text=HANDLE, needs=False) as scheduler:
-            refused(server, scheduler, "sat", "no plugin of this profile has needs_workload = True")
-            (tmp_path / "plugins" / "space.py").write_text(HANDLE.format(needs=True))
-            placed(server, scheduler, "sat")

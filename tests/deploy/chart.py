@@ -138,14 +138,25 @@ def objects(
     ]
 
 
-def one(found: list[Object], kind: str) -> Object:
-    """Return the only object of a kind."""
-    [wanted] = [document for document in found if document["kind"] == kind]
+def named(found: list[Object], kind: str, end: str = "") -> list[Object]:
+    """Return the objects of a kind whose names end so."""
+    return [each for each in found if each["kind"] == kind and each["metadata"]["name"].endswith(end)]
+
+
+def one(found: list[Object], kind: str, end: str = "") -> Object:
+    """Return the only object of a kind whose name ends so."""
+    [wanted] = named(found, kind, end)
     return wanted
+
+
+def pod_of(found: list[Object], end: str = "") -> Object:
+    """Return the spec of the Pods of the only Deployment whose name ends so."""
+    spec: Object = one(found, "Deployment", end)["spec"]["template"]["spec"]
+    return spec
 
 
 def container(found: list[Object]) -> Object:
     """Return the scheduler's container."""
-    [only] = one(found, "Deployment")["spec"]["template"]["spec"]["containers"]
+    [only] = pod_of(found)["containers"]
     wanted: Object = only
     return wanted

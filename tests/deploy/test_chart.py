@@ -25,8 +25,10 @@ from tests.deploy.chart import (
     Values,
     container,
     helm,
+    named,
     objects,
     one,
+    pod_of,
     render,
 )
 
@@ -35,11 +37,6 @@ TOKENS: Values = {
     "kubeconfig": {"secretName": "web"},
     "auth": {"mode": "token"},
 }
-
-
-def _pod(found: list[Object]) -> Object:
-    spec: Object = one(found, "Deployment")["spec"]["template"]["spec"]
-    return spec
 
 
 @pytest.mark.parametrize(
@@ -83,7 +80,7 @@ def test_the_defaults_are_two_replicas_of_which_one_leads() -> None:
 
 def test_the_pod_meets_the_restricted_pod_security_standard() -> None:
     found = objects()
-    pod, own = _pod(found), container(found)
+    pod, own = pod_of(found), container(found)
     assert pod["automountServiceAccountToken"] is False
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["runAsUser"] != 0
@@ -130,7 +127,7 @@ def _without_files(arguments: list[str]) -> list[str]:
 
 def test_every_value_reaches_its_place() -> None:
     found = objects(EVERYTHING)
-    pod, own = _pod(found), container(found)
+    pod, own = pod_of(found), container(found)
     assert own["image"] == "registry.example/team/karmada-pyscheduler@sha256:" + "0" * 64
     assert pod["imagePullSecrets"] == [{"name": "registry"}]
     for argument in (
@@ -186,21 +183,11 @@ def test_rbac_objects_are_rendered_only_for_the_karmada_side() -> None:
     assert not rbac & {document["kind"] for document in objects(EVERYTHING)}
 
 
-def _scheduler_pod(found: list[Object]) -> Object:
-    [deployment] = [
-        each
-        for each in found
-        if each["kind"] == "Deployment" and not each["metadata"]["name"].endswith("-web")
-    ]
-    spec: Object = deployment["spec"]["template"]["spec"]
-    return spec
-
-
 def test_metrics_are_open_and_no_token_of_the_host_is_mounted_unless_they_are_secure() -> None:
     for values in ({}, EVERYTHING):
         found = objects(values)
-        assert _pod(found)["automountServiceAccountToken"] is False
-        assert "serviceAccountName" not in _pod(found)
+        assert pod_of(found)["automountServiceAccountToken"] is False
+        assert "serviceAccountName" not in pod_of(found)
         assert not [each for each in container(found)["args"] if each.startswith("--metrics-tls")]
         assert "ServiceAccount" not in {each["kind"] for each in found}
     assert [each["port"] for each in one(objects(EVERYTHING), "ServiceMonitor")["spec"]["endpoints"]] == [
@@ -210,7 +197,7 @@ def test_metrics_are_open_and_no_token_of_the_host_is_mounted_unless_they_are_se
 
 def test_secure_metrics_have_a_certificate_and_an_account_that_may_ask_the_host_who_somebody_is() -> None:
     found = objects(SECURE_METRICS)
-    pod = _scheduler_pod(found)
+    pod = pod_of(found, "my-scheduler")
     own = pod["containers"][0]
     account = one(found, "ServiceAccount")["metadata"]
     binding = one(found, "ClusterRoleBinding")
@@ -233,21 +220,14 @@ def test_secure_metrics_have_a_certificate_and_an_account_that_may_ask_the_host_
     for probe in ("livenessProbe", "readinessProbe"):
         assert own[probe]["httpGet"]["port"] == "health"
 
-    [page] = [
-        each["spec"]["template"]["spec"]
-        for each in found
-        if each["kind"] == "Deployment" and each["metadata"]["name"].endswith("-web")
-    ]
-    assert page["automountServiceAccountToken"] is False
+    assert pod_of(found, "-web")["automountServiceAccountToken"] is False
     assert "ServiceAccount" not in {each["kind"] for each in objects(SECURE_METRICS, side="karmada")}
 
 
 def test_secure_metrics_are_scraped_by_https_under_the_name_of_their_service() -> None:
     found = objects(SECURE_METRICS)
     services = {
-        each["metadata"]["name"]: each["spec"]["ports"][0]["name"]
-        for each in found
-        if each["kind"] == "Service"
+        each["metadata"]["name"]: each["spec"]["ports"][0]["name"] for each in named(found, "Service")
     }
     secure, of_page = one(found, "ServiceMonitor")["spec"]["endpoints"]
 
@@ -261,7 +241,7 @@ def test_secure_metrics_are_scraped_by_https_under_the_name_of_their_service() -
     assert secure["bearerTokenFile"]
     assert "scheme" not in of_page
 
-    policies = {each["metadata"]["name"]: each["spec"] for each in found if each["kind"] == "NetworkPolicy"}
+    policies = {each["metadata"]["name"]: each["spec"] for each in named(found, "NetworkPolicy")}
     egress = {
         name: {port["port"] for rule in spec["egress"] for port in rule["ports"]}
         for name, spec in policies.items()
@@ -276,10 +256,7 @@ def test_secure_metrics_are_scraped_by_https_under_the_name_of_their_service() -
 
 
 def _page(found: list[Object]) -> Object:
-    pods = [
-        each for each in found if each["kind"] == "Deployment" and each["metadata"]["name"].endswith("-web")
-    ]
-    own: Object = pods[0]["spec"]["template"]["spec"]["containers"][0]
+    own: Object = pod_of(found, "-web")["containers"][0]
     return own
 
 
@@ -287,9 +264,7 @@ def test_a_page_without_tokens_has_no_service_and_listens_in_its_pod_only() -> N
     found = objects(PAGE)
 
     assert web.make_parser().parse_args(_page(found)["args"][1:]).bind_address == "127.0.0.1:10401"
-    assert not [
-        each for each in found if each["kind"] == "Service" and each["metadata"]["name"].endswith("-web")
-    ]
+    assert not named(found, "Service", "-web")
     assert {each["name"] for each in _page(found)["ports"]} == {"metrics", "health"}
 
 
@@ -297,8 +272,7 @@ def test_no_service_of_the_page_that_an_ingress_may_have_leads_to_its_probes_or_
     found = objects(TEAM_PAGE)
     ports = {
         each["metadata"]["name"]: [port["targetPort"] for port in each["spec"]["ports"]]
-        for each in found
-        if each["kind"] == "Service"
+        for each in named(found, "Service")
     }
     given = web.make_parser().parse_args(_page(found)["args"][1:])
     own = {each["name"]: each["containerPort"] for each in _page(found)["ports"]}
@@ -322,37 +296,26 @@ def test_a_page_for_tokens_has_a_service_and_asks_who_they_are() -> None:
     assert given.tls_cert_file
     assert not given.behind_proxy
     assert (str(given.session_keys_file), given.session) == ("/etc/karmada/sessions/keys", 4 * 3600)
-    assert [
-        each["spec"]["ports"][0]["port"]
-        for each in found
-        if each["metadata"]["name"] == "my-scheduler-web" and each["kind"] == "Service"
-    ] == [443]
+    assert one(found, "Service", "-web")["spec"]["ports"][0]["port"] == 443
 
 
 def test_keys_of_sessions_are_mounted_and_made_by_nobody() -> None:
     found = objects(TEAM_PAGE)
-    [deployment] = [
-        each for each in found if each["kind"] == "Deployment" and each["metadata"]["name"].endswith("-web")
-    ]
 
     assert "Secret" not in {each["kind"] for each in found}
     assert {"name": "session-keys", "mountPath": "/etc/karmada/sessions", "readOnly": True} in _page(found)[
         "volumeMounts"
     ]
     assert "web-session" in {
-        each.get("secret", {}).get("secretName") for each in deployment["spec"]["template"]["spec"]["volumes"]
+        each.get("secret", {}).get("secretName") for each in pod_of(found, "-web")["volumes"]
     }
 
 
 def test_the_page_finds_the_records_under_the_name_that_the_scheduler_answers_to() -> None:
     found = objects(TEAM_PAGE)
-    [scheduler] = [
-        each["spec"]["template"]["spec"]
-        for each in found
-        if each["kind"] == "Deployment" and each["metadata"]["name"] == "my-scheduler"
-    ]
+    scheduler = pod_of(found, "my-scheduler")
     own = scheduler["containers"][0]
-    [records] = [each for each in found if each["metadata"]["name"] == "my-scheduler-records"]
+    records = one(found, "Service", "-records")
     given = web.make_parser().parse_args(_page(found)["args"][1:])
     host = f"my-scheduler-records.{records['metadata']['namespace']}.svc"
 
@@ -373,20 +336,14 @@ def test_the_page_finds_the_records_under_the_name_that_the_scheduler_answers_to
 
 
 def test_the_page_gets_the_authority_of_the_records_and_not_their_key() -> None:
-    [deployment] = [
-        each
-        for each in objects(TEAM_PAGE)
-        if each["kind"] == "Deployment" and each["metadata"]["name"].endswith("-web")
-    ]
-    volumes = deployment["spec"]["template"]["spec"]["volumes"]
+    volumes = pod_of(objects(TEAM_PAGE), "-web")["volumes"]
     [volume] = [each["secret"] for each in volumes if each["name"] == "records"]
     assert [each["key"] for each in volume["items"]] == ["ca.crt"]
 
 
 def test_the_account_of_the_records_may_read_them_and_nothing_else() -> None:
     found = objects(TEAM_PAGE, side="karmada")
-    [account] = [each for each in found if each["kind"] == "ServiceAccount"]
-    name = account["metadata"]["name"]
+    name = one(found, "ServiceAccount")["metadata"]["name"]
     roles = [
         each["roleRef"]["name"]
         for each in found
@@ -398,28 +355,15 @@ def test_the_account_of_the_records_may_read_them_and_nothing_else() -> None:
 
 
 def test_several_replicas_of_the_page_are_drained_one_by_one() -> None:
-    def budgets(values: Values) -> list[Any]:
-        return [
-            each["spec"]
-            for each in objects(values)
-            if each["kind"] == "PodDisruptionBudget" and each["metadata"]["name"].endswith("-web")
-        ]
-
-    [budget] = budgets(TEAM_PAGE)
-    assert budget["maxUnavailable"] == 1
-    assert budgets(PAGE) == []
+    assert one(objects(TEAM_PAGE), "PodDisruptionBudget", "-web")["spec"]["maxUnavailable"] == 1
+    assert named(objects(PAGE), "PodDisruptionBudget", "-web") == []
 
 
 def test_only_named_peers_reach_a_page_for_tokens_and_none_reach_one_without() -> None:
     def ingress(values: Values) -> list[Any]:
         peers = [{"namespaceSelector": {"matchLabels": {"name": "ingress"}}}]
         found = objects({**values, "networkPolicy": {"enabled": True, "webFrom": peers}})
-        [own] = [
-            each
-            for each in found
-            if each["kind"] == "NetworkPolicy" and each["metadata"]["name"].endswith("-web")
-        ]
-        rules: list[Any] = own["spec"]["ingress"]
+        rules: list[Any] = one(found, "NetworkPolicy", "-web")["spec"]["ingress"]
         return rules
 
     of_platform = ingress(PAGE)
@@ -437,8 +381,7 @@ def test_the_identity_of_the_page_may_create_reviews_and_list_role_bindings_only
     def may(values: Values) -> set[str]:
         return {
             f"{verb} {resource}"
-            for document in objects(values, side="karmada")
-            if document["kind"] == "ClusterRole" and document["metadata"]["name"].endswith(":web")
+            for document in named(objects(values, side="karmada"), "ClusterRole", ":web")
             for rule in document["rules"]
             for verb in rule["verbs"]
             for resource in rule["resources"]

@@ -15,24 +15,15 @@ import yaml
 
 from karmada_advisor.cli.flags import web
 from karmada_scheduler.metrics.metrics import Metrics
-from tests.deploy.chart import CHART, PAGE, Object, objects, one
+from tests.deploy.chart import CHART, PAGE, Object, objects, one, pod_of
 
 _NAME = re.compile(r"\b([a-z][a-z0-9_]+)\{")
 _DASHBOARD: dict[str, Any] = json.loads((CHART / "files" / "dashboard.json").read_text())
 
 
 @cache
-def _rendered(side: str = "host") -> list[Object]:
-    return objects(PAGE, side=side)
-
-
-def _deployment() -> Object:
-    [found] = [
-        each
-        for each in _rendered()
-        if each["kind"] == "Deployment" and each["metadata"]["name"].endswith("-web")
-    ]
-    return found
+def _rendered() -> list[Object]:
+    return objects(PAGE)
 
 
 def _metrics() -> set[str]:
@@ -54,7 +45,7 @@ def test_the_page_is_off_by_default() -> None:
 
 
 def test_the_command_accepts_the_arguments_of_the_chart() -> None:
-    [container] = _deployment()["spec"]["template"]["spec"]["containers"]
+    [container] = pod_of(_rendered(), "-web")["containers"]
     command, *flags = container["args"]
     assert command == "web"
     chosen = web.make_parser().parse_args(flags)
@@ -65,7 +56,7 @@ def test_the_command_accepts_the_arguments_of_the_chart() -> None:
 
 
 def test_the_page_has_its_own_kubeconfig_and_no_token() -> None:
-    pod = _deployment()["spec"]["template"]["spec"]
+    pod = pod_of(_rendered(), "-web")
     assert pod["automountServiceAccountToken"] is False
     [secret] = [volume["secret"] for volume in pod["volumes"] if "secret" in volume]
     assert (secret["secretName"], secret["items"][0]["key"]) == ("web-kubeconfig", "web.config")
@@ -74,7 +65,7 @@ def test_the_page_has_its_own_kubeconfig_and_no_token() -> None:
 
 
 def test_the_scheduler_s_selectors_do_not_select_the_page() -> None:
-    labels = _deployment()["spec"]["template"]["metadata"]["labels"]
+    labels = one(_rendered(), "Deployment", "-web")["spec"]["template"]["metadata"]["labels"]
     found = [each for each in _rendered() if each["kind"] in {"PodDisruptionBudget", "NetworkPolicy"}]
     selecting = set()
     for each in found:
@@ -85,23 +76,8 @@ def test_the_scheduler_s_selectors_do_not_select_the_page() -> None:
     assert len(found) == 3
 
 
-def test_its_role_can_only_read() -> None:
-    [role] = [
-        each
-        for each in _rendered("karmada")
-        if each["kind"] == "ClusterRole" and each["metadata"]["name"].endswith(":web")
-    ]
-    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
-    [binding] = [
-        each
-        for each in _rendered("karmada")
-        if each["kind"] == "ClusterRoleBinding" and each["metadata"]["name"].endswith(":web")
-    ]
-    assert binding["subjects"][0]["name"] == "system:karmada:my-scheduler:web"
-
-
 def test_the_dashboard_is_a_config_map_for_the_sidecar() -> None:
-    [found] = [each for each in _rendered() if each["metadata"]["name"].endswith("-dashboard")]
+    found = one(_rendered(), "ConfigMap", "-dashboard")
     assert found["metadata"]["namespace"] == "monitoring"
     assert found["metadata"]["labels"].items() >= {"grafana_dashboard": "1", "team": "platform"}.items()
     assert json.loads(found["data"]["karmada-pyscheduler.json"]) == _DASHBOARD

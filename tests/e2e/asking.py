@@ -56,12 +56,9 @@ class Asking:
     kubeconfig: Path
     namespace: str
 
-    def explain(
-        self, name: str = "deployment/web", *flags: str, output: str = "json", remedies: bool = False
-    ) -> Answer:
+    def explain(self, name: str = "deployment/web", *flags: str) -> Answer:
         """Run ``explain``; no process of a scheduler is asked unless a flag names one."""
-        search = "--timeout=60s" if remedies else "--no-remedies"
-        return self.run("explain", name, search, "-o", output, *flags)
+        return self.run("explain", name, "--no-remedies", "-o", "json", *flags)
 
     def why_not(self, *arguments: str) -> Answer:
         """Run ``why-not``."""

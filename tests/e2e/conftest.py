@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests import fork_server
 from tests.e2e.identity_provider import AUTHENTICATION, write_authentication
 from tests.e2e.namespaces import new_namespace
 from tests.e2e.workload import Workload
-from tools.controlplane import ControlPlane, binaries
+from tools.controlplane import ControlPlane, Process, binaries
 from tools.controlplane.fleet import real_members, simulated_members
 from tools.controlplane.ours import Scheduler
 from tools.controlplane.ours import start_scheduler as start
@@ -38,7 +39,11 @@ ON_EVERY_VERSION = (
 )
 """Modules that are also run on older versions of Karmada."""
 StartScheduler = Callable[..., Scheduler]
+StartUpstream = Callable[..., Process]
 StartEither = Callable[..., None]
+StartAny = Callable[..., None]
+UPSTREAM = "karmada-scheduler"
+"""The scheduler of a test that runs with several, if it is not ours."""
 running: list[Scheduler] = []
 """The end of their logs is shown with a failure."""
 _numbers = itertools.count(1)
@@ -159,20 +164,59 @@ def start_scheduler(controlplane: ControlPlane) -> Iterator[StartScheduler]:
     running.clear()
 
 
-@pytest.fixture(params=["karmada-scheduler", "ours"])
-def start_either(
-    controlplane: ControlPlane, start_scheduler: StartScheduler, request: pytest.FixtureRequest
-) -> Iterator[StartEither]:
-    """Start one of the two schedulers with start_either("its-name", "--flag=...", ...); a test runs with each."""
-    processes = []
+@pytest.fixture
+def start_upstream(controlplane: ControlPlane) -> Iterator[StartUpstream]:
+    """Start another karmada-scheduler with start_upstream("its-name", "--flag=...", ...); it ends with the test."""
+    processes: list[Process] = []
 
-    def start_one(name: str, *flags: str) -> None:
-        if request.param == "ours":
-            start_scheduler(*flags, name=name)
-        else:
-            processes.append(controlplane.start_karmada_scheduler(name, *flags))
+    def start_one(name: str, *flags: str, **options: Any) -> Process:
+        processes.append(controlplane.start_karmada_scheduler(name, *flags, **options))
+        return processes[-1]
 
     yield start_one
     for process in processes:
         process.kill()
         controlplane.forget(process)
+
+
+@pytest.fixture(params=[UPSTREAM, "ours"])
+def start_either(
+    start_upstream: StartUpstream, start_scheduler: StartScheduler, request: pytest.FixtureRequest
+) -> StartEither:
+    """Start one of the two schedulers with start_either("its-name", "--flag=...", ...); a test runs with each."""
+
+    def start_one(name: str, *flags: str) -> None:
+        if request.param == UPSTREAM:
+            start_upstream(name, *flags)
+        else:
+            start_scheduler(*flags, name=name)
+
+    return start_one
+
+
+@pytest.fixture
+def start_any(
+    start_upstream: StartUpstream, start_scheduler: StartScheduler, which: str, tmp_path: Path
+) -> StartAny:
+    """Start karmada-scheduler, if ``which`` names it, or ours with plugins, by their args, as my-scheduler."""
+
+    def start(**args_by_plugin: Mapping[str, Any]) -> None:
+        if which == UPSTREAM:
+            start_upstream("my-scheduler")
+        else:
+            start_scheduler(enabling(tmp_path, **args_by_plugin))
+
+    return start
+
+
+def enabling(folder: Path, **args_by_plugin: Mapping[str, Any]) -> str:
+    """Return the flag of a configuration file in which my-scheduler has some more plugins."""
+    profile = {
+        "schedulerName": "my-scheduler",
+        "plugins": {"multiPoint": {"enabled": [{"name": name} for name in args_by_plugin]}},
+        "pluginConfig": [{"name": name, "args": dict(args)} for name, args in args_by_plugin.items()],
+    }
+    kind = {"apiVersion": "pyscheduler.karmada.io/v1alpha1", "kind": "KarmadaSchedulerConfiguration"}
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump({**kind, "profiles": [profile]}))
+    return f"--config={path}"

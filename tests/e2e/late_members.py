@@ -87,6 +87,18 @@ class LateMembers:
         before = [count for at, count in timeline if at < since][-1:]
         return min([*before, *(count for at, count in timeline if at >= since)])
 
+    def wait_ready(self, workload: str, count: int) -> None:
+        """Wait until ``namespace/name`` has that many ready replicas on all members."""
+        self._plane.wait_for(
+            lambda: self.ready(workload), f"{count} ready replicas", until=lambda ready: ready == count
+        )
+
+    def wait_gone(self, cluster: str, workload: str) -> None:
+        """Wait until the Work of ``namespace/name`` on a cluster is deleted."""
+        self._plane.wait_for(
+            lambda: self.uid_of(cluster, workload) is None, f"the copy of {workload} on {cluster} to go"
+        )
+
     def remove(self, *names: str) -> None:
         """Delete members and wait until Karmada has let them go."""
         for name in names:

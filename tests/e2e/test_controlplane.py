@@ -12,115 +12,23 @@ from pathlib import Path
 
 import pytest
 
-from tools.controlplane import ControlPlane, Object, ProcessDiedError, wait_for
+from tests.e2e.workload import Workload, named
+from tools.controlplane import ControlPlane, ProcessDiedError, wait_for
 
 pytestmark = pytest.mark.in_members
 
 ROOT = Path(__file__).parents[2]
 
 
-def deployment(namespace: str, name: str = "web", *, replicas: int = 3) -> Object:
-    labels = {"app": name}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {"containers": [{"name": "web", "image": "nginx:1.29"}]},
-            },
-        },
-    }
-
-
-def policy(namespace: str, name: str = "web", *clusters: str) -> Object:
-    return {
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "PropagationPolicy",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": name}],
-            "placement": {"clusterAffinity": {"clusterNames": list(clusters)}},
-        },
-    }
-
-
-def test_a_policy_puts_a_deployment_into_the_real_member_it_names(
-    controlplane: ControlPlane, namespace: str
-) -> None:
-    controlplane.client.create(policy(namespace, "web", "real2"))
-    controlplane.client.create(deployment(namespace, replicas=3))
-
-    path = f"/apis/apps/v1/namespaces/{namespace}/deployments/web"
-    member = controlplane.members["real2"].client
-    controlplane.wait_for(
-        lambda: member.get(path).get("status", {}).get("readyReplicas"),
-        "the Deployment to be ready in real2",
-        until=lambda ready: ready == 3,
-    )
-    controlplane.wait_for(
-        lambda: controlplane.client.get(path).get("status", {}).get("readyReplicas"),
-        "Karmada to report the Deployment as ready",
-        until=lambda ready: ready == 3,
-    )
-    assert controlplane.members["real1"].client.find(path) is None
-
-
-def test_a_simulated_member_reports_works_as_applied_and_removes_their_finalizers(
-    controlplane: ControlPlane, namespace: str
-) -> None:
-    controlplane.client.create(policy(namespace, "web", "sim-c1"))
-    controlplane.client.create(deployment(namespace, replicas=2))
-
-    binding = f"/apis/work.karmada.io/v1alpha2/namespaces/{namespace}/resourcebindings/web-deployment"
-    status = controlplane.wait_for(
-        lambda: controlplane.client.get(binding).get("status", {}).get("aggregatedStatus"),
-        "the binding to have a status from sim-c1",
-        until=lambda items: items and items[0].get("health") == "Healthy",
-    )
-    assert [(item["clusterName"], item["applied"]) for item in status] == [("sim-c1", True)]
-
-    controlplane.client.delete(f"/apis/apps/v1/namespaces/{namespace}/deployments/web")
-    controlplane.wait_for(
-        lambda: controlplane.client.list("/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-sim-c1/works"),
-        "the Work to go",
-        until=lambda works: not any(work["metadata"]["name"].startswith("web-") for work in works),
-    )
-
-
 def test_bindings_are_converted_by_the_webhook_as_in_a_real_installation(
     controlplane: ControlPlane, namespace: str
 ) -> None:
-    controlplane.client.create(policy(namespace, "web", "sim-a1"))
-    controlplane.client.create(deployment(namespace))
-
-    name = f"namespaces/{namespace}/resourcebindings/web-deployment"
+    web = Workload(controlplane, namespace).create(named("sim-a1"))
     old = controlplane.wait_for(
-        lambda: controlplane.client.get(f"/apis/work.karmada.io/v1alpha1/{name}"),
+        lambda: controlplane.client.get(web.binding_path.replace("v1alpha2", "v1alpha1")),
         "the binding in the version that is not stored",
     )
     assert old["apiVersion"] == "work.karmada.io/v1alpha1"
-
-
-def test_the_control_plane_goes_on_after_its_api_server_was_killed(
-    controlplane: ControlPlane, namespace: str
-) -> None:
-    controlplane.restart_apiserver()
-
-    controlplane.wait_for(
-        lambda: controlplane.client.create(policy(namespace, "web", "sim-b1")),
-        "policies to be accepted again",
-    )
-    controlplane.client.create(deployment(namespace))
-    binding = f"/apis/work.karmada.io/v1alpha2/namespaces/{namespace}/resourcebindings/web-deployment"
-    controlplane.wait_for(
-        lambda: controlplane.client.get(binding)["spec"].get("clusters"),
-        "karmada-scheduler to place it",
-        timeout=60,
-    )
 
 
 def test_a_process_that_dies_is_reported_with_the_end_of_its_log(controlplane: ControlPlane) -> None:

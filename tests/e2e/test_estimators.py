@@ -16,7 +16,7 @@ from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaReq
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.client.connect import connect
 from karmada_scheduler.config.options import EstimatorOptions
-from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationError
+from karmada_scheduler.core.available_replicas import EstimationError
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.connections import Connections
 from karmada_scheduler.estimator.session import PARTIAL, UPSTREAM, FailurePolicy
@@ -24,7 +24,7 @@ from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.testing import binding, cluster
 from tests.commands import run
 from tests.e2e.asking import reader
-from tests.e2e.conftest import StartScheduler
+from tests.e2e.conftest import StartScheduler, StartUpstream
 from tests.e2e.estimator_members import NAMES, EstimatorMembers, running
 from tests.e2e.workload import WORK, condition, placed
 from tools.controlplane import ControlPlane, Object
@@ -176,17 +176,6 @@ async def test_tolerations_of_a_workload_reach_the_estimator(
     await eventually(client, demand(cpu="1"), [12, 6])
 
 
-async def test_running_pods_reduce_the_capacity_of_a_cluster(
-    clients: Clients, members: EstimatorMembers
-) -> None:
-    client = await clients.make()
-    members.run("estimated1", "eats-5", cpu="5")
-    await eventually(client, demand(cpu="1"), [7, 6])
-    assert await client.replicas(demand(cpu="4")) == [1, 1]
-    members.clear()
-    await eventually(client, demand(cpu="1"), [12, 6])
-
-
 async def test_sets_of_components_are_counted_together(clients: Clients) -> None:
     client = await clients.make()
     manager, worker = Component("jm", 1, demand(cpu="1")), Component("tm", 2, demand(cpu="1500m"))
@@ -225,24 +214,6 @@ async def test_an_estimator_that_serves_another_cluster_is_a_failure(
     controlplane.client.delete(f"{service.removesuffix('estimated')}elsewhere")
 
 
-async def test_an_estimator_that_dies_and_comes_back(clients: Clients, members: EstimatorMembers) -> None:
-    strict, lenient = await clients.make(UPSTREAM), await clients.make(PARTIAL)
-    for client in (strict, lenient):
-        assert await client.replicas(demand(cpu="1")) == [12, 6]
-    members.stop_estimator("estimated2")
-    await eventually(lenient, demand(cpu="1"), [12, NO_OPINION])
-    with pytest.raises(EstimationError):
-        await strict.replicas(demand(cpu="1"))
-    members.start_estimator("estimated2")  # on another port, which the Service names
-    await eventually(lenient, demand(cpu="1"), [12, 6])
-    await eventually(strict, demand(cpu="1"), [12, 6])
-
-
-async def test_estimators_work_without_certificate_verification(clients: Clients) -> None:
-    client = await clients.make(ca_file="", skip_verify=True)
-    assert await client.replicas(demand(cpu="1")) == [12, 6]
-
-
 async def eventually(client: Client, requirements: ReplicaRequirements, expected: list[int]) -> None:
     """Repeat the request until the answer is as expected: estimators see Nodes and Pods by watches of their own."""
     last: object = None
@@ -258,14 +229,18 @@ async def eventually(client: Client, requirements: ReplicaRequirements, expected
 
 
 def test_both_schedulers_decide_alike_with_and_without_one_of_the_estimators(
-    controlplane: ControlPlane, members: EstimatorMembers, namespace: str, start_scheduler: StartScheduler
+    controlplane: ControlPlane,
+    members: EstimatorMembers,
+    namespace: str,
+    start_scheduler: StartScheduler,
+    start_upstream: StartUpstream,
 ) -> None:
     policies = {"with-partial": "partial", "with-upstream": "upstream"}
     schedulers = {
         name: start_scheduler(*members.flags(), f"--estimator-failure-policy={policy}", name=name)
         for name, policy in policies.items()
     }
-    theirs = controlplane.start_karmada_scheduler("karmada-estimating", *members.flags())
+    start_upstream("karmada-estimating", *members.flags())
     all_names = [*policies, "karmada-estimating"]
 
     def results(prefix: str) -> dict[str, dict[str, int]]:
@@ -304,15 +279,17 @@ def test_both_schedulers_decide_alike_with_and_without_one_of_the_estimators(
     assert (
         'karmada_scheduler_estimate_fallbacks_total{extent="all"} 1.0' in schedulers["with-upstream"].scrape()
     )
-    theirs.stop()
-    controlplane.forget(theirs)
 
 
 def test_the_adviser_tells_what_estimators_decided_from_what_is_decided_without_them(
-    controlplane: ControlPlane, members: EstimatorMembers, namespace: str, tmp_path: Path
+    controlplane: ControlPlane,
+    members: EstimatorMembers,
+    namespace: str,
+    start_upstream: StartUpstream,
+    tmp_path: Path,
 ) -> None:
     """Estimators report 12 and 6 of a cpu, the summaries have 999; the adviser asks no estimator."""
-    theirs = controlplane.start_karmada_scheduler("karmada-estimating", *members.flags())
+    start_upstream("karmada-estimating", *members.flags())
     members.place(namespace, "six", scheduler="karmada-estimating", cpu="1", replicas=6)
     members.place(namespace, "forty", scheduler="karmada-estimating", cpu="1", replicas=40)
     at = f"{WORK}/namespaces/{namespace}/resourcebindings"
@@ -342,8 +319,6 @@ def test_the_adviser_tells_what_estimators_decided_from_what_is_decided_without_
         until=lambda found: found.get("status") == "False",
     )
     kept = run("explain", f"{namespace}/six", *asking)
-    theirs.kill()
-    controlplane.forget(theirs)
 
     assert "PLACED   estimated1 4, estimated2 2" in placed_by_estimators.out
     assert "a WorkloadRebalancer would give estimated1 3, estimated2 3." in placed_by_estimators.out

@@ -1,4 +1,7 @@
-"""On real controllers: queue, retries, estimators, quotas, and what capacity counts."""
+"""On real controllers: retries, estimators, and resources that no model names.
+
+What else capacity counts is in ``test_state_situations.py``.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ import pytest
 
 from tests import manifests
 from tests.e2e.asking import Asking, reader
-from tests.e2e.conftest import StartScheduler
-from tests.e2e.workload import AGGREGATED, DYNAMIC, WORK, Workload, condition, named, placed
+from tests.e2e.conftest import StartScheduler, StartUpstream
+from tests.e2e.workload import DYNAMIC, WORK, Workload, condition, named, placed
 from tools.controlplane import ControlPlane, Object, SimulatedMember
 from tools.controlplane.processes import free_port
 
@@ -69,20 +72,6 @@ def test_a_binding_that_fits_again_waits_for_its_retry(
     assert web.placed() == {}
 
 
-def test_a_replica_is_larger_than_every_node_of_its_cluster(
-    web: Workload, ask: Asking, status: Status
-) -> None:
-    status.change("sim-c2", nodeSummary={"totalNum": 16, "readyNum": 16})
-    web.create(named("sim-c2", replicaScheduling=DYNAMIC), replicas=1, cpu="4", scheduler=None)
-    web.wait_placed({"sim-c2": 1})
-
-    answer = ask.explain()
-
-    assert (answer.status, answer.codes[0]) == (0, "SummaryCounts")
-    assert answer.evidence["averageNode"] == "1"
-    assert answer.evidence["requested"] == "4"
-
-
 def test_estimators_that_do_not_answer_leave_the_resource_summaries(
     controlplane: ControlPlane, web: Workload, ask: Asking, start_scheduler: StartScheduler
 ) -> None:
@@ -130,13 +119,12 @@ def test_a_gpu_that_no_resource_model_names_counts_as_none_in_both_schedulers(
     gpu_cluster: str,
     ask: Asking,
     start_scheduler: StartScheduler,
+    start_upstream: StartUpstream,
 ) -> None:
     off = "--feature-gates=CustomizedClusterResourceModeling=false"
-    theirs = [
-        # It is off in the harness, and on by default.
-        controlplane.start_karmada_scheduler("their-models", off.replace("false", "true")),
-        controlplane.start_karmada_scheduler("their-sums", off),
-    ]
+    # It is off in the harness, and on by default.
+    start_upstream("their-models", off.replace("false", "true"))
+    start_upstream("their-sums", off)
     start_scheduler(name="our-models")
     start_scheduler(off, name="our-sums")
     client, at = controlplane.client, f"{WORK}/namespaces/{namespace}/resourcebindings"
@@ -200,80 +188,8 @@ def test_a_gpu_that_no_resource_model_names_counts_as_none_in_both_schedulers(
         until=lambda found: all(condition(found[f"{each}-again"]) for each in ("their-models", "our-models")),
     )
     assert placed(again["their-models-again"]) == placed(again["our-models-again"]) == {gpu_cluster: 2}
-    for each in theirs:
-        each.kill()
-        controlplane.forget(each)
 
 
 def _grade(number: int, least: str, most: str) -> Object:
     names = ("cpu", "memory", GPU)
     return {"grade": number, "ranges": [{"name": name, "min": least, "max": most} for name in names]}
-
-
-def test_two_decisions_of_a_burst_take_the_same_capacity(
-    controlplane: ControlPlane, namespace: str, ask: Asking, status: Status
-) -> None:
-    both = [
-        Workload(controlplane, namespace, name).create(
-            named("sim-b2", replicaScheduling=AGGREGATED), replicas=3, cpu="4", scheduler=None
-        )
-        for name in ("one", "two")
-    ]
-    for each in both:
-        each.wait_placed({"sim-b2": 3})
-    # What the agent of the member reports: the Pods of one run, those of the other are pending.
-    summary = {
-        "allocatable": {"cpu": "16", "memory": "32Gi", "pods": "220"},
-        "allocated": {"cpu": "13", "memory": "2Gi", "pods": "8"},
-        "allocating": {"cpu": "12", "memory": "1Gi", "pods": "3"},
-    }
-    status.change("sim-b2", resourceSummary=summary)
-
-    answer = ask.explain("deployment/one")
-
-    assert answer.codes[0] == "BurstOvercommit"
-    assert (answer.evidence["asked"], answer.evidence["free"]) == ("24", "15")
-    assert answer.evidence["names"] == [f"{namespace}/one-deployment", f"{namespace}/two-deployment"]
-
-
-def test_placed_replicas_count_as_capacity_after_their_request_changed(
-    controlplane: ControlPlane, web: Workload, ask: Asking
-) -> None:
-    web.create(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=None)
-    web.wait_placed({"sim-b1": 4})
-    template = controlplane.client.get(web.deployment_path)["spec"]["template"]
-    template["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "8"}}
-    controlplane.client.patch(web.deployment_path, {"spec": {"template": template}})
-    web.wait(
-        lambda found: found["spec"]["replicaRequirements"]["resourceRequest"].get("cpu") == "8",
-        "to have the new request",
-    )
-
-    answer = ask.explain()
-
-    assert (answer.status, answer.codes) == (0, ["OwnReplicasCount"])
-    assert (answer.evidence["asked"], answer.evidence["replicas"]) == ("32", 4)
-    assert answer.fields["state"]["clusters"] == [{"name": "sim-b1", "replicas": 4}]
-
-
-def test_a_quota_refuses_the_write_of_a_decision(
-    controlplane: ControlPlane, web: Workload, ask: Asking
-) -> None:
-    quota: Object = {
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "FederatedResourceQuota",
-        "metadata": {"name": "small", "namespace": web.namespace},
-        "spec": {"overall": {"cpu": "700m"}},
-    }
-    path = controlplane.client.path_of(controlplane.client.create(quota))
-    controlplane.wait_for(
-        lambda: controlplane.client.get(path).get("status", {}).get("overall"), "the quota to be in force"
-    )
-    web.create(named("sim-a1"), replicas=2, cpu="400m", scheduler=None)
-    web.wait(lambda found: condition(found).get("reason") == "QuotaExceeded", "refused")
-
-    answer = ask.explain()
-
-    assert answer.codes[0] == "QuotaRefused"
-    assert "exceeded for resource cpu" in answer.evidence["message"]
-    assert web.placed() == {}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.e2e.asking import Answer, Asking, reader
 from tests.e2e.backlog import Backlog
 from tests.e2e.conftest import StartScheduler
@@ -28,21 +26,19 @@ class Slow:
 COUNT = 12
 
 
-@pytest.mark.parametrize("has_priorities", [False, True], ids=["work queue", "priority queue"])
 def test_a_binding_in_the_queue_has_its_position_and_how_long_it_has_waited(
-    has_priorities: bool,
     controlplane: ControlPlane,
     namespace: str,
     start_scheduler: StartScheduler,
     tmp_path: Path,
 ) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
-    name, port = f"queued-{str(has_priorities).lower()}", free_port()
+    name, port = "queued", free_port()
     start_scheduler(
         "--max-in-flight=1",
         f"--plugin-dir={tmp_path}",
         f"--explain-bind-address=127.0.0.1:{port}",
-        f"--feature-gates=PriorityBasedScheduling={str(has_priorities).lower()}",
+        "--feature-gates=PriorityBasedScheduling=true",
         name=name,
     )
     backlog = Backlog(controlplane, namespace, name)
@@ -68,5 +64,5 @@ def test_a_binding_in_the_queue_has_its_position_and_how_long_it_has_waited(
     evidence = answer.evidence
     assert evidence["queue"] == "active"
     assert 1 <= evidence["before"] < COUNT
-    assert evidence["priority"] == (1 if has_priorities else None)
+    assert evidence["priority"] == 1
     assert f"{evidence['before']} bindings come first" in answer.fields["causes"][0]["text"]

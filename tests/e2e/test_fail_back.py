@@ -1,34 +1,30 @@
 """Threads of Karmada's users about workloads that never return to their first affinity term.
 
-Each test runs with karmada-scheduler and with ours and FailBack, the first also with ours alone, and has the numbers of its
-threads at karmada-io/karmada. What others repeat is left out. Karmada's own controllers are at work; the members become healthy when the test says so.
+Each test runs with karmada-scheduler and with ours and FailBack, and has the numbers of its threads at karmada-io/karmada. What others repeat is left out. Karmada's own controllers are at work; the members become healthy when the test says so.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.e2e.conftest import StartScheduler
+from tests.e2e.conftest import UPSTREAM, StartAny, StartScheduler, enabling
 from tests.e2e.late_members import LateMembers, late_members
-from tests.e2e.workload import AGGREGATED, DUPLICATED, Workload, is_settled, placed
+from tests.e2e.workload import AGGREGATED, DUPLICATED, Workload, is_reported, is_settled, placed, tasks
 from tools.controlplane import ControlPlane, Object
 from tools.controlplane.karmada import CLUSTERS
 
-UPSTREAM, WITHOUT, WITH = "karmada-scheduler", "ours without FailBack", "ours with FailBack"
+WITH = "ours with FailBack"
 FROM_FIRST = "ours with rebalanceFromFirst"
 BOTH = pytest.mark.parametrize("which", [UPSTREAM, WITH])
-EACH = pytest.mark.parametrize("which", [UPSTREAM, WITHOUT, WITH])
 FAIL_BACK = "pyscheduler.karmada.io/fail-back"
 DOWN = {"key": "test/down", "effect": "NoSchedule"}
 WAIT = 4.0
-Start = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
@@ -43,40 +39,12 @@ def _both_answer(members: LateMembers) -> None:
     members.allow("home-a", "home-b")
 
 
-@pytest.fixture
-def start_any(
-    controlplane: ControlPlane, start_scheduler: StartScheduler, which: str, tmp_path: Path
-) -> Iterator[Start]:
-    """Start the scheduler of the test as my-scheduler; ours with FailBack takes its args."""
-    upstream = []
-
-    def start(**args: Any) -> None:
-        if which == UPSTREAM:
-            upstream.append(controlplane.start_karmada_scheduler("my-scheduler"))
-        elif which == WITHOUT:
-            start_scheduler()
-        else:
-            start_scheduler(config(tmp_path, **args))
-
-    yield start
-    for process in upstream:
-        process.kill()
-        controlplane.forget(process)
-
-
-def config(folder: Path, **args: Any) -> str:
-    """Return the flag of a configuration file that enables FailBack, and graceful moves."""
-    path = folder / "config.yaml"
-    args = {"stabilizationSeconds": int(WAIT), "checkSeconds": 1, **args}
-    guard = {"graceful": {"enabled": True, "gracePeriodSeconds": 300}}
-    profile = {
-        "schedulerName": "my-scheduler",
-        "plugins": {"multiPoint": {"enabled": [{"name": "PlacementGuard"}, {"name": "FailBack"}]}},
-        "pluginConfig": [{"name": "PlacementGuard", "args": guard}, {"name": "FailBack", "args": args}],
+def with_fail_back(**args: Any) -> dict[str, Any]:
+    """Return the args of FailBack, and of PlacementGuard with graceful moves."""
+    return {
+        "PlacementGuard": {"graceful": {"enabled": True, "gracePeriodSeconds": 300}},
+        "FailBack": {"stabilizationSeconds": int(WAIT), "checkSeconds": 1, **args},
     }
-    kind = {"apiVersion": "pyscheduler.karmada.io/v1alpha1", "kind": "KarmadaSchedulerConfiguration"}
-    path.write_text(yaml.safe_dump({**kind, "profiles": [profile]}))
-    return f"--config={path}"
 
 
 def primary_and_backup(**strategy: Any) -> Object:
@@ -94,24 +62,9 @@ def term(binding: Object) -> str:
     return found
 
 
-def tasks(binding: Object) -> list[Object]:
-    found: list[Object] = binding["spec"].get("gracefulEvictionTasks") or []
-    return found
-
-
 def record(binding: Object) -> Any:
     text = binding["metadata"].get("annotations", {}).get(FAIL_BACK)
     return None if text is None else json.loads(text)
-
-
-def workload_of(web: Workload) -> str:
-    return f"{web.namespace}/{web.name}"
-
-
-def is_reported(binding: Object, cluster: str) -> bool:
-    """Whether the status of a binding has a healthy workload on a cluster."""
-    items = binding.get("status", {}).get("aggregatedStatus") or []
-    return any(each["clusterName"] == cluster and each.get("health") == "Healthy" for each in items)
 
 
 def at_home(web: Workload, **fields: Any) -> None:
@@ -136,28 +89,6 @@ def fail_over(web: Workload, members: LateMembers) -> None:
     )
 
 
-def rebalance(web: Workload) -> None:
-    """Create a WorkloadRebalancer that is newer than the last scheduling, whose time has whole seconds."""
-    time.sleep(1.5)
-    web.plane.client.create(
-        {
-            "apiVersion": "apps.karmada.io/v1alpha1",
-            "kind": "WorkloadRebalancer",
-            "metadata": {"name": f"home-{web.namespace}"},
-            "spec": {
-                "workloads": [
-                    {
-                        "apiVersion": "apps/v1",
-                        "kind": "Deployment",
-                        "name": web.name,
-                        "namespace": web.namespace,
-                    }
-                ]
-            },
-        }
-    )
-
-
 def use_cpus(plane: ControlPlane, name: str, count: int) -> None:
     """Let a member with 16 CPUs report that so many are in use."""
     status = {"resourceSummary": {"allocated": {"cpu": str(count)}}}
@@ -173,12 +104,12 @@ def stays(web: Workload, seconds: float) -> None:
         time.sleep(0.5)
 
 
-@EACH
+@BOTH
 def test_4990_a_workload_returns_when_its_first_cluster_is_back(
-    which: str, start_any: Start, web: Workload, members: LateMembers
+    which: str, start_any: StartAny, web: Workload, members: LateMembers
 ) -> None:
     """karmada-io/karmada#4990, #7441: after a failover a workload stays in the backup term for ever."""
-    start_any()
+    start_any(**with_fail_back())
     at_home(web, replicas=2)
     fail_over(web, members)
     members.silence("home-a")  # the new copy is slow
@@ -192,10 +123,10 @@ def test_4990_a_workload_returns_when_its_first_cluster_is_back(
     assert [(task["fromCluster"], task["reason"]) for task in tasks(found)] == [("home-b", "FailedBack")]
     web.wait(lambda found: term(found) == "primary", "the name of the term")
     time.sleep(2)
-    assert members.uid_of("home-b", workload_of(web)) is not None
+    assert members.uid_of("home-b", web.key) is not None
     members.allow("home-a")
     found = web.wait(lambda found: not tasks(found) and is_settled(found), "the move to end")
-    assert members.least_ready(workload_of(web), since=since) == 2
+    assert members.least_ready(web.key, since=since) == 2
     assert record(found)["n"] == 1
     web.plane.wait_for(lambda: web.events("FailedBack"), "the Event")
     web.plane.wait_for(lambda: web.events("FailBackWaits"), "the Event about the wait")
@@ -203,10 +134,10 @@ def test_4990_a_workload_returns_when_its_first_cluster_is_back(
 
 @pytest.mark.parametrize("which", [WITH])
 def test_4990_a_duplicated_workload_returns_once_and_stays(
-    which: str, start_any: Start, web: Workload, members: LateMembers
+    which: str, start_any: StartAny, web: Workload, members: LateMembers
 ) -> None:
     """A Duplicated binding is decided again at each event, also with the task and after it."""
-    start_any()
+    start_any(**with_fail_back())
     web.create(primary_and_backup(**DUPLICATED), replicas=2)
     web.wait(lambda found: is_settled(found) and is_reported(found, "home-a"), "healthy on home-a")
     fail_over(web, members)
@@ -215,35 +146,12 @@ def test_4990_a_duplicated_workload_returns_once_and_stays(
     web.wait(
         lambda found: placed(found) == {"home-a": 2} and not tasks(found) and is_settled(found), "returned"
     )
-    assert members.least_ready(workload_of(web), since=since) == 2
+    assert members.least_ready(web.key, since=since) == 2
     changes = web.binding()["metadata"]["generation"]
     time.sleep(2 * WAIT)
     found = web.binding()
     assert (placed(found), term(found)) == ({"home-a": 2}, "primary")
     assert found["metadata"]["generation"] == changes
-
-
-@pytest.mark.parametrize("which", [WITH])
-def test_7441_a_cluster_that_fails_again_and_again_gets_the_workload_later_each_time(
-    which: str, start_any: Start, web: Workload, members: LateMembers
-) -> None:
-    """karmada-io/karmada#7441: automated failback, but not to and fro with a cluster that flaps."""
-    start_any()
-    at_home(web, replicas=2)
-    waits = []
-    for _ in range(3):
-        fail_over(web, members)
-        members.taint("home-a")
-        began = time.monotonic()
-        web.wait(
-            lambda found: placed(found) == {"home-a": 2} and term(found) == "primary", "returned", timeout=60
-        )
-        waits.append(time.monotonic() - began)
-        web.wait(lambda found: not tasks(found) and is_settled(found), "the move to end")
-    assert waits[0] >= WAIT - 1
-    assert waits[1] >= 2 * WAIT - 1
-    assert waits[2] >= 4 * WAIT - 1
-    assert record(web.binding())["n"] == 3
 
 
 @pytest.mark.parametrize("which", [WITH])
@@ -256,7 +164,7 @@ def test_7441_a_new_leader_waits_as_long_as_the_one_before(
     tmp_path: Path,
 ) -> None:
     lease = "fail-back"
-    first = start_scheduler(config(tmp_path), lease=lease)
+    first = start_scheduler(enabling(tmp_path, **with_fail_back()), lease=lease)
     at_home(web, replicas=2)
     fail_over(web, members)
     members.taint("home-a")
@@ -267,7 +175,7 @@ def test_7441_a_new_leader_waits_as_long_as_the_one_before(
     first.process.stop()
     controlplane.forget(first.process)
     began = time.monotonic()
-    start_scheduler(config(tmp_path), lease=lease)
+    start_scheduler(enabling(tmp_path, **with_fail_back()), lease=lease)
     found = web.wait(lambda found: placed(found) == {"home-a": 2}, "returned again", timeout=60)
     assert time.monotonic() - began >= 2 * WAIT - 1
     assert record(found)["n"] == 2
@@ -275,16 +183,16 @@ def test_7441_a_new_leader_waits_as_long_as_the_one_before(
 
 @pytest.mark.parametrize("which", [UPSTREAM, WITH, FROM_FIRST])
 def test_7717_a_rebalance_of_a_workload_in_the_backup_term(
-    which: str, start_any: Start, web: Workload, members: LateMembers
+    which: str, start_any: StartAny, web: Workload, members: LateMembers
 ) -> None:
     """karmada-io/karmada#7717, #5425: a WorkloadRebalancer decides again in the term in force, unless asked otherwise."""
-    start_any(stabilizationSeconds=3600, rebalanceFromFirst=which == FROM_FIRST)
+    start_any(**with_fail_back(stabilizationSeconds=3600, rebalanceFromFirst=which == FROM_FIRST))
     at_home(web, replicas=2)
     fail_over(web, members)
     members.taint("home-a")
     since = time.monotonic()
     before = web.binding()["status"]["lastScheduledTime"]
-    rebalance(web)
+    web.rebalance()
     web.wait(lambda found: found["spec"].get("rescheduleTriggeredAt", "") > before, "the request")
     found = web.wait(
         lambda found: (
@@ -296,14 +204,14 @@ def test_7717_a_rebalance_of_a_workload_in_the_backup_term(
     )
     if which == FROM_FIRST:
         assert (placed(found), term(found)) == ({"home-a": 2}, "primary")
-        assert members.least_ready(workload_of(web), since=since) == 2
+        assert members.least_ready(web.key, since=since) == 2
     else:
         assert (placed(found), term(found)) == ({"home-b": 2}, "backup")
 
 
 @BOTH
 def test_5997_replicas_return_from_an_overflow_tier(
-    which: str, start_any: Start, web: Workload, members: LateMembers
+    which: str, start_any: StartAny, web: Workload, members: LateMembers
 ) -> None:
     """karmada-io/karmada#5997: first cluster A, then B; replicas that overflowed stay in B when A has capacity again."""
     term = {
@@ -313,11 +221,13 @@ def test_5997_replicas_return_from_an_overflow_tier(
     }
     use_cpus(web.plane, "home-a", 14)
     try:
-        start_any(overflow=True)  # afterwards, so that no decision is made with the capacity of before
+        start_any(
+            **with_fail_back(overflow=True)
+        )  # afterwards, so that no decision is made with the capacity of before
         web.create({"clusterAffinities": [term], "replicaScheduling": AGGREGATED}, replicas=4, cpu="1")
         web.wait_placed({"home-a": 2, "home-b": 2})
         web.wait(lambda found: is_reported(found, "home-a") and is_reported(found, "home-b"), "healthy")
-        web.plane.wait_for(lambda: members.ready(workload_of(web)) == 4, "ready")
+        web.plane.wait_for(lambda: members.ready(web.key) == 4, "ready")
     finally:
         use_cpus(web.plane, "home-a", 1)
     since = time.monotonic()
@@ -332,4 +242,4 @@ def test_5997_replicas_return_from_an_overflow_tier(
         [],
     )
     web.wait(lambda found: not tasks(found) and is_settled(found), "the move to end")
-    assert members.least_ready(workload_of(web), since=since) == 4
+    assert members.least_ready(web.key, since=since) == 4

@@ -6,7 +6,6 @@ import os
 import signal
 from pathlib import Path
 
-import pytest
 import yaml
 
 from tests.e2e.audit_log import order_of_results
@@ -17,19 +16,16 @@ from tools.controlplane import ControlPlane
 PLACED, FRESH = 40, 5
 
 
-@pytest.mark.parametrize("is_enabled", [False, True], ids=["without it", "with it"])
 def test_fresh_bindings_go_before_those_that_are_decided_again(
-    is_enabled: bool,
     controlplane: ControlPlane,
     namespace: str,
     start_scheduler: StartScheduler,
     tmp_path: Path,
 ) -> None:
-    name = f"fresh-first-{str(is_enabled).lower()}"
+    name = "fresh-first"
     backlog = Backlog(controlplane, namespace, name)
     backlog.create(range(PLACED))
-    flags = [f"--config={config(tmp_path, name)}"] if is_enabled else []
-    scheduler = start_scheduler("--max-in-flight=1", *flags, name=name)
+    scheduler = start_scheduler("--max-in-flight=1", f"--config={config(tmp_path, name)}", name=name)
     backlog.wait_placed(PLACED, timeout=60)
     backlog.wait_settled(timeout=60)
     before = len(order_of_results(controlplane, name, namespace))
@@ -46,10 +42,7 @@ def test_fresh_bindings_go_before_those_that_are_decided_again(
     order = order_of_results(controlplane, name, namespace)[before:]
     places = [place for place, number in enumerate(order) if number >= PLACED]
     assert len(places) == FRESH
-    if is_enabled:
-        assert max(places) < PLACED / 2
-    else:
-        assert min(places) >= PLACED / 2
+    assert max(places) < PLACED / 2
 
 
 def config(folder: Path, scheduler: str) -> Path:

@@ -12,8 +12,18 @@ from typing import Any
 import pytest
 
 from tests.e2e.late_members import LateMembers, late_members
-from tests.e2e.test_no_harm import is_reported, tasks, wait_ready, workload_of
-from tests.e2e.workload import AGGREGATED, DUPLICATED, Workload, condition, is_settled, named, placed
+from tests.e2e.workload import (
+    AGGREGATED,
+    DUPLICATED,
+    Workload,
+    condition,
+    is_reported,
+    is_settled,
+    named,
+    placed,
+    tasks,
+)
+from tools import manifests
 from tools.controlplane import ControlPlane, Object
 
 TASK: Object = {
@@ -64,10 +74,10 @@ def test_a_task_without_a_time_is_accepted_and_stamped_and_ends_by_health_once_t
     assert found["metadata"]["generation"] == generation + 1
     web.wait(is_settled, "observed")
     time.sleep(2)
-    assert members.ready(workload_of(web)) == 2  # the old copy stays as long as the new one is not healthy
+    assert members.ready(web.key) == 2  # the old copy stays as long as the new one is not healthy
     members.allow(other)
     web.wait(lambda found: not tasks(found), "the end of the task")
-    web.plane.wait_for(lambda: members.uid_of(first, workload_of(web)) is None, "the old copy to go")
+    members.wait_gone(first, web.key)
     members.allow("pin-a")
 
 
@@ -75,22 +85,17 @@ def test_a_target_that_grows_ends_a_task_by_the_health_of_its_old_size(
     web: Workload, members: LateMembers
 ) -> None:
     members.allow("pin-b", most=2)
-    weights = [{"targetCluster": {"clusterNames": [name]}, "weight": 1} for name in ("pin-a", "pin-b")]
-    static = {
-        "replicaSchedulingType": "Divided",
-        "replicaDivisionPreference": "Weighted",
-        "weightPreference": {"staticWeightList": weights},
-    }
+    static = manifests.static({("pin-a",): 1, ("pin-b",): 1})
     web.create(named("pin-a", "pin-b", replicaScheduling=static), replicas=4, scheduler=None)
     web.wait(
         lambda found: is_settled(found) and is_reported(found, "pin-a") and is_reported(found, "pin-b"),
         "healthy",
     )
-    wait_ready(web, members, 4)
+    members.wait_ready(web.key, 4)
     since = time.monotonic()
     move(web, [{"name": "pin-b", "replicas": 4}])
-    web.plane.wait_for(lambda: members.uid_of("pin-a", workload_of(web)) is None, "the old copy to go")
-    assert members.least_ready(workload_of(web), since=since) == 2
+    members.wait_gone("pin-a", web.key)
+    assert members.least_ready(web.key, since=since) == 2
 
 
 def test_without_targets_a_task_ends_by_its_time_only_and_the_workload_is_deleted(
@@ -108,5 +113,5 @@ def test_without_targets_a_task_ends_by_its_time_only_and_the_workload_is_delete
     assert not is_settled(found)
     web.wait(lambda found: not tasks(found), "the end of the task", timeout=40)
     assert time.monotonic() - began > 5
-    web.plane.wait_for(lambda: members.uid_of("pin-a", workload_of(web)) is None, "the Work to be deleted")
+    members.wait_gone("pin-a", web.key)
     members.taint("pin-a")

@@ -8,7 +8,7 @@ from collections import defaultdict
 import requests
 
 from tests.e2e.backlog import Backlog
-from tests.e2e.conftest import StartScheduler
+from tests.e2e.conftest import StartScheduler, StartUpstream
 from tools.controlplane import ControlPlane
 from tools.controlplane.processes import free_port
 
@@ -38,10 +38,10 @@ def samples(exposition: str, name: str) -> dict[str, float]:
 
 
 def test_both_programs_expose_the_same_families_with_the_same_labels_and_counts(
-    controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler
+    controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler, start_upstream: StartUpstream
 ) -> None:
     port = free_port()
-    theirs = controlplane.start_karmada_scheduler(
+    start_upstream(
         "metrics-go",
         f"--metrics-bind-address=127.0.0.1:{port}",
         "--leader-elect-resource-name=metrics-go",
@@ -76,7 +76,5 @@ def test_both_programs_expose_the_same_families_with_the_same_labels_and_counts(
     assert samples(python, incoming).get('event="BindingUpdate"', 0) <= COUNT
     for text in (go, python):
         assert {'"scheduler-queue"', '"ClusterReconcileWorker"'} <= set(re.findall(r'name=("[^"]+")', text))
-    theirs.kill()
-    controlplane.forget(theirs)
     for scheduler in ("metrics-go", "metrics-py"):
         controlplane.client.delete(f"/api/v1/namespaces/{namespace}-{scheduler}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,26 +38,6 @@ def unjoin(plane: ControlPlane, name: str) -> None:
     """Delete a cluster, and wait until Karmada has let it go."""
     plane.client.delete(f"{CLUSTERS}/{name}")
     plane.wait_for(lambda: plane.client.find(f"{CLUSTERS}/{name}") is None, f"{name} to be gone")
-
-
-def rebalance(workload: Workload) -> None:
-    """Create a WorkloadRebalancer that is newer than the last scheduling, and wait until it has acted."""
-    before = workload.binding()["status"]["lastScheduledTime"]
-    workload.plane.wait_for(
-        lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > before, "a later second"
-    )
-    template = {"apiVersion": "apps/v1", "kind": "Deployment"}
-    workload.plane.client.create(
-        {
-            "apiVersion": "apps.karmada.io/v1alpha1",
-            "kind": "WorkloadRebalancer",
-            "metadata": {"name": f"{workload.namespace}-{workload.name}"},
-            "spec": {"workloads": [{**template, "namespace": workload.namespace, "name": workload.name}]},
-        }
-    )
-    workload.wait(
-        lambda found: is_settled(found) and found["status"]["lastScheduledTime"] > before, "rescheduled"
-    )
 
 
 def expected(workload: Workload) -> Object:
@@ -148,7 +127,11 @@ def test_what_happens_on_a_control_plane_is_what_its_placement_tests_expect(
     moved.scale(9)
     moved.wait_settled(replicas=9)
     scaled = expected(moved)
-    rebalance(moved)
+    before = moved.binding()["status"]["lastScheduledTime"]
+    moved.rebalance()
+    moved.wait(
+        lambda found: is_settled(found) and found["status"]["lastScheduledTime"] > before, "rescheduled"
+    )
     cases.append(
         case(
             "one of its clusters is cordoned",

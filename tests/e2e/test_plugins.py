@@ -14,7 +14,6 @@ from typing import Any
 
 import yaml
 
-from tests.commands import run
 from tests.e2e.backlog import Backlog
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import DUPLICATED, Workload, condition, named
@@ -122,32 +121,6 @@ def test_plugin_files_are_added_changed_and_removed_under_load(
 
 def _time_of(line: str) -> float:
     return datetime.fromisoformat(line.partition(" ")[0]).timestamp()
-
-
-def test_two_profiles_serve_two_names_in_one_process(
-    controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler, tmp_path: Path
-) -> None:
-    (tmp_path / "only.py").write_text(ONLY.format(cluster="sim-a2"))
-    off = {"filter": {"disabled": [{"name": "Only"}]}}
-    on = {"multiPoint": {"enabled": [{"name": "Only"}]}}
-    start_scheduler(
-        f"--plugin-dir={tmp_path}",
-        configuration(
-            tmp_path,
-            profiles=[
-                {"schedulerName": "plain", "plugins": off},
-                {"schedulerName": "picky", "plugins": on},
-            ],
-        ),
-    )
-    plain = Workload(controlplane, namespace, "plain").create(BOTH, replicas=2, scheduler="plain")
-    picky = Workload(controlplane, namespace, "picky").create(BOTH, replicas=2, scheduler="picky")
-    other = Workload(controlplane, namespace, "other").create(BOTH, replicas=2, scheduler="nobody")
-    plain.wait_placed({"sim-a1": 2, "sim-a2": 2})
-    picky.wait_placed({"sim-a2": 2})
-    plain.wait_event_from("plain")
-    picky.wait_event_from("picky")
-    assert other.placed() == {}
 
 
 def test_a_plugin_that_hangs_costs_its_own_binding_and_not_the_lease(
@@ -267,14 +240,3 @@ def test_extenders_filter_and_score_and_a_broken_one_moves_nothing(
         )
         web.wait(lambda found: condition(found).get("status") == "True", "to go on without it")
         assert "sim-a1" in web.placed()
-
-
-def test_the_plugins_command_lists_the_enabled_plugins(tmp_path: Path) -> None:
-    (tmp_path / "only.py").write_text(ONLY.format(cluster="m1"))
-    done = run("plugins", f"--plugin-dir={tmp_path}", "-o", "json")
-    assert done.status == 0
-    found = {each["name"]: each for each in json.loads(done.out)}
-    assert found["Only"]["points"] == ["filter"]
-    assert found["Only"]["origin"] == str(tmp_path / "only.py")
-    assert found["Only"]["enabled"] == {"default-scheduler": ["filter"]}
-    assert found["DefaultBinder"]["points"] == ["bind"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from tests.e2e.conftest import StartScheduler
@@ -38,22 +36,7 @@ def test_a_workload_rebalancer_has_a_binding_scheduled_from_scratch(
     )
     assert web.placed() == {"real1": 4}, "the sum is right, so nothing moves by itself"
 
-    before = web.binding()["status"]["lastScheduledTime"]
-    controlplane.wait_for(
-        lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > before, "a later second"
-    )
-    controlplane.client.create(
-        {
-            "apiVersion": "apps.karmada.io/v1alpha1",
-            "kind": "WorkloadRebalancer",
-            "metadata": {"name": web.namespace},
-            "spec": {
-                "workloads": [
-                    {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": web.namespace, "name": "web"}
-                ]
-            },
-        }
-    )
+    web.rebalance()
     found = web.wait(lambda found: len(placed(found)) == 2 and is_settled(found), "on both clusters")
     assert found["status"]["lastScheduledTime"] >= found["spec"]["rescheduleTriggeredAt"]
     assert (
@@ -130,26 +113,6 @@ def test_affinity_terms_are_tried_in_order_and_the_one_in_force_is_recorded(
     assert failed["message"].startswith(
         f"failed to schedule ResourceBinding({web.namespace}/web-deployment) with clusterAffiliates index(0): "
     )
-
-
-def test_a_binding_that_is_evicted_from_a_cluster_goes_to_another_and_the_eviction_ends(
-    controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
-) -> None:
-    start_scheduler()
-    spread = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]
-    web.create(named("sim-a1", "sim-a2", spreadConstraints=spread), replicas=1)
-    found = web.wait(lambda found: len(placed(found)) == 1 and is_settled(found), "on one cluster")
-    [before] = placed(found)
-    task: Object = {
-        "fromCluster": before,
-        "reason": "ApplicationFailure",
-        "producer": "resource-binding-application-failover-controller",
-        "purgeMode": "Gracefully",
-    }
-    web.plane.client.patch(web.binding_path, {"spec": {"clusters": None, "gracefulEvictionTasks": [task]}})
-    [after] = {"sim-a1", "sim-a2"} - {before}
-    web.wait(lambda found: placed(found) == {after: 1}, f"on {after}")
-    web.wait(lambda found: not found["spec"].get("gracefulEvictionTasks"), "the eviction to end")
 
 
 @pytest.mark.in_members

@@ -10,10 +10,9 @@ import pytest
 import yaml
 
 from tests.commands import run
-from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import DYNAMIC, WORK, Workload, condition, is_settled, labelled, named
+from tools import manifests
 from tools.controlplane import ControlPlane, Object
-from tools.controlplane.demo_objects import CASES, MINE, NAMESPACE
 
 ROLE = yaml.safe_load((Path(__file__).parents[2] / "manifests" / "reader.yaml").read_text())
 USER = "reader-of-the-role"
@@ -34,23 +33,12 @@ MANY: Final = 16
 
 def create_many(plane: ControlPlane, namespace: str) -> None:
     """Create Deployments of one policy, and wait until karmada-scheduler has placed them."""
-    selected = {"many": "yes"}
-    template = {"metadata": {"labels": selected}, "spec": {"containers": [{"name": "a", "image": "none"}]}}
-    spec = {"replicas": 2, "selector": {"matchLabels": selected}, "template": template}
+    many = {"many": "yes"}
     for number in range(MANY):
-        metadata = {"name": f"many-{number}", "namespace": namespace, "labels": selected}
-        plane.client.create(
-            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
-        )
-    selector = {"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": selected}}
-    plane.client.create(
-        {
-            "apiVersion": "policy.karmada.io/v1alpha1",
-            "kind": "PropagationPolicy",
-            "metadata": {"name": "many", "namespace": namespace},
-            "spec": {"resourceSelectors": [selector], "placement": named("sim-b1", "sim-b2")},
-        }
-    )
+        name = f"many-{number}"
+        plane.client.create(manifests.deployment(namespace, name, 2, cpu="1m", labels=many))
+    placement, selector = named("sim-b1", "sim-b2"), {"labelSelector": {"matchLabels": many}}
+    plane.client.create(manifests.policy(namespace, "many", placement, selector=selector))
     plane.wait_for(
         lambda: plane.client.list(f"{WORK}/namespaces/{namespace}/resourcebindings"),
         "many bindings to be placed",
@@ -106,25 +94,8 @@ def test_the_role_of_the_reader_suffices_and_nothing_is_written(
     )
     at = f"--kubeconfig={kubeconfig}"
     policy = tmp_path / "policy.yaml"
-    policy.write_text(
-        yaml.safe_dump(
-            {
-                "apiVersion": "policy.karmada.io/v1alpha1",
-                "kind": "PropagationPolicy",
-                "metadata": {"name": "new", "namespace": namespace},
-                "spec": {
-                    "resourceSelectors": [
-                        {
-                            "apiVersion": "apps/v1",
-                            "kind": "Deployment",
-                            "labelSelector": {"matchLabels": {"a": "b"}},
-                        }
-                    ],
-                    "placement": named("sim-a1"),
-                },
-            }
-        )
-    )
+    selector = {"labelSelector": {"matchLabels": {"a": "b"}}}
+    policy.write_text(yaml.safe_dump(manifests.policy(namespace, "new", named("sim-a1"), selector=selector)))
     for words, status in (
         (("explain", "-A"), 1),
         (("explain", "-n", namespace), 1),
@@ -135,6 +106,7 @@ def test_the_role_of_the_reader_suffices_and_nothing_is_written(
         (("explain", f"{namespace}/other-deployment"), 1),
         (("why-not", "deployment/placed", "sim-a2", "-n", namespace), None),
         (("why-not", "deployment/nowhere", "--placed", "-n", namespace), None),
+        (("why-not", "--cluster", "sim-a2", "-n", namespace), None),
         (("plan", "--without=sim-a1", "--fail-on=none"), 0),
         (("plan", "-f", str(policy), "--fail-on=none"), 0),
         (("rebalance", "--max-moves=10"), 0),
@@ -175,16 +147,6 @@ def test_a_binding_that_fits_now_and_that_nobody_decides_again_differs_from_one_
     assert (before.status, after.status) == (1, 1)
 
 
-def test_answers_say_by_which_rules_the_second_decision_was_made(
-    kubeconfig: Path, namespace: str, workloads: list[Workload]
-) -> None:
-    found = run("explain", f"{namespace}/placed-deployment", "--width=300", f"--kubeconfig={kubeconfig}")
-    assert "by the rules of karmada-scheduler v1.18.2, default plugins and gates" in found.out
-    assert "recorded" not in found.out
-    other = run("explain", f"{namespace}/other-deployment", "--width=300", f"--kubeconfig={kubeconfig}")
-    assert "my-schedler" in other.out
-
-
 def test_a_control_plane_becomes_placement_tests_which_pass(
     kubeconfig: Path, namespace: str, workloads: list[Workload], tmp_path: Path
 ) -> None:
@@ -206,32 +168,3 @@ def test_a_control_plane_becomes_placement_tests_which_pass(
         tmp_path / "two/placements_test.yaml"
     ).read_text()
     assert "OtherScheduler" in (tmp_path / "one/placements_test.yaml").read_text()
-
-
-def test_the_demo_becomes_placement_tests_which_pass(
-    controlplane: ControlPlane, kubeconfig: Path, start_scheduler: StartScheduler, tmp_path: Path
-) -> None:
-    start_scheduler(name=MINE)
-    controlplane.client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    workloads = [Workload(controlplane, NAMESPACE, each.name) for each in CASES]
-    policies = tmp_path / "policies.yaml"
-    policies.write_text(yaml.safe_dump_all([each.manifests()[0] for each in CASES]))
-    for each in CASES:
-        for manifest in each.manifests():
-            controlplane.client.apply(manifest)
-    for each, workload in zip(CASES, workloads, strict=True):
-        controlplane.wait_for(
-            lambda workload=workload: controlplane.client.find(workload.binding_path),  # type: ignore[misc]
-            each.name,
-        )
-        workload.wait_settled(replicas=each.replicas)
-    flags = (f"--policies={policies}", "-n", NAMESPACE, f"--kubeconfig={kubeconfig}")
-    for name in ("one", "two"):
-        found = run("test", "--init", str(tmp_path / name), *flags)
-        assert found.status == 0, (found.out, found.err)
-        assert "3 workloads, 3 cases" in found.out
-    content = (tmp_path / "one/placements_test.yaml").read_text()
-    assert content == (tmp_path / "two/placements_test.yaml").read_text()
-    assert "OtherScheduler" not in content
-    assert run("test", str(tmp_path / "one")).status == 0
-    controlplane.client.delete(f"/api/v1/namespaces/{NAMESPACE}")

@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 
 from tests.e2e.conftest import StartScheduler
+from tests.e2e.token_page import token_of
 from tests.e2e.workload import Workload, named
 from tools.controlplane import ControlPlane, karmada
-
-API = "/api/v1/namespaces/karmada-system/serviceaccounts"
 
 
 def test_a_token_works_and_is_never_logged(
@@ -21,12 +20,7 @@ def test_a_token_works_and_is_never_logged(
     user = "system:serviceaccount:karmada-system:tokened"
     for manifest in karmada.scheduler_roles(user, lease="tokened"):
         client.apply(manifest)
-    answer = client.request(
-        "POST",
-        f"{API}/tokened/token",
-        body={"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
-    )
-    token = answer.json()["status"]["token"]
+    token = token_of(client, "tokened")
     raw = controlplane.kubectl("config", "view", "--raw", "-o", "json")
     config = json.loads(raw)
     config["users"] = [{"name": entry["name"], "user": {"token": token}} for entry in config["users"]]

@@ -7,7 +7,6 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from ssl import create_default_context
 from typing import Final
 
 import pytest
@@ -15,7 +14,7 @@ import yaml
 
 from tests.deploy.chart import objects, one
 from tests.e2e.conftest import running
-from tests.e2e.token_page import RBAC, signed_elsewhere
+from tests.e2e.token_page import RBAC, SYSTEM, asked, signed_elsewhere, token_of
 from tests.e2e.workload import Workload, is_settled, named
 from tools.controlplane import Client, ControlPlane, RealMember
 from tools.controlplane.members import Member
@@ -25,7 +24,6 @@ from tools.controlplane.processes import free_port
 
 NAME: Final = "my-measured"
 NAMESPACE: Final = "measured"
-SYSTEM: Final = "karmada-system"
 READER: Final = "prometheus"
 STRANGER: Final = "stranger"
 ROLE: Final = "karmada-pyscheduler-metrics"
@@ -43,27 +41,7 @@ class Site:
 
     def get(self, token: str = "") -> tuple[int, str]:
         """Return status and body of a scrape."""
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        request = urllib.request.Request(self.url, headers=headers)
-        context = create_default_context(cafile=str(self.authority.certificate))
-        try:
-            with urllib.request.urlopen(request, timeout=10, context=context) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read().decode()
-
-
-def token_of(client: Client, account: str, *audiences: str) -> str:
-    """Return a token of an account, as a kubelet gets it without audiences."""
-    body = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "spec": {"audiences": list(audiences)} if audiences else {},
-    }
-    path = f"/api/v1/namespaces/{SYSTEM}/serviceaccounts/{account}/token"
-    token: str = client.request("POST", path, body=body).json()["status"]["token"]
-    return token
+        return asked(self.url, token, self.authority)
 
 
 def _account(client: Client, name: str) -> None:

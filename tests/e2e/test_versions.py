@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from tests import manifests
-from tests.e2e.conftest import StartScheduler
+from tests.e2e.conftest import StartScheduler, StartUpstream
 from tests.e2e.workload import DUPLICATED, DYNAMIC, WORK, condition, named, placed
 from tests.served_fields import SERVED_SINCE_1_16
 from tools import placements
@@ -101,9 +101,11 @@ def some_nodes(choices: Random) -> tuple[int, ...]:
 
 
 @pytest.fixture
-def decide(controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler) -> Iterator[Decide]:
+def decide(
+    controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler, start_upstream: StartUpstream
+) -> Decide:
     """Both schedulers, by the rules of the version."""
-    process = controlplane.start_karmada_scheduler("theirs", ON)
+    start_upstream("theirs", ON)
     start_scheduler(ON, f"--decisions-of={decisions_of(controlplane)}", name="ours")
     client, at = controlplane.client, f"{WORK}/namespaces/{namespace}/resourcebindings"
 
@@ -130,9 +132,7 @@ def decide(controlplane: ControlPlane, namespace: str, start_scheduler: StartSch
             name: (Decided.of(found[f"{name}-theirs"]), Decided.of(found[f"{name}-ours"])) for name in specs
         }
 
-    yield decide_all
-    process.kill()
-    controlplane.forget(process)
+    return decide_all
 
 
 def test_both_schedulers_estimate_by_models_and_match_zones_as_the_version_does(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,7 +16,9 @@ from playwright.sync_api import Browser, Locator, Page
 
 from tests.e2e.browser import Visitor, started
 from tests.e2e.conftest import new_controlplane, running
+from tests.e2e.token_page import asked
 from tests.e2e.workload import DYNAMIC, WORK, Workload, is_settled, labelled, named
+from tools import manifests
 from tools.controlplane import ControlPlane, Object
 from tools.controlplane.ours import start_scheduler, start_web
 from tools.controlplane.processes import free_port
@@ -91,42 +91,20 @@ def _is_reported_unplaced(binding: Object) -> bool:
 
 def _create_many(plane: ControlPlane, namespace: str) -> None:
     """Create the workloads ``many-000`` and following, with one policy for all."""
+    many = {"many": "yes"}
     plane.client.create(
-        {
-            "apiVersion": "policy.karmada.io/v1alpha1",
-            "kind": "PropagationPolicy",
-            "metadata": {"name": "many", "namespace": namespace},
-            "spec": {
-                "resourceSelectors": [
-                    {
-                        "apiVersion": "apps/v1",
-                        "kind": "Deployment",
-                        "labelSelector": {"matchLabels": {"app": "many"}},
-                    }
-                ],
-                "schedulerName": SCHEDULER,
-                "placement": labelled("sim", replicaScheduling=DYNAMIC),
-            },
-        }
+        manifests.policy(
+            namespace,
+            "many",
+            labelled("sim", replicaScheduling=DYNAMIC),
+            scheduler=SCHEDULER,
+            selector={"labelSelector": {"matchLabels": many}},
+        )
     )
 
     def create(number: int) -> Any:
-        labels = {"app": "many"}
-        return plane.client.create(
-            {
-                "apiVersion": "apps/v1",
-                "kind": "Deployment",
-                "metadata": {"name": f"many-{number:03}", "namespace": namespace, "labels": labels},
-                "spec": {
-                    "replicas": 2,
-                    "selector": {"matchLabels": labels},
-                    "template": {
-                        "metadata": {"labels": labels},
-                        "spec": {"containers": [{"name": "main", "image": "nginx:1.29"}]},
-                    },
-                },
-            }
-        )
+        name = f"many-{number:03}"
+        return plane.client.create(manifests.deployment(namespace, name, 2, cpu="1m", labels=many))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(create, range(COUNT)))
@@ -372,28 +350,12 @@ def test_hostile_texts_of_objects_are_shown_and_do_nothing(
 
 def _status(site: Site, path: str) -> int:
     """Return the status of a page; 503 while its binding is only in the lists."""
-    try:
-        with urllib.request.urlopen(urljoin(site.url, path), timeout=SECONDS) as response:
-            status: int = response.status
-    except urllib.error.HTTPError as error:
-        with error:
-            status = error.code
-    return status
-
-
-def test_nothing_but_this_machine_s_names_are_answered(site: Site) -> None:
-    request = urllib.request.Request(urljoin(site.url, "/v1/fleet"), headers={"Host": "evil.example"})
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(request, timeout=SECONDS)
-    with refused.value:
-        assert refused.value.code == 421
+    return asked(urljoin(site.url, path))[0]
 
 
 def test_no_explanation_of_the_tests_before_differs_from_its_decision(site: Site) -> None:
-    with urllib.request.urlopen(urljoin(site.url, "/metrics"), timeout=SECONDS) as response:
-        samples = dict(
-            line.rsplit(" ", 1) for line in response.read().decode().splitlines() if line[0] != "#"
-        )
+    _, text = asked(urljoin(site.url, "/metrics"))
+    samples = dict(line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#")
     name = "karmada_scheduler_explanation_mismatches_total"
     counted = {key: float(value) for key, value in samples.items() if key.startswith(name)}
     assert float(samples["karmada_scheduler_explanations_total"]) > 0

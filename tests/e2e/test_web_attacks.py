@@ -7,8 +7,6 @@ import re
 import socket
 import ssl
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,7 +18,17 @@ from playwright.sync_api import Browser
 
 from karmada_advisor.web.sessions import Sessions
 from tests.e2e.browser import Visitor, started
-from tests.e2e.token_page import BAKERY, RBAC, SHOP, Page, of_platform, served, sign_in, signed_elsewhere
+from tests.e2e.token_page import (
+    BAKERY,
+    RBAC,
+    SHOP,
+    Page,
+    asked,
+    of_platform,
+    served,
+    sign_in,
+    signed_elsewhere,
+)
 from tests.e2e.workload import Workload, named
 from tests.unit.web.site import Site
 from tools.controlplane import ControlPlane
@@ -44,15 +52,7 @@ def chromium() -> Iterator[Browser]:
 def _asked(
     page: Page, path: str, headers: Mapping[str, str], *, form: bytes | None = None
 ) -> tuple[int, str]:
-    """Return status and body of a request with these headers, with a form as a POST."""
-    request = urllib.request.Request(page.url + path, data=form, headers=dict(headers))
-    context = ssl.create_default_context(cafile=str(page.authority.certificate))
-    try:
-        with urllib.request.urlopen(request, timeout=30, context=context) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read().decode()
+    return asked(page.url + path, authority=page.authority, headers=headers, form=form)
 
 
 def _cookies(page: Page, token: str) -> list[tuple[str, str]]:

@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from ssl import create_default_context
 from typing import Any, Final
 
 import pytest
@@ -21,7 +20,7 @@ from karmada_scheduler.records.access import AUDIENCE
 from tests.commands import run
 from tests.deploy.chart import objects
 from tests.e2e.conftest import running
-from tests.e2e.token_page import signed_elsewhere
+from tests.e2e.token_page import SYSTEM, asked, signed_elsewhere, token_of
 from tests.e2e.workload import Workload, is_settled, named
 from tools.controlplane import ControlPlane
 from tools.controlplane.ours import Scheduler, start_scheduler, start_web
@@ -30,7 +29,6 @@ from tools.controlplane.processes import free_port
 
 NAME: Final = "my-recorded"
 NAMESPACE: Final = "records"
-SYSTEM: Final = "karmada-system"
 USER: Final = f"system:karmada:{NAME}"
 FOUND_SECONDS: Final = 10
 """How long after a switch the page may take to find the new leader."""
@@ -47,26 +45,12 @@ class Site:
 
     def ask(self, url: str, token: str = "", path: str = "v1/state") -> tuple[int, dict[str, Any]]:
         """Return status and content of what a replica answers."""
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        request = urllib.request.Request(f"{url}/{path}", headers=headers)
-        context = create_default_context(cafile=str(self.authority.certificate))
-        try:
-            with urllib.request.urlopen(request, timeout=10, context=context) as answer:
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, json.load(error)
+        status, text = asked(f"{url}/{path}", token, self.authority)
+        return status, json.loads(text)
 
     def token(self, account: str, audience: str = AUDIENCE) -> str:
         """Return a token of an account."""
-        body = {
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenRequest",
-            "spec": {"audiences": [audience]},
-        }
-        path = f"/api/v1/namespaces/{SYSTEM}/serviceaccounts/{account}/token"
-        token: str = self.plane.client.request("POST", path, body=body).json()["status"]["token"]
-        return token
+        return token_of(self.plane.client, account, audience)
 
     def shown(self) -> dict[str, Any]:
         """Return what the page shows of the last decisions."""

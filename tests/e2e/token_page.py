@@ -9,11 +9,11 @@ import os
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 import yaml
@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from tests.e2e.browser import Visitor
-from tools.controlplane import ControlPlane
+from tools.controlplane import Client, ControlPlane
 from tools.controlplane.ours import start_web
 from tools.controlplane.pki import Authority
 from tools.controlplane.processes import free_port
@@ -31,6 +31,7 @@ AUDIENCE: Final = "karmada-pyscheduler-web"
 CACHE_SECONDS: Final = 5
 RBAC: Final = "rbac.authorization.k8s.io"
 OF_API_SERVER: Final = "https://kubernetes.default.svc.cluster.local"
+SYSTEM: Final = "karmada-system"
 SHOP: Final = "token-shop"
 BAKERY: Final = "token-bakery"
 READ_BINDINGS: Final = {
@@ -66,30 +67,46 @@ class Page:
 
     def get(self, token: str = "", path: str = "v1/bindings", **headers: str) -> tuple[int, str]:
         """Return status and body of a request."""
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
-        request = urllib.request.Request(self.url + path, headers=headers)
-        context = ssl.create_default_context(cafile=str(self.authority.certificate))
-        try:
-            with urllib.request.urlopen(request, timeout=30, context=context) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read().decode()
+        return asked(self.url + path, token, self.authority, headers=headers)
 
     def token(self, account: str, *, audience: str = AUDIENCE) -> str:
         """Return a token of an account, as ``kubectl create token`` does."""
-        spec: dict[str, Any] = {"audiences": [audience]} if audience else {}
-        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-        path = f"/api/v1/namespaces/{SHOP}/serviceaccounts/{account}/token"
-        token: str = self.plane.client.request("POST", path, body=body).json()["status"]["token"]
-        return token
+        return token_of(self.plane.client, account, *filter(None, [audience]), namespace=SHOP)
 
     def wait(self, token: str, status: int, about: str) -> None:
         """Wait until a token gets a status, for as long as an answer is kept and two seconds more."""
         self.plane.wait_for(
             lambda: self.get(token)[0], about, until=lambda it: it == status, timeout=CACHE_SECONDS + 2
         )
+
+
+def asked(
+    url: str,
+    token: str = "",
+    authority: Authority | None = None,
+    *,
+    headers: Mapping[str, str] | None = None,
+    form: bytes | None = None,
+) -> tuple[int, str]:
+    """Return status and body of a request, with a form as a POST."""
+    sent = {**(headers or {}), **({"Authorization": f"Bearer {token}"} if token else {})}
+    request = urllib.request.Request(url, data=form, headers=sent)
+    context = ssl.create_default_context(cafile=str(authority.certificate)) if authority else None
+    try:
+        with urllib.request.urlopen(request, timeout=30, context=context) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def token_of(client: Client, account: str, *audiences: str, namespace: str = SYSTEM) -> str:
+    """Return a token of an account, as ``kubectl create token`` does; without audiences, as a kubelet gets it."""
+    spec = {"audiences": list(audiences)} if audiences else {}
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+    token: str = client.request("POST", path, body=body).json()["status"]["token"]
+    return token
 
 
 @contextmanager
@@ -169,12 +186,7 @@ def _encoded(content: bytes) -> str:
 
 def of_platform(address: str, path: str) -> tuple[int, str]:
     """Return status and body of what is asked without a token, as kubelet and Prometheus do."""
-    try:
-        with urllib.request.urlopen(f"http://{address}/{path}", timeout=10) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read().decode()
+    return asked(f"http://{address}/{path}")
 
 
 def bind(plane: ControlPlane, account: str, *, role: str = "pyscheduler-reader") -> None:

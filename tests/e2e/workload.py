@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tools import manifests
 from tools.controlplane import ControlPlane, Object
 
 WORK = "/apis/work.karmada.io/v1alpha2"
@@ -37,6 +39,10 @@ class Workload:
     name: str = "web"
 
     @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
     def binding_path(self) -> str:
         return f"{WORK}/namespaces/{self.namespace}/resourcebindings/{self.name}-deployment"
 
@@ -54,54 +60,50 @@ class Workload:
         *,
         replicas: int = 4,
         scheduler: str | None = "my-scheduler",
-        cpu: str | None = "500m",
+        cpu: str = "500m",
         labels: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
+        **policy: Any,
     ) -> Workload:
         """Apply the policy and the Deployment; ``labels`` are further ones of it, and ``annotations`` all."""
-        self.apply_policy(placement, scheduler=scheduler)
-        own = {"app": self.name}
-        container: Object = {"name": "web", "image": "nginx:1.29"}
-        if cpu is not None:
-            container["resources"] = {"requests": {"cpu": cpu, "memory": "64Mi"}}
-        self.plane.client.create(
-            {
-                "apiVersion": "apps/v1",
-                "kind": "Deployment",
-                "metadata": {
-                    "name": self.name,
-                    "namespace": self.namespace,
-                    "labels": {**own, **(labels or {})},
-                    **({"annotations": dict(annotations)} if annotations else {}),
-                },
-                "spec": {
-                    "replicas": replicas,
-                    "selector": {"matchLabels": own},
-                    "template": {"metadata": {"labels": own}, "spec": {"containers": [container]}},
-                },
-            }
-        )
+        self.apply_policy(placement, scheduler=scheduler, **policy)
+        manifest = manifests.deployment(self.namespace, self.name, replicas, cpu=cpu, labels=labels)
+        if annotations:
+            manifest["metadata"]["annotations"] = dict(annotations)
+        self.plane.client.create(manifest)
         return self
 
-    def apply_policy(self, placement: Mapping[str, Any], *, scheduler: str | None = "my-scheduler") -> None:
-        """Create the policy or replace its placement."""
-        spec: Object = {
-            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": self.name}],
-            "placement": dict(placement),
-        }
-        if scheduler is not None:
-            spec["schedulerName"] = scheduler
+    def apply_policy(
+        self, placement: Mapping[str, Any], *, scheduler: str | None = "my-scheduler", **fields: Any
+    ) -> None:
+        """Create the policy or replace its placement; ``fields`` are further ones of its spec."""
         self.plane.client.apply(
-            {
-                "apiVersion": "policy.karmada.io/v1alpha1",
-                "kind": "PropagationPolicy",
-                "metadata": {"name": self.name, "namespace": self.namespace},
-                "spec": spec,
-            }
+            manifests.policy(self.namespace, self.name, placement, scheduler=scheduler, **fields)
         )
 
     def scale(self, replicas: int) -> None:
         self.plane.client.patch(self.deployment_path, {"spec": {"replicas": replicas}})
+
+    def rebalance(self) -> None:
+        """Create a WorkloadRebalancer that is newer than the last scheduling, whose time has whole seconds."""
+        last = self.binding()["status"]["lastScheduledTime"]
+        self.plane.wait_for(
+            lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > last, "a later second"
+        )
+        target = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "namespace": self.namespace,
+            "name": self.name,
+        }
+        self.plane.client.create(
+            {
+                "apiVersion": "apps.karmada.io/v1alpha1",
+                "kind": "WorkloadRebalancer",
+                "metadata": {"name": f"{self.namespace}-{self.name}"},
+                "spec": {"workloads": [target]},
+            }
+        )
 
     def binding(self) -> Object:
         return self.plane.client.get(self.binding_path)
@@ -171,6 +173,18 @@ class Workload:
 def placed(binding: Object) -> dict[str, int]:
     """Cluster name to replicas of a binding's manifest."""
     return {target["name"]: target.get("replicas", 0) for target in binding["spec"].get("clusters") or ()}
+
+
+def tasks(binding: Object) -> list[Object]:
+    """The graceful eviction tasks of a binding's manifest."""
+    found: list[Object] = binding["spec"].get("gracefulEvictionTasks") or []
+    return found
+
+
+def is_reported(binding: Object, cluster: str) -> bool:
+    """Whether the status of a binding has a healthy workload on a cluster."""
+    items = binding.get("status", {}).get("aggregatedStatus") or []
+    return any(each["clusterName"] == cluster and each.get("health") == "Healthy" for each in items)
 
 
 def condition(binding: Object, kind: str = "Scheduled") -> Object:

@@ -12,7 +12,6 @@ import pytest
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
-from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.binding_cycle.cycle import BindingCycle
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
 from karmada_scheduler.binding_cycle.result import DONE, Action, AttemptOutcome, NotLeadingError
@@ -144,11 +143,6 @@ class CycleHarness:
     def decision(self, *targets: tuple[str, int], **fields: Any) -> Decision:
         chosen = tuple(TargetCluster(*target) for target in targets)
         return Decision(self.binding.key, chosen, PLACEMENT, **fields)
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_writer, "_RETRY_DELAYS", (0.0,) * 8)
 
 
 @pytest.fixture

@@ -38,103 +38,53 @@ def placed_as_wanted(replicas: int = 4, **held: int) -> BindingBuilder:
     )
 
 
-@pytest.mark.parametrize(
-    ("builder", "type_", "reason", "label"),
-    [
-        pytest.param(
-            binding("web").replicas(4).dynamic_weight(),
-            ScheduleType.FIRST,
-            f"Start to schedule {NAME} as placement changed",
-            "ReconcileSchedule",
-            id="never-scheduled",
-        ),
-        pytest.param(
-            binding("web").replicas(4).dynamic_weight().on(m1=4),
-            ScheduleType.RECONCILE,
-            f"Start to schedule {NAME} as placement changed",
-            "ReconcileSchedule",
-            id="placed-by-another-client",
-        ),
-        pytest.param(
-            placed_as_wanted(), ScheduleType.AVOID, f"Don't need to schedule {NAME}", "", id="nothing-to-do"
-        ),
-        pytest.param(
-            placed_as_wanted(5),
-            ScheduleType.SCALE,
-            f"Reschedule {NAME} as replicas scaled down or scaled up",
-            "ScaleSchedule",
-            id="scaled-up",
-        ),
-        pytest.param(
-            placed_as_wanted(3).evicted_from("m2"),
-            ScheduleType.SCALE,
-            f"Reschedule {NAME} as replicas scaled down or scaled up",
-            "ScaleSchedule",
-            id="scaled-down-during-an-eviction",
-        ),
-        pytest.param(
-            placed_as_wanted(7).evicted_from("m2"),
-            ScheduleType.FAILOVER,
-            f"Reschedule {NAME} as replicas scaled down or scaled up",
-            "ScaleSchedule",
-            id="shrunk-by-an-eviction",
-        ),
-        pytest.param(
-            placed_as_wanted().reschedule_triggered(LATER),
-            ScheduleType.RECONCILE,
-            f"Reschedule {NAME} as explicitly triggered reschedule",
-            "ReconcileSchedule",
-            id="explicitly",
-        ),
-        pytest.param(
-            binding("web").replicas(2).duplicated().on(m1=2).applied(),
-            ScheduleType.RECONCILE,
-            f"Start to schedule {NAME} as scheduling type is duplicated",
-            "ReconcileSchedule",
-            id="duplicated",
-        ),
-        pytest.param(
-            binding("web").replicas(2).on(m1=2).applied(),
-            ScheduleType.RECONCILE,
-            f"Start to schedule {NAME} as scheduling type is duplicated",
-            "ReconcileSchedule",
-            id="no-strategy-is-duplicated",
-        ),
-        pytest.param(
-            binding("web").dynamic_weight().on("m1").applied(),
-            ScheduleType.RECONCILE,
-            f"Start to schedule {NAME} as scheduling type is duplicated",
-            "ReconcileSchedule",
-            id="no-workload-counts-as-duplicated",
-        ),
-        pytest.param(
-            binding("web").replicas(2).duplicated().on(leaving=2).applied(),
-            ScheduleType.FAILOVER,
-            f"Start to schedule {NAME} as scheduling type is duplicated",
-            "ReconcileSchedule",
-            id="duplicated-on-a-leaving-cluster",
-        ),
-        pytest.param(
-            binding("web").replicas(2).duplicated().on(m1=2).evicted_from("m2").applied(),
-            ScheduleType.FAILOVER,
-            f"Start to schedule {NAME} as scheduling type is duplicated",
-            "ReconcileSchedule",
-            id="duplicated-under-eviction",
-        ),
-        pytest.param(
-            placed_as_wanted(leaving=4),
-            ScheduleType.FAILOVER,
-            f"Reschedule {NAME} as some scheduled clusters are deleted",
-            "ReconcileSchedule",
-            id="on-a-leaving-cluster",
-        ),
-    ],
-)
+FIRST_OR_EDITED = f"Start to schedule {NAME} as placement changed", "ReconcileSchedule"
+SCALED = f"Reschedule {NAME} as replicas scaled down or scaled up", "ScaleSchedule"
+TRIGGERED = f"Reschedule {NAME} as explicitly triggered reschedule", "ReconcileSchedule"
+IS_DUPLICATED = f"Start to schedule {NAME} as scheduling type is duplicated", "ReconcileSchedule"
+DELETED = f"Reschedule {NAME} as some scheduled clusters are deleted", "ReconcileSchedule"
+NOTHING = f"Don't need to schedule {NAME}", ""
+
+
+def web(replicas: int) -> BindingBuilder:
+    return binding("web").replicas(replicas)
+
+
+CLASSIFIED = {
+    "never scheduled": (web(4).dynamic_weight(), ScheduleType.FIRST, FIRST_OR_EDITED),
+    "placed by another client": (web(4).dynamic_weight().on(m1=4), ScheduleType.RECONCILE, FIRST_OR_EDITED),
+    "nothing to do": (placed_as_wanted(), ScheduleType.AVOID, NOTHING),
+    "scaled up": (placed_as_wanted(5), ScheduleType.SCALE, SCALED),
+    "scaled down during an eviction": (placed_as_wanted(3).evicted_from("m2"), ScheduleType.SCALE, SCALED),
+    "shrunk by an eviction": (placed_as_wanted(7).evicted_from("m2"), ScheduleType.FAILOVER, SCALED),
+    "explicitly": (placed_as_wanted().reschedule_triggered(LATER), ScheduleType.RECONCILE, TRIGGERED),
+    "duplicated": (web(2).duplicated().on(m1=2).applied(), ScheduleType.RECONCILE, IS_DUPLICATED),
+    "no strategy is duplicated": (web(2).on(m1=2).applied(), ScheduleType.RECONCILE, IS_DUPLICATED),
+    "no workload counts as duplicated": (
+        binding("web").dynamic_weight().on("m1").applied(),
+        ScheduleType.RECONCILE,
+        IS_DUPLICATED,
+    ),
+    "duplicated on a leaving cluster": (
+        web(2).duplicated().on(leaving=2).applied(),
+        ScheduleType.FAILOVER,
+        IS_DUPLICATED,
+    ),
+    "duplicated under eviction": (
+        web(2).duplicated().on(m1=2).evicted_from("m2").applied(),
+        ScheduleType.FAILOVER,
+        IS_DUPLICATED,
+    ),
+    "on a leaving cluster": (placed_as_wanted(leaving=4), ScheduleType.FAILOVER, DELETED),
+}
+
+
+@pytest.mark.parametrize(("builder", "type_", "reason_and_label"), CLASSIFIED.values(), ids=CLASSIFIED)
 def test_a_binding_is_classified(
-    builder: BindingBuilder, type_: ScheduleType, reason: str, label: str
+    builder: BindingBuilder, type_: ScheduleType, reason_and_label: tuple[str, str]
 ) -> None:
-    is_routine = reason.endswith("duplicated")
-    assert done(builder) == Classification(type_, reason, label, is_routine)
+    is_routine = reason_and_label is IS_DUPLICATED
+    assert done(builder) == Classification(type_, *reason_and_label, is_routine)
 
 
 def test_log_texts_name_the_kind_of_binding() -> None:

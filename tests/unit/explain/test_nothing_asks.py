@@ -165,10 +165,15 @@ def test_the_edit_of_a_lazy_policy_waits_for_the_template() -> None:
 
 def test_a_suspended_binding_says_who_suspended_it() -> None:
     """karmada-io/karmada#6354"""
-    explanation = explained(binding("web").replicas(2).suspended(), cluster("m1"))
+    asked = binding("web").replicas(2).suspended()
+    written: dict[str, object] = {"f:spec": {"f:suspension": {"f:scheduling": {}}}}
+    asked.manifest()["metadata"]["managedFields"] = [{"manager": "kubectl-patch", "fieldsV1": written}]
+
+    explanation = explained(asked, cluster("m1"))
 
     assert explanation.state.held_by is HeldBy.SUSPENSION
     assert codes(explanation.causes) == ["Suspended"]
+    assert explanation.causes[0].evidence["setBy"] == "kubectl-patch"
     assert not explanation.is_good
 
 

@@ -11,7 +11,6 @@ import pytest
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.api.workload import Workload
-from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.cache.store import Change
 from karmada_scheduler.framework import SKIP, SUCCESS, BindContext, QueuedBinding, Result
 from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers
@@ -30,11 +29,6 @@ from tests.unit.framework.scheduler_harness import SchedulerHarness
 
 NO = Result.unschedulable("not today")
 BROKEN = Result.error("unknown state")
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_writer, "_RETRY_DELAYS", (0.0,) * 8)
 
 
 class ReserveRecorder:

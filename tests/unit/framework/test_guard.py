@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
-from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.core.guard import MAX_SHOWN, targets_text
 from karmada_scheduler.framework import (
     SUCCESS,
@@ -34,11 +33,6 @@ FOREIGN = {
     "unknown": {"a": [1]},
 }
 NO_FIT = "0/2 clusters are available: 2 cluster(s) did not match the placement cluster affinity constraint."
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_writer, "_RETRY_DELAYS", (0.0,) * 8)
 
 
 def spec_patches(harness: SchedulerHarness) -> list[dict[str, Any]]:

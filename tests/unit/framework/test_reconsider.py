@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.reconsider import within_proposed_terms
 from karmada_scheduler.framework import SUCCESS, Proposal, ReconsiderContext, Result, Terms
@@ -35,11 +34,6 @@ STATUS: dict[str, Any] = {
         }
     ],
 }
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_writer, "_RETRY_DELAYS", (0.0,) * 8)
 
 
 def placement(first: str = "m1", second: str = "m2", *, kind: str = "Divided") -> dict[str, Any]:

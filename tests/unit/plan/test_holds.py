@@ -13,10 +13,9 @@ from karmada_advisor.state.stored import foreign_refusals
 from karmada_advisor.views.plan_words import rows
 from karmada_scheduler.testing import BindingBuilder, cluster
 from tests.unit.plan.asking import effects, only, placement, plan_of
-from tests.unit.plan.test_classes import DYNAMIC, SPREAD, settled, web
+from tests.unit.plan.test_classes import SPREAD, settled, web
 
 NOW = datetime(2026, 11, 22, 14, 20, tzinfo=UTC)
-M2_ONLY = {"clusterAffinity": {"clusterNames": ["m2"]}, "replicaScheduling": DYNAMIC}
 
 
 def lease(name: str, renewed: str, names: str = "") -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework import SUCCESS, Result
@@ -20,11 +19,6 @@ from tests.unit.fakes import CONFLICT
 from tests.unit.framework.plugins import coroutine, plugin
 from tests.unit.framework.scheduler_harness import SchedulerHarness
 from tests.unit.plugins.fail_back_fleet import CHECK, FAIL_BACK, LAST_MOVE, WAIT, Fleet, terms
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_writer, "_RETRY_DELAYS", (0.0,) * 8)
 
 
 async def on_backup(*more: Any, kind: str = "Divided", **options: Any) -> Fleet:

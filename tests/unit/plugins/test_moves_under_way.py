@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.framework import SUCCESS, BindContext, Result
 from karmada_scheduler.testing import binding, make
@@ -21,11 +20,6 @@ from tests.unit.lossy_api_server import LossyApiServer
 from tests.unit.plugins.test_placement_guard import Guarded, to
 
 ONE = {"lastHealthyCopy": {"enabled": False}, "budgets": [{"scope": "profile", "bindings": 1}]}
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_writer, "_RETRY_DELAYS", (0.0,) * 8)
 
 
 class Lossy(Guarded):

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework import SUCCESS, GuardContext, Result
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, decide, make
@@ -26,11 +25,6 @@ DIVIDED = {
     "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
 }
 HEALTHY = {"applied": True, "health": "Healthy"}
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_writer, "_RETRY_DELAYS", (0.0,) * 8)
 
 
 def to(*names: str, **more: Any) -> dict[str, Any]:
@@ -258,29 +252,24 @@ async def test_a_move_that_is_almost_within_the_budget_waits_for_a_second() -> N
     assert harness.queue.seconds_to_next() == 1.0
 
 
-async def test_replicas_have_a_budget_of_their_own() -> None:
-    harness = budgeted(replicas=5)
-    await move_all(harness, 4)
-    assert moved(harness) == 2
+ONE_REPLICA: dict[str, Any] = {"replicas": 1, "clusters": [{"name": "m1", "replicas": 1}]}
 
 
-async def test_a_move_larger_than_the_budget_is_let_through_alone() -> None:
-    harness = budgeted(replicas=1)
-    await move_all(harness, 2)
-    assert moved(harness) == 1
-
-
-async def test_percent_is_of_all_replicas_of_the_scope() -> None:
-    harness = budgeted(percent=50)
-    await move_all(harness, 4)
-    assert moved(harness) == 2
-
-
-async def test_percent_counts_each_replica_of_the_scope() -> None:
-    harness = budgeted(percent=20)
-    one = {"replicas": 1, "clusters": [{"name": "m1", "replicas": 1}]}
-    await move_all(harness, 9, **one)
-    assert moved(harness) == 1  # of 10 it would be 2
+@pytest.mark.parametrize(
+    ("budget", "count", "spec", "expected"),
+    [
+        pytest.param({"replicas": 5}, 4, {}, 2, id="replicas have a budget of their own"),
+        pytest.param({"replicas": 1}, 2, {}, 1, id="a move larger than the budget is let through alone"),
+        pytest.param({"percent": 50}, 4, {}, 2, id="percent is of all replicas of the scope"),
+        pytest.param({"percent": 20}, 9, ONE_REPLICA, 1, id="of 10 replicas it would be 2"),
+    ],
+)
+async def test_a_budget_of_replicas_counts_those_that_move(
+    budget: dict[str, Any], count: int, spec: dict[str, Any], expected: int
+) -> None:
+    harness = budgeted(**budget)
+    await move_all(harness, count, **spec)
+    assert moved(harness) == expected
 
 
 async def test_a_binding_that_left_and_was_deleted_does_not_count() -> None:

@@ -11,12 +11,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.framework import SUCCESS, Result
 from karmada_scheduler.testing import make
 from karmada_scheduler_plugins._moves_under_way import LOST_SECONDS
@@ -35,14 +33,6 @@ APPLIED = "policy.karmada.io/applied-placement"
 LATEST = 60.0
 """Seconds after which the API server does not carry out a request any more, and a watch has delivered an event."""
 BUDGETS = ({"bindings": LIMIT}, {"replicas": LIMIT * REPLICAS}, {"atOnce": LIMIT})
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _no_pauses() -> Any:
-    before = status_writer._RETRY_DELAYS
-    status_writer._RETRY_DELAYS = (0.0,) * 8  # type: ignore[misc]
-    yield
-    status_writer._RETRY_DELAYS = before  # type: ignore[misc]
 
 
 class Steps:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from karmada_advisor.rebalance.model import RebalanceProposal
-from karmada_scheduler import command
+from tests import commands
 from tests.commands import Ran
 from tests.document_schema import document_schema
 from tests.unit.rebalance import fleet
@@ -26,22 +26,11 @@ def files(tmp_path: Path) -> list[str]:
 
 
 @pytest.fixture
-def run(
-    files: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Run:
+def run(files: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """Run ``rebalance`` on the files."""
     monkeypatch.setattr("karmada_advisor.cli.rebalance.now", lambda: fleet.NOW)
     monkeypatch.chdir(tmp_path)
-
-    def run_(*flags: str) -> Ran:
-        try:
-            status = command.main(["rebalance", *files, *flags])
-        except SystemExit as end:
-            status = int(str(end.code))
-        captured = capsys.readouterr()
-        return Ran(status, captured.out, captured.err)
-
-    return run_
+    return lambda *flags: commands.run("rebalance", *files, *flags)
 
 
 @pytest.mark.parametrize("width", fleet.WIDTHS)

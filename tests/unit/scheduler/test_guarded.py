@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.framework import EvictionTask, GuardAnswer, Result
 from karmada_scheduler.scheduler.guarded import GuardedBindings
 from tests import manifests
@@ -17,11 +16,6 @@ from tests.unit.framework.scheduler_harness import SchedulerHarness
 ON_M1: dict[str, Any] = {"clusters": [{"name": "m1", "replicas": 2}]}
 NO = Result.unschedulable("not now")
 GRACEFULLY = GuardAnswer(tasks=[EvictionTask("m1")])
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_writer, "_RETRY_DELAYS", (0.0,) * 8)
 
 
 @pytest.mark.parametrize(
