@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import combinations
 from typing import Final
 
@@ -15,9 +15,12 @@ from karmada_advisor.plan.objects import (
     text_of,
 )
 from karmada_advisor.plan.steps import PlannedStep
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.core.algorithms.webster import prefers_descending_names
+from karmada_scheduler.core.assign_replicas import assign_replicas
+from karmada_scheduler.core.decision import Decision, TermAttempt
 from karmada_scheduler.dryrun.dry_run import DryRun
-from karmada_scheduler.dryrun.uid import depends_on_uid, with_uid
+from karmada_scheduler.structs import replace
 
 OddTemplates = frozenset[UnversionedTemplateKey]
 """The templates without a uid that get an odd one; the others get an even one."""
@@ -59,22 +62,42 @@ def renamed(objects: PlanObjects, known: Known, odd: OddTemplates) -> tuple[Plan
                 **each,
                 "spec": {**spec, "resource": {**part(spec, "resource"), "uid": uid}},
             }
-            bindings[name] = with_uid(bindings[name], uid)
+            bindings[name] = _with_uid(bindings[name], uid)
     return found, Known(known.clusters, bindings)
 
 
 def decided_by_uid(step: PlannedStep, rules: DryRun) -> Iterator[UnversionedTemplateKey]:
     """Yield the templates without a uid of their own whose uid decides where a replica goes."""
-    reads_uid: Callable[..., bool] = _may_be_read if rules.frameworks.has_own_plugins else depends_on_uid
     for decision in step.decisions:
         binding = step.known.bindings.get(decision.key)
         uid = "" if binding is None else binding.spec.resource.uid
-        if uid in UIDS and reads_uid(decision, UIDS[1 - UIDS.index(uid)]):
+        if uid in UIDS and (
+            rules.frameworks.has_own_plugins or _depends_on_uid(decision, UIDS[1 - UIDS.index(uid)])
+        ):
             yield resource_key(step.objects.bindings[decision.key])
 
 
-def _may_be_read(*_: object) -> bool:
-    return True
+def _depends_on_uid(decision: Decision, other: str) -> bool:
+    """Return whether the workload would get other replicas if ``other`` was its uid.
+
+    The division is the only step of the core that reads the uid: ties go to the earlier or to the later name. So it
+    is made again for each run of the algorithm; plugins of one's own are not asked.
+    """
+    return any(_differs(each, other) for each in decision.attempts)
+
+
+def _differs(attempt: TermAttempt, other: str) -> bool:
+    cycle = attempt.cycle
+    if cycle is None or attempt.error is not None:
+        return False
+    twin = replace(cycle, binding=_with_uid(cycle.binding, other))
+    return assign_replicas(twin, attempt.selected) != assign_replicas(cycle, attempt.selected)
+
+
+def _with_uid(binding: Binding, uid: str) -> Binding:
+    """Return a binding whose workload has another uid."""
+    spec = binding.spec
+    return replace(binding, spec=replace(spec, resource=spec.resource._replace(uid=uid)))
 
 
 def combined(dependent: OddTemplates, *, is_coupled: bool) -> Iterator[OddTemplates]:
