@@ -32,9 +32,9 @@ from karmada_advisor.placement_tests.model import (
 from karmada_advisor.placement_tests.scenario import CaseClock, Scenario, objects_of, schedulers_named
 from karmada_advisor.placement_tests.uids import NONE_ODD, UIDS
 from karmada_advisor.plan.change import Draft
-from karmada_advisor.plan.inputs import Known, PlanInputs, parse
+from karmada_advisor.plan.inputs import PlanInputs, known_of
 from karmada_advisor.plan.objects import PlanObjects, UnversionedTemplateKey
-from karmada_advisor.plan.planner import make_plan
+from karmada_advisor.plan.result import make_plan
 from karmada_advisor.plan.stored import ChangeError
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
 from karmada_scheduler.config.features import FeatureGates
@@ -205,10 +205,9 @@ def _every(draft: Draft) -> Iterable[UnversionedTemplateKey]:
 
 def _scenario(file: PlacementTestFile) -> Scenario:
     objects = objects_of(file)
-    parsed = parse(objects, objects)
     return Scenario(
         objects,
-        Known(parsed.clusters_before, parsed.bindings_before),
+        known_of(objects),
         _rules(),
         CaseClock(),
         schedulers_named([DEFAULT_SCHEDULER_NAME]),
@@ -225,8 +224,8 @@ def _simulated(objects: PlanObjects) -> dict[str, int]:
     [made] = [each.binding_after for each in found.templates.values()]
     assert made is not None
     rules = _rules()
-    parsed = parse(objects, objects)
-    snapshot, binding = Snapshot.of(parsed.clusters_before.values()), as_new(Binding.from_manifest(made))
+    snapshot = Snapshot.of(known_of(objects).clusters.values())
+    binding = as_new(Binding.from_manifest(made))
     rules.objects.show(snapshot, [binding])
     [result] = Simulation(rules, snapshot).run([binding])
     return {each.name: each.replicas for each in result.targets}

@@ -80,12 +80,7 @@ def fleet_rules(
         objects = as_manifests(sources, with_bindings=bindings is None)
         hashed = fingerprint(objects, configurations.text(configurations.changed), bindings=bindings)
         check_fleet(arguments.expect, hashed, again)
-        hold_of = stored_holds(
-            sources.schedulers(running(arguments)),
-            knows_quotas=False,
-            has_guards=rules.frameworks.has_guards,
-            has_own_plugins=rules.frameworks.has_own_plugins and not rules.frameworks.missing,
-        )
+        hold_of = stored_holds(sources.schedulers(running(arguments)), rules.frameworks)
         yield FleetRules(rules, hashed, hold_of)
 
 

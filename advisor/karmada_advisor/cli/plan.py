@@ -24,7 +24,7 @@ from karmada_advisor.plan.inputs import Known, PlanInputs
 from karmada_advisor.plan.lint_selectors import TemplatesKnown
 from karmada_advisor.plan.model import Plan
 from karmada_advisor.plan.objects import PlanObjects, template_key
-from karmada_advisor.plan.planner import make_plan
+from karmada_advisor.plan.result import make_plan
 from karmada_advisor.plan.stored import ChangeError
 from karmada_advisor.sources import planned
 from karmada_advisor.sources.change_files import read_changes

@@ -6,22 +6,18 @@ identifiers that a file leaves out stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
-from karmada_advisor.plan import differences
-from karmada_advisor.plan.change_model import ChangeShown, FieldChange
+from karmada_advisor.plan.change_model import ChangeShown
 from karmada_advisor.plan.changed_objects import unknown
 from karmada_advisor.plan.cluster_edits import ClusterEdits
+from karmada_advisor.plan.differences import changed_fields
 from karmada_advisor.plan.objects import (
     Manifest,
     PlanObjects,
     UnversionedTemplateKey,
-    binding_key,
     part,
-    policy_key,
     resource_key,
-    template_key,
     text_of,
 )
 from karmada_advisor.plan.stored import ChangeError, merged, next_generation, patched, with_defaults, with_id
@@ -63,40 +59,21 @@ class Draft(ClusterEdits, WorkloadEdits):
             self.notes.append(f"{kind} {name} is not read: it changes no placement")
         elif kind == "WorkloadRebalancer":
             self.rebalance_listed(manifest)
-        elif kind == CLUSTER:
-            self._put_into(self.after.clusters, name, manifest, differences.of_cluster)
-        elif kind in KINDS:
-            self._put_into(self.after.bindings, binding_key(manifest), manifest, differences.of_binding)
-        elif kind in ID_LABELS:
-            if self.after.policies is None:
-                self.after.policies = {}
-            filled = with_defaults(manifest)
-            if policy_key(filled) not in self.after.policies:
-                filled = with_id(filled)
-            self.written.append(manifest)
-            self._put_into(
-                self.after.policies,
-                policy_key(filled),
-                filled,
-                lambda old, new: differences.of_policy(with_defaults(old), new),
-            )
         else:
-            self._put_into(self.after.templates, template_key(manifest), manifest, differences.of_template)
+            self._put(manifest)
 
-    def _put_into(
-        self,
-        objects: dict[Any, Manifest],
-        key: Any,
-        manifest: Manifest,
-        compare: Callable[[Manifest, Manifest], list[FieldChange]],
-    ) -> None:
-        old = objects.get(key)
+    def _put(self, manifest: Manifest) -> None:
+        objects, key = self.after.place_of(manifest)
+        old, written, is_policy = objects.get(key), manifest, text_of(manifest, "kind") in ID_LABELS
+        if is_policy:
+            manifest = with_defaults(written)
+            self.written.append(written)
         if old is None:
-            objects[key] = manifest
+            objects[key] = with_id(manifest) if is_policy else manifest
             self.show("+", manifest)
             return
         new = merged(old, manifest)
-        fields = compare(old, new)
+        fields = changed_fields(with_defaults(old) if is_policy else old, new)
         if fields:
             objects[key] = new
         self.show("~" if fields else "=", new, ", ".join(map(str, fields)), fields)
@@ -170,10 +147,7 @@ class Draft(ClusterEdits, WorkloadEdits):
                 if kind in ID_LABELS:
                     new = with_defaults(new)
                     self.written.append(new)
-                compare = {CLUSTER: differences.of_cluster}.get(
-                    kind, differences.of_policy if kind in ID_LABELS else differences.of_template
-                )
-                fields = compare(old, new)
+                fields = changed_fields(old, new)
                 objects[key] = next_generation(new) if part(new, "spec") != part(old, "spec") else new
                 self.show("~", new, ", ".join(map(str, fields)), fields)
                 return

@@ -82,11 +82,7 @@ class PlanSide:
 
     def is_assigned(self, binding: Binding) -> bool:
         """Return whether this scheduler decides about a binding."""
-        return self.may_decide(binding) and not binding.spec.scheduling_suspended
-
-    def may_decide(self, binding: Binding) -> bool:
-        """Return whether this scheduler decides about a binding unless its scheduling is suspended."""
-        return self.rules.may_decide(binding)
+        return self.rules.may_decide(binding) and not binding.spec.scheduling_suspended
 
     def decide(
         self, binding: Binding, type_: ScheduleType, assumed: Assumed = NOTHING_ASSUMED

@@ -76,7 +76,7 @@ def _reason(each: Comparison, new: Binding, side: PlanSide) -> str:
         return each.hold.text
     if new.spec.placement is None:
         return "it has no placement, so no scheduler decides about it"
-    if decided is None or not side.may_decide(new):
+    if decided is None or not side.rules.may_decide(new):
         return "nothing asks for a decision about it"
     if decided.held is not None:
         return f"{decided.held.plugin} holds it: {decided.held.reason}"

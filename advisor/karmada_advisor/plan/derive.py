@@ -43,7 +43,7 @@ class Derived(Struct):
     Attributes:
         claims: By binding, whether its policy changes; bindings that keep theirs are left out.
         deferred: The bindings that change with their template only.
-        policies: The policy of each binding afterwards, as far as it is known.
+        policies: The policy of each binding afterwards, if it has one and that is known.
         policies_before: The same before the change.
         concerned: The bindings whose policy or template changes.
         claiming: The policies that claim something afterwards.
@@ -57,10 +57,6 @@ class Derived(Struct):
     concerned: set[BindingKey] = field(default_factory=set)
     claiming: set[PolicyRef] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
-
-    def policy_of(self, key: BindingKey) -> PolicyRef | None:
-        """Return the policy of a binding after the change, None if it has none or that is not known."""
-        return self.policies.get(key)
 
 
 def derive(before: PlanObjects, after: PlanObjects, options: DetectorOptions = DETECTOR) -> Derived:

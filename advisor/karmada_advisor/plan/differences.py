@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from karmada_advisor.plan.change_model import FieldChange
-from karmada_advisor.plan.objects import Manifest, part
+from karmada_advisor.plan.objects import Manifest, part, text_of
+from karmada_scheduler.api.cluster import KIND as CLUSTER
+from karmada_scheduler.api.policy import ID_LABELS
 
 _NAMED_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "clusterAffinities": ("affinityName",),
@@ -31,28 +33,16 @@ _LEAST_ALIKE: Final = 0.3
 """The share of equal fields from which two items without a name are versions of one."""
 
 
-def of_policy(old: Manifest, new: Manifest) -> list[FieldChange]:
-    """Return what differs in the spec of two versions of a policy."""
-    return list(_of_values("spec", part(old, "spec"), part(new, "spec")))
+def changed_fields(old: Manifest, new: Manifest) -> list[FieldChange]:
+    """Return what differs in two versions of an object, as far as placements depend on it.
 
-
-def of_cluster(old: Manifest, new: Manifest) -> list[FieldChange]:
-    """Return what differs in spec, labels and status of two versions of a Cluster."""
-    return [
-        *of_policy(old, new),
-        *_of_values("metadata.labels", part(old, "metadata", "labels"), part(new, "metadata", "labels")),
-        *_of_values("status", part(old, "status"), part(new, "status")),
-    ]
-
-
-def of_binding(old: Manifest, new: Manifest) -> list[FieldChange]:
-    """Return what differs in spec and labels of two versions of a binding."""
-    return of_cluster({**old, "status": None}, {**new, "status": None})
-
-
-def of_template(old: Manifest, new: Manifest) -> list[FieldChange]:
-    """Return what differs in spec and labels of two versions of a template."""
-    return of_binding(old, new)
+    That is the spec, labels except those of policies, and the status of a Cluster.
+    """
+    kind = text_of(old, "kind")
+    paths: list[tuple[str, ...]] = [("spec",)] if kind in ID_LABELS else [("spec",), ("metadata", "labels")]
+    if kind == CLUSTER:
+        paths.append(("status",))
+    return [each for path in paths for each in _of_values(".".join(path), part(old, *path), part(new, *path))]
 
 
 def _of_values(path: str, old: Any, new: Any) -> Iterator[FieldChange]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from karmada_advisor.plan.decide import PlannedDecision
@@ -184,14 +183,24 @@ def same(one: Sequence[TargetCluster], other: Sequence[TargetCluster]) -> bool:
 
 def shift(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> Shift:
     """Return the replicas that stop and start between two placements."""
-    one, other = _by_name(before), _by_name(after)
-    stops = sum(max(0, count - other.get(name, 0)) for name, count in one.items())
-    starts = sum(max(0, count - one.get(name, 0)) for name, count in other.items())
-    return Shift(stops, starts, bool(one) and not one.keys() & other.keys())
+    changes = differences(before, after).values()
+    return Shift(
+        -sum(each for each in changes if each < 0),
+        sum(each for each in changes if each > 0),
+        bool(before) and not {each.name for each in before} & {each.name for each in after},
+    )
 
 
-def _by_name(targets: Sequence[TargetCluster]) -> dict[str, int]:
-    found = Counter[str]()
-    for target in targets:
-        found[target.name] += target.replicas
-    return found
+def differences(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> dict[str, int]:
+    """Return by how many replicas each cluster changes; clusters that do not change are left out."""
+    found: dict[str, int] = {}
+    for target in after:
+        found[target.name] = found.get(target.name, 0) + target.replicas
+    for target in before:
+        found[target.name] = found.get(target.name, 0) - target.replicas
+    return {name: count for name, count in found.items() if count}
+
+
+def replicas(targets: Iterable[TargetCluster]) -> int:
+    """Return the replicas on all clusters of a placement."""
+    return sum(each.replicas for each in targets)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from karmada_advisor.explain.causes import causes_of_binding
@@ -37,19 +37,19 @@ Failing = tuple[BindingKey, Effect, Binding, PlannedDecision]
 
 
 def grouped(
-    failing: Iterable[Failing], side: PlanSide, policy_of: Callable[[BindingKey], PolicyRef | None]
+    failing: Iterable[Failing], side: PlanSide, policies: Mapping[BindingKey, PolicyRef]
 ) -> tuple[FailureGroup, ...]:
     """Return the groups, the largest first.
 
     Args:
         failing: Key, class, the binding as it was decided, and the failed decision.
         side: Where the decisions were made.
-        policy_of: Returns the policy of a binding.
+        policies: The policy of each binding that has one.
     """
     found: dict[tuple[Effect, PolicyRef | None, str, str], list[Failing]] = {}
     for each in failing:
         key, effect, _, outcome = each
-        found.setdefault((effect, policy_of(key), outcome.reason, outcome.error), []).append(each)
+        found.setdefault((effect, policies.get(key), outcome.reason, outcome.error), []).append(each)
     ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0][2], item[0][3]))
     return tuple(
         FailureGroup(

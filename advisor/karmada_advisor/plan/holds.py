@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 from karmada_advisor.claims.quota import Excess, Ledger, Quota, is_enforced, usage
 from karmada_advisor.explain.amounts import shown_units
-from karmada_advisor.plan.effects import Comparison, Hold
+from karmada_advisor.plan.effects import Comparison, Hold, replicas
 from karmada_advisor.plan.model import PlanHeldBy
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import condition_of, foreign_refusals
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT, QUOTA_EXCEEDED
+from karmada_scheduler.dryrun.objects import Frameworks
 from karmada_scheduler.framework.diagnosis import AT_GUARD
 
 HoldOf = Callable[[Binding], Hold | None]
@@ -26,17 +27,15 @@ def nothing_holds(_: Binding) -> Hold | None:
     return None
 
 
-def stored_holds(
-    schedulers: Schedulers, *, knows_quotas: bool, has_guards: bool, has_own_plugins: bool
-) -> HoldOf:
+def stored_holds(schedulers: Schedulers, frameworks: Frameworks, *, knows_quotas: bool = False) -> HoldOf:
     """Return what finds the hold of a binding in stored objects.
 
     Args:
         schedulers: Which schedulers exist.
+        frameworks: The plugins that decide here.
         knows_quotas: Whether the quotas are known, so that a stored refusal need not count.
-        has_guards: Whether the plan decides with Guard plugins.
-        has_own_plugins: Whether the plan decides with plugins of the user's own.
     """
+    has_own_plugins = frameworks.has_own_plugins and not frameworks.missing
 
     def hold_of(binding: Binding) -> Hold | None:
         if binding.spec.scheduling_suspended:
@@ -51,7 +50,7 @@ def stored_holds(
             return None
         if reason == QUOTA_EXCEEDED and not knows_quotas:
             return Hold(PlanHeldBy.QUOTA, reason, f"a quota refused the last decision: {message}")
-        if AT_GUARD in message and not has_guards:
+        if AT_GUARD in message and not frameworks.has_guards:
             return Hold(PlanHeldBy.GUARD, reason, f"held by {message.partition(AT_GUARD)[2]}")
         if reason == NO_CLUSTER_FIT and not has_own_plugins and (refusals := foreign_refusals(message)):
             text = (
@@ -119,21 +118,15 @@ def _refused_after(each: Comparison, new: Binding, ledger: Ledger) -> Hold | Non
 
 
 def _grows_before(each: Comparison) -> bool:
-    return each.old is not None and each.unchanged_side is not None and _replicas(each.old, each) > 0
+    found = each.unchanged_side
+    return each.old is not None and found is not None and replicas(found.targets) > replicas(each.before)
 
 
 def _grows_after(each: Comparison) -> bool:
     if each.new is None:
         return False
     targets = each.new.spec.clusters if each.decided is None else each.decided.targets
-    had = sum(target.replicas for target in each.before)
-    return sum(target.replicas for target in targets) > had
-
-
-def _replicas(old: Binding, each: Comparison) -> int:
-    assert each.unchanged_side is not None
-    more = sum(target.replicas for target in each.unchanged_side.targets)
-    return more - sum(target.replicas for target in old.spec.clusters)
+    return replicas(targets) > replicas(each.before)
 
 
 def _of_quota(excess: Excess | None, ledger: Ledger, binding: Binding) -> Hold | None:

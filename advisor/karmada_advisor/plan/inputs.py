@@ -27,49 +27,20 @@ ClusterChange = tuple[Cluster | None, Cluster | None]
 """A cluster before and after."""
 
 
-class Parsed(Struct, frozen=True):
-    """Clusters and bindings before and after a change."""
-
-    clusters_before: Mapping[str, Cluster]
-    clusters_after: Mapping[str, Cluster]
-    bindings_before: Mapping[BindingKey, Binding]
-    bindings_after: Mapping[BindingKey, Binding]
-
-    @property
-    def changed_clusters(self) -> dict[str, ClusterChange]:
-        """The clusters that differ, by name."""
-        before, after = self.clusters_before, self.clusters_after
-        names = sorted({*before, *after})
-        return {
-            name: (before.get(name), after.get(name))
-            for name in names
-            if before.get(name) is not after.get(name)
-        }
-
-
 class Known(Struct, frozen=True):
-    """The objects before the change as values, if they were read already."""
+    """Clusters and bindings as values."""
 
     clusters: Mapping[str, Cluster]
     bindings: Mapping[BindingKey, Binding]
 
 
-def parse(before: PlanObjects, after: PlanObjects, known: Known | None = None) -> Parsed:
-    """Read the manifests of both sides.
+def known_of(objects: PlanObjects) -> Known:
+    """Return objects as values.
 
     Raises:
         ChangeError: One cannot be read.
     """
-    if known is None:
-        clusters = {name: _read(Cluster.from_manifest, each) for name, each in before.clusters.items()}
-        bindings = {key: _read(Binding.from_manifest, each) for key, each in before.bindings.items()}
-        known = Known(clusters, bindings)
-    return Parsed(
-        known.clusters,
-        _changed(known.clusters, before.clusters, after.clusters, Cluster.from_manifest),
-        known.bindings,
-        _changed(known.bindings, before.bindings, after.bindings, Binding.from_manifest),
-    )
+    return known_after(Known({}, {}), PlanObjects(), objects)
 
 
 def known_after(known: Known, before: PlanObjects, after: PlanObjects) -> Known:
@@ -82,6 +53,15 @@ def known_after(known: Known, before: PlanObjects, after: PlanObjects) -> Known:
         _changed(known.clusters, before.clusters, after.clusters, Cluster.from_manifest),
         _changed(known.bindings, before.bindings, after.bindings, Binding.from_manifest),
     )
+
+
+def changed_clusters(before: Known, after: Known) -> dict[str, ClusterChange]:
+    """Return the clusters that differ, by name."""
+    return {
+        name: (before.clusters.get(name), after.clusters.get(name))
+        for name in sorted({*before.clusters, *after.clusters})
+        if before.clusters.get(name) is not after.clusters.get(name)
+    }
 
 
 def _changed(

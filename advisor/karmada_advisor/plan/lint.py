@@ -6,58 +6,40 @@ before is not the change's fault.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
 from karmada_advisor.claims.shapes import SPEC, ClaimObjects, Fields, Object
 from karmada_advisor.explain.names import nearest
-from karmada_advisor.plan.derive import Derived
-from karmada_advisor.plan.lint_placement import KnownValues, lint_placement, named_clusters
-from karmada_advisor.plan.lint_selectors import Templates, TemplatesKnown
+from karmada_advisor.plan.deletions import deleted_clusters
+from karmada_advisor.plan.lint_placement import KnownValues, did_you_mean, lint_placement, named_clusters
+from karmada_advisor.plan.lint_selectors import Templates
 from karmada_advisor.plan.model import PlanWarning
-from karmada_advisor.plan.objects import Manifest, PlanObjects, part, policy_key
+from karmada_advisor.plan.objects import Manifest, part, policy_key
+from karmada_advisor.plan.planner import Planner
 from karmada_advisor.state.model import SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers
-from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.policy import PolicyKey
 
 
-def lint(
-    before: PlanObjects,
-    after: PlanObjects,
-    written: Sequence[Manifest],
-    derived: Derived,
-    *,
-    clusters: Mapping[str, Cluster],
-    deleted: Collection[str],
-    schedulers: Schedulers,
-    known: TemplatesKnown,
-) -> Iterator[PlanWarning]:
-    """Yield the warnings of a change.
-
-    Args:
-        before: The objects as they are.
-        after: The objects after the change.
-        written: The policies of the change as they were given, before defaults.
-        derived: What follows from the policies.
-        clusters: By name, those that exist after the change.
-        deleted: The clusters that the change deletes.
-        schedulers: Which schedulers exist.
-        known: Of which kinds all templates were read.
-    """
-    for manifest in written:
-        yield from lint_fields(manifest)
-    old, new = before.policies or {}, after.policies or {}
+def lint(planner: Planner) -> Iterator[PlanWarning]:
+    """Yield the warnings of a change."""
+    inputs, after = planner.inputs, planner.inputs.draft.after
+    for manifest in inputs.draft.written:
+        yield from _lint_fields(manifest)
+    old, new = inputs.before.policies or {}, after.policies or {}
     changed = [key for key in new if old.get(key) is not new[key]]
     if changed:
-        values, templates = KnownValues(clusters.values()), Templates(after, known)
+        values = KnownValues(planner.after.clusters.values())
+        templates = Templates(after, inputs.templates_known)
     for key in changed:
         policy, name = read_policy(new[key]), f"{key.kind}/{key}"
         yield from lint_placement(name, policy.placement, values)
-        yield from _scheduler(name, policy, schedulers)
-        yield from templates.lint(name, policy, derived, old.get(key))
-    yield from _naming_deleted(new, changed, deleted)
+        yield from _scheduler(name, policy, inputs.schedulers)
+        yield from templates.lint(name, policy, planner.derived, old.get(key))
+    yield from _naming_deleted(new, changed, deleted_clusters(planner.changed_clusters))
 
 
 def _naming_deleted(
@@ -83,6 +65,7 @@ def _scheduler(name: str, policy: ClaimingPolicy, schedulers: Schedulers) -> Ite
         yield PlanWarning(code, name, "spec.schedulerName", text, found.nearest)
 
 
+_INDEX: Final = re.compile(r"\[\d+\]")
 _TOP: Final = ("apiVersion", "kind", "metadata", "spec", "status")
 _API_VERSION: Final = "policy.karmada.io/v1alpha1"
 
@@ -104,7 +87,7 @@ Source: karmada v1.18.2 charts/karmada/_crds/bases/policy/policy.karmada.io_prop
 """
 
 
-def lint_fields(manifest: Manifest) -> Iterator[PlanWarning]:
+def _lint_fields(manifest: Manifest) -> Iterator[PlanWarning]:
     """Yield the fields of a policy that Karmada does not know, and values that it does not take."""
     key = policy_key(manifest)
     name = f"{key.kind}/{key}"
@@ -122,9 +105,8 @@ def _unknown(name: str, path: str, value: Manifest, fields: Iterable[str]) -> It
     for field in value:
         if field not in known:
             near = nearest(str(field), known)
-            hint = f"; did you mean {near}?" if near else ""
             where = f"{path}.{field}".lstrip(".")
-            text = f"Karmada 1.18 has no such field, and the API server drops it{hint}"
+            text = did_you_mean("Karmada 1.18 has no such field, and the API server drops it", near)
             yield PlanWarning("FieldUnknown", name, where, text, near)
 
 
@@ -144,18 +126,9 @@ def _of_shape(name: str, path: str, value: Manifest, fields: Fields) -> Iterator
 
 
 def _value(name: str, path: str, value: Any) -> Iterator[PlanWarning]:
-    taken = _VALUES.get(_without_indices(path))
+    taken = _VALUES.get(_INDEX.sub("[]", path))
     if taken is None or not value or value in taken:
         return
     near = nearest(str(value).capitalize(), taken)
     text = f"it is {value}, and the API server takes {', '.join(taken)} only"
     yield PlanWarning("ValueUnknown", name, path, text, near)
-
-
-def _without_indices(path: str) -> str:
-    return "".join(f"{each.partition('[')[0]}[]" if "[" in each else each for each in _steps(path))
-
-
-def _steps(path: str) -> Iterator[str]:
-    for number, each in enumerate(path.split(".")):
-        yield each if not number else f".{each}"

@@ -85,7 +85,7 @@ def _lint_affinity(name: str, path: str, affinity: Manifest, known: KnownValues)
         for given in texts(affinity.get(field)):
             if given not in known.names:
                 near = known.nearest_name(given)
-                text = _text(f"no cluster is named {given}", near)
+                text = did_you_mean(f"no cluster is named {given}", near)
                 yield PlanWarning("ClusterUnknown", name, f"{path}.{field}", text, near)
     selected = read_object(ClusterAffinity, affinity, path)
     if selected.field_selector is not None:
@@ -103,7 +103,9 @@ def _lint_affinity(name: str, path: str, affinity: Manifest, known: KnownValues)
 def _lint_field(name: str, path: str, each: Requirement, known: KnownValues) -> Iterator[PlanWarning]:
     if each.key not in _FIELDS:
         near = nearest(each.key, _FIELDS)
-        text = _text(f"clusters have no field {each.key} to select by, only {', '.join(_FIELDS)}", near)
+        text = did_you_mean(
+            f"clusters have no field {each.key} to select by, only {', '.join(_FIELDS)}", near
+        )
         yield PlanWarning("FieldKeyUnknown", name, path, text, near)
         return
     for value in each.values:
@@ -119,7 +121,9 @@ def _lint_label(
 ) -> Iterator[PlanWarning]:
     if key not in known.labels:
         near = nearest(key, known.labels)
-        yield PlanWarning("LabelUnknown", name, path, _text(f"no cluster has the label {key}", near), near)
+        yield PlanWarning(
+            "LabelUnknown", name, path, did_you_mean(f"no cluster has the label {key}", near), near
+        )
         return
     for value in values:
         if value not in known.labels[key]:
@@ -131,7 +135,7 @@ def _unknown_value(start: str, value: str, existing: Collection[str]) -> tuple[s
     near = nearest(value, existing)
     listed = ", ".join(sorted(existing)) if 0 < len(existing) <= _SHOWN else ""
     if near or not listed:
-        return near, _text(start, near)
+        return near, did_you_mean(start, near)
     return near, f"{start}; there is {listed}"
 
 
@@ -160,8 +164,9 @@ def _lint_tolerations(name: str, placement: Manifest, known: KnownValues) -> Ite
         values = {taint.value for taint in taints if taint.key == key}
         if near := nearest(value, values) if values else nearest(key, {taint.key for taint in taints}):
             start = f"no cluster has the taint {key}={value}" if values else f"no cluster has the taint {key}"
-            yield PlanWarning("TolerationUnmatched", name, path, _text(start, near), near)
+            yield PlanWarning("TolerationUnmatched", name, path, did_you_mean(start, near), near)
 
 
-def _text(start: str, near: str) -> str:
+def did_you_mean(start: str, near: str) -> str:
+    """Return a sentence with what was probably meant, if anything is near."""
     return f"{start}; did you mean {near}?" if near else start

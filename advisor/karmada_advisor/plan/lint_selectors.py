@@ -12,6 +12,7 @@ from karmada_advisor.claims.template import Template, read_template, template_of
 from karmada_advisor.explain.model import PolicyRef
 from karmada_advisor.explain.names import nearest
 from karmada_advisor.plan.derive import Derived
+from karmada_advisor.plan.lint_placement import did_you_mean
 from karmada_advisor.plan.model import PlanWarning
 from karmada_advisor.plan.objects import Manifest, PlanObjects
 from karmada_scheduler.api.binding import BindingKey
@@ -73,10 +74,8 @@ class Templates:
             near, text, meant = self._nearest(each, policy)
             if len(missing) == len(policy.selectors):
                 text += ", so the policy selects nothing"
-            if meant:
-                text += f"; did you mean {meant}?"
             path = f"spec.resourceSelectors[{index}]"
-            yield PlanWarning("SelectorMatchesNothing", name, path, text, near)
+            yield PlanWarning("SelectorMatchesNothing", name, path, did_you_mean(text, meant), near)
         ref = PolicyRef(*policy.key)
         if len(missing) < len(policy.selectors) and ref not in derived.claiming and not policy.deleting:
             holders = self._holders(policy, derived)
@@ -177,6 +176,6 @@ class Templates:
             for each in policy.selectors
             for template in self._of(each, policy)
             if each.match(template) is not Match.NONE
-            and (holder := derived.policy_of(template.key.binding)) is not None
+            and (holder := derived.policies.get(template.key.binding)) is not None
         }
         return sorted(found)

@@ -1,66 +1,39 @@
-"""What a plan is made of, and what its reader should know besides."""
+"""What the reader of a plan should know besides."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from karmada_advisor.claims.quota import Quota
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.plan import deletions
-from karmada_advisor.plan.capacity_model import Capacity, ClusterLoad
+from karmada_advisor.plan.capacity_model import Capacity
 from karmada_advisor.plan.cluster_edits import NOT_READY
 from karmada_advisor.plan.decide import HeldMove
-from karmada_advisor.plan.deletions import deleted_clusters
-from karmada_advisor.plan.derive import Derived
-from karmada_advisor.plan.effects import Comparison
-from karmada_advisor.plan.inputs import Parsed, PlanInputs
-from karmada_advisor.plan.model import BlockedDeletion, Effect, FailureGroup, PlanHeldBy
-from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.structs import Struct
+from karmada_advisor.plan.effects import Comparison, replicas
+from karmada_advisor.plan.model import Effect, PlanHeldBy
+from karmada_advisor.plan.planner import Planner
+from karmada_scheduler.api.binding import Binding
 
 _SHOWN: Final = 5
 
 
-class Compared(Struct, frozen=True):
-    """What the planner has found.
-
-    Attributes:
-        all: Every binding on both sides.
-        parsed: The objects.
-        derived: What follows from policies.
-        failures: Failing decisions.
-        capacity: What the plan asks of clusters.
-        latent_load: The same at the next rebalance.
-        blocked: Deleted clusters that stay Terminating.
-        restarts: Whether the configuration changes.
-        unsure_quotas: Quotas of which the status does not tell whether Karmada enforces them.
-    """
-
-    all: Mapping[BindingKey, Comparison]
-    parsed: Parsed
-    derived: Derived
-    failures: tuple[FailureGroup, ...]
-    capacity: tuple[Capacity, ...]
-    latent_load: tuple[ClusterLoad, ...]
-    blocked: tuple[BlockedDeletion, ...]
-    restarts: bool
-    unsure_quotas: tuple[Quota, ...] = ()
-
-
-def _when_lost(found: Compared) -> Iterator[str]:
+def _when_lost(planner: Planner) -> Iterator[str]:
     """Yield when the bindings of a deleted cluster move, and whether they would if it only were not ready.
 
     A cluster that is not ready gets a NoSchedule taint. That evicts nothing, but it is a change of the cluster, and bindings
     that are decided upon each such change choose their regions again, also those that are not on it.
     """
-    names = deleted_clusters(found.parsed.changed_clusters)
+    names = deletions.deleted_clusters(planner.changed_clusters)
     if not names:
         return
     text = "when: at once, because the scheduler reschedules the bindings of a deleted cluster"
-    choosing = sum(1 for each in found.all.values() if each.old is not None and _chooses_regions(each.old))
+    choosing = sum(
+        1 for each in planner.comparisons.values() if each.old is not None and _chooses_regions(each.old)
+    )
     if choosing:
         count = counted(choosing, "binding")
         yield (
@@ -79,26 +52,24 @@ def _chooses_regions(binding: Binding) -> bool:
     return any(each.spread_by_field == "region" for each in placement.spread_constraints)
 
 
-def _limits(inputs: PlanInputs, found: Compared) -> Iterator[str]:
+def _limits(planner: Planner, quotas: Mapping[Quota, bool], capacity: Sequence[Capacity]) -> Iterator[str]:
     """Yield the limits of plans that matter to this one."""
-    growing = any(
-        each.effect in {Effect.MOVED, Effect.PLACED}
-        and sum(target.replicas for target in each.after) > sum(target.replicas for target in each.before)
-        for each in found.all.values()
-    )
-    if growing and inputs.no_quotas:
-        yield f"whether a FederatedResourceQuota refuses what is placed is not known: {inputs.no_quotas}"
-    if found.unsure_quotas and any(
-        each.hold is not None and each.hold.by is PlanHeldBy.QUOTA for each in found.all.values()
+    inputs, every = planner.inputs, planner.comparisons.values()
+    if inputs.no_quotas and any(
+        each.effect in {Effect.MOVED, Effect.PLACED} and replicas(each.after) > replicas(each.before)
+        for each in every
     ):
+        yield f"whether a FederatedResourceQuota refuses what is placed is not known: {inputs.no_quotas}"
+    unsure = [each for each, is_sure in quotas.items() if not is_sure]
+    if unsure and any(each.hold is not None and each.hold.by is PlanHeldBy.QUOTA for each in every):
         yield (
             f"quotas count only if karmada-webhook runs with the gate FederatedQuotaEnforcement, which the status of "
-            f"{', '.join(map(str, found.unsure_quotas))} does not tell"
+            f"{', '.join(map(str, unsure))} does not tell"
         )
     rules = inputs.rules_after
-    if rules.accounts and found.capacity:
+    if rules.accounts and capacity:
         yield "placements that the running scheduler still assumes (SchedulingOvercommitProtection) are not known"
-    if rules.frameworks.has_own_plugins and any(each.decided is not None for each in found.all.values()):
+    if rules.frameworks.has_own_plugins and any(each.decided is not None for each in every):
         yield "Reserve, Permit, PreBind, Bind and PostBind plugins and extenders are not called"
     if rules.frameworks.all_missing:
         yield (
@@ -107,7 +78,7 @@ def _limits(inputs: PlanInputs, found: Compared) -> Iterator[str]:
         )
     others = Counter(
         each.new.spec.responsible_scheduler
-        for each in found.all.values()
+        for each in every
         if each.new is not None
         and each.new.spec.placement is not None
         and rules.frameworks.of(each.new) is None
@@ -119,18 +90,24 @@ def _limits(inputs: PlanInputs, found: Compared) -> Iterator[str]:
         yield f"whether the schedulers of the bindings run is not known: {inputs.schedulers.problem}"
 
 
-def notes(inputs: PlanInputs, found: Compared) -> Iterator[str]:
-    """Yield what the plan does not know, and what stays although that may surprise."""
+def notes(planner: Planner, quotas: Mapping[Quota, bool], capacity: Sequence[Capacity]) -> Iterator[str]:
+    """Yield what the plan does not know, and what stays although that may surprise.
+
+    Args:
+        planner: After ``decide``.
+        quotas: What ``decide`` has returned.
+        capacity: What the plan asks of clusters.
+    """
+    inputs, every = planner.inputs, planner.comparisons.values()
     yield from inputs.more_notes
     yield from inputs.draft.notes
-    yield from found.derived.notes
-    yield from held_notes(found.all.values())
-    changed = found.parsed.changed_clusters
+    yield from planner.derived.notes
+    yield from held_notes(every)
     for effect in ("NoSchedule", "NoExecute"):
-        for name, taints in deletions.new_taints(changed, effect).items():
+        for name, taints in deletions.new_taints(planner.changed_clusters, effect).items():
             kept = [
                 each
-                for each in found.all.values()
+                for each in every
                 if each.new is not None
                 and any(target.name == name for target in each.after)
                 and not deletions.tolerates(each.new, taints)
@@ -142,11 +119,9 @@ def notes(inputs: PlanInputs, found: Compared) -> Iterator[str]:
                     f"Karmada evicts them from {name} only with --enable-no-execute-taint-eviction "
                     "(give it here as well to see what moves then)"
                 )
-    yield from _when_lost(found)
-    yield from _limits(inputs, found)
-    gated = sum(
-        1 for each in found.all.values() if each.decided is not None and each.decided.reason == "Gated"
-    )
+    yield from _when_lost(planner)
+    yield from _limits(planner, quotas, capacity)
+    gated = sum(1 for each in every if each.decided is not None and each.decided.reason == "Gated")
     if gated:
         yield f"{counted(gated, 'binding is', 'bindings are')} gated by a PreEnqueue plugin"
 

@@ -69,16 +69,19 @@ def is_namespaced(kind: str) -> bool:
 
 def binding_key(manifest: Manifest) -> BindingKey:
     """Return the key of a binding."""
-    kind, metadata = text_of(manifest, "kind"), part(manifest, "metadata")
-    namespace = str(metadata.get("namespace") or "") if is_namespaced(kind) else ""
-    return BindingKey(kind, namespace, str(metadata.get("name") or ""))
+    return BindingKey(*_names(manifest))
 
 
 def policy_key(manifest: Manifest) -> PolicyKey:
     """Return the key of a policy."""
+    return PolicyKey(*_names(manifest))
+
+
+def _names(manifest: Manifest) -> tuple[str, str, str]:
+    """Return kind, namespace and name; "" as the namespace of what has none."""
     kind, metadata = text_of(manifest, "kind"), part(manifest, "metadata")
     namespace = str(metadata.get("namespace") or "") if is_namespaced(kind) else ""
-    return PolicyKey(kind, namespace, str(metadata.get("name") or ""))
+    return kind, namespace, str(metadata.get("name") or "")
 
 
 def template_key(manifest: Manifest) -> UnversionedTemplateKey:
@@ -141,14 +144,18 @@ class PlanObjects(Struct):
 
     def add(self, manifest: Manifest) -> None:
         """Add an object; of two with one name, the first counts."""
+        objects, key = self.place_of(manifest)
+        objects.setdefault(key, manifest)
+
+    def place_of(self, manifest: Manifest) -> tuple[dict[Any, Manifest], Any]:
+        """Return the objects to which one belongs by its kind, and its key among them."""
         kind = text_of(manifest, "kind")
         if kind == CLUSTER:
-            self.clusters.setdefault(text_of(manifest, "metadata", "name"), manifest)
-        elif kind in KINDS:
-            self.bindings.setdefault(binding_key(manifest), manifest)
-        elif kind in ID_LABELS:
+            return self.clusters, text_of(manifest, "metadata", "name")
+        if kind in KINDS:
+            return self.bindings, binding_key(manifest)
+        if kind in ID_LABELS:
             if self.policies is None:
                 self.policies = {}
-            self.policies.setdefault(policy_key(manifest), manifest)
-        else:
-            self.templates.setdefault(template_key(manifest), manifest)
+            return self.policies, policy_key(manifest)
+        return self.templates, template_key(manifest)

@@ -1,20 +1,24 @@
-"""From the compared bindings to the plan as data."""
+"""The plan of a change as data, from the bindings on both sides."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from functools import partial
+from typing import Final
 
+from karmada_advisor.explain.inputs import rebalanced
 from karmada_advisor.explain.model import Provenance, Target, Tense
-from karmada_advisor.plan import triggers
+from karmada_advisor.plan import deletions, failures, triggers
+from karmada_advisor.plan.capacity_model import Capacity
 from karmada_advisor.plan.change_model import ChangeShown
-from karmada_advisor.plan.deletions import deleted_clusters
+from karmada_advisor.plan.decide import PlannedDecision, PlanSide
 from karmada_advisor.plan.derive import Derived
 from karmada_advisor.plan.effects import Comparison, Shift, shift
 from karmada_advisor.plan.fingerprint import SHOWN, fingerprint
 from karmada_advisor.plan.inputs import PlanInputs
 from karmada_advisor.plan.lint import lint
+from karmada_advisor.plan.load import loads_after
 from karmada_advisor.plan.model import (
     CLASSES,
     BindingPlan,
@@ -25,69 +29,81 @@ from karmada_advisor.plan.model import (
     Held,
     Later,
     Plan,
-    PlanWarning,
     Totals,
 )
-from karmada_advisor.plan.notes import Compared, notes
+from karmada_advisor.plan.notes import notes
+from karmada_advisor.plan.planner import Planner
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import replace
 
+BURST: Final = "burst"
+ACCOUNTED: Final = "accounted"
+MOST_IN_ORDER: Final = 2_000_000
+"""Decisions times clusters up to which the other capacity mode is computed: its decisions share no cached order."""
 
-def result(inputs: PlanInputs, found: Compared) -> Plan:
-    """Return the plan."""
-    plans = [binding_plan(key, each, found.derived) for key, each in found.all.items()]
+_PLACING: Final = frozenset({Effect.MOVED, Effect.PLACED, Effect.UNPLACED})
+
+
+def make_plan(inputs: PlanInputs) -> Plan:
+    """Return what a change does.
+
+    Raises:
+        ChangeError: An object cannot be read after the change.
+    """
+    planner = Planner(inputs)
+    quotas = planner.decide()
+    derived, comparisons = planner.derived, planner.comparisons
+    side = planner.side_after()  # filter results are in the caches, so that another snapshot costs little
+    groups = (
+        *failures.grouped(_failing(comparisons), side, derived.policies),
+        *failures.held(comparisons),
+    )
+    capacity = tuple(_capacity(planner, side.snapshot))
+    blocked = tuple(deletions.blocked(comparisons, planner.changed_clusters, side))
+    plans = [binding_plan(key, each, derived) for key, each in comparisons.items()]
     counts = Counter(dict.fromkeys(CLASSES, 0))
     counts.update(each.effect.value for each in plans)
     counts.update(each.claim.value for each in plans if each.claim is not ClaimChange.KEPT)
     hashed = fingerprint(inputs.before, inputs.rules_text, inputs.quotas or ())
-    has_other_changes = bool(found.parsed.changed_clusters) or found.restarts
-    concerned = found.derived.concerned | {key for key, each in found.all.items() if each.is_spec_changed}
     return Plan(
         Provenance(Tense.RECOMPUTED, inputs.source, inputs.at, hashed[:SHOWN]),
         hashed,
-        (*_shown(inputs.draft.shown, found.blocked), *inputs.rule_changes),
+        (*_shown(inputs.draft.shown, blocked), *inputs.rule_changes),
         len(inputs.before.clusters),
         len(plans),
         dict(counts),
-        None if has_other_changes else _not_derived(found.all, plans, concerned),
+        None if planner.changed_clusters or planner.restarts else _not_derived(planner, plans),
         _after_rebalance(plans, counts),
-        _totals(each for each in plans if each.effect in {Effect.MOVED, Effect.UNPLACED, Effect.PLACED}),
-        _latent_totals(plans),
+        _totals(
+            (each, Shift(each.stops, each.starts, each.entirely)) for each in plans if each.effect in _PLACING
+        ),
+        _totals(
+            (plan, shift(each.before, each.later.targets))
+            for plan, each in zip(plans, comparisons.values(), strict=True)
+            if plan.later is not None and each.later is not None and not each.later.error
+        ),
         tuple(
             each
             for each in plans
             if each.effect is not Effect.UNCHANGED or each.claim is not ClaimChange.KEPT
         ),
-        found.failures,
-        found.capacity,
-        found.latent_load,
-        found.blocked,
-        tuple(_warnings(inputs, found)),
-        tuple(_drift(found.all)) if inputs.with_drift else None,
-        tuple(notes(inputs, found)),
+        groups,
+        capacity,
+        loads_after(comparisons, side.snapshot, _latent(comparisons)),
+        blocked,
+        tuple(lint(planner)),
+        tuple(_drift(comparisons)) if inputs.with_drift else None,
+        tuple(notes(planner, quotas, capacity)),
     )
 
 
-def _not_derived(
-    keys: Iterable[BindingKey], plans: Iterable[BindingPlan], concerned: AbstractSet[BindingKey]
-) -> int:
+def _not_derived(planner: Planner, plans: Iterable[BindingPlan]) -> int:
     """Count the unchanged bindings that follow from no changed object; others may be held for reasons of their own."""
     return sum(
-        key not in concerned and plan.effect is Effect.UNCHANGED
-        for key, plan in zip(keys, plans, strict=True)
-    )
-
-
-def _warnings(inputs: PlanInputs, found: Compared) -> Iterator[PlanWarning]:
-    return lint(
-        inputs.before,
-        inputs.draft.after,
-        inputs.draft.written,
-        found.derived,
-        clusters=found.parsed.clusters_after,
-        deleted=deleted_clusters(found.parsed.changed_clusters),
-        schedulers=inputs.schedulers,
-        known=inputs.templates_known,
+        plan.effect is Effect.UNCHANGED and not each.is_spec_changed and key not in planner.derived.concerned
+        for (key, each), plan in zip(planner.comparisons.items(), plans, strict=True)
     )
 
 
@@ -115,7 +131,7 @@ def binding_plan(key: BindingKey, each: Comparison, derived: Derived) -> Binding
         key.name,
         effect,
         claim,
-        derived.policy_of(key),
+        derived.policies.get(key),
         spec.replicas,
         targets(each.before),
         targets(each.after),
@@ -172,19 +188,7 @@ def _after_rebalance(plans: Sequence[BindingPlan], counts: Mapping[str, int]) ->
     }
 
 
-def _totals(plans: Iterable[BindingPlan]) -> Totals:
-    return _sum((each, Shift(each.stops, each.starts, each.entirely)) for each in plans)
-
-
-def _latent_totals(plans: Iterable[BindingPlan]) -> Totals:
-    return _sum(
-        (each, shift(_as_clusters(each.before), _as_clusters(each.later.targets)))
-        for each in plans
-        if each.later is not None and not each.later.error
-    )
-
-
-def _sum(moves: Iterable[tuple[BindingPlan, Shift]]) -> Totals:
+def _totals(moves: Iterable[tuple[BindingPlan, Shift]]) -> Totals:
     stops = starts = entirely = without = 0
     for each, moved in moves:
         stops += moved.stops
@@ -194,12 +198,76 @@ def _sum(moves: Iterable[tuple[BindingPlan, Shift]]) -> Totals:
     return Totals(stops, starts, entirely, without)
 
 
-def _as_clusters(found: Iterable[Target]) -> list[TargetCluster]:
-    return [TargetCluster(each.name, each.replicas) for each in found]
-
-
 def _drift(every: Mapping[BindingKey, Comparison]) -> Iterator[Drift]:
     for key, each in every.items():
         found = each.unchanged_side
         if each.has_drift and found is not None:
             yield Drift(*key, targets(each.before), targets(found.targets), found.error)
+
+
+def _failing(comparisons: Mapping[BindingKey, Comparison]) -> Iterator[failures.Failing]:
+    for key, each in comparisons.items():
+        effect = each.effect
+        if each.new is None:
+            continue
+        if effect in {Effect.STUCK, Effect.UNPLACED} and each.decided is not None and each.decided.error:
+            yield key, effect, each.new, each.decided
+        elif effect is Effect.LATENT and each.later is not None and each.later.error:
+            yield key, effect, rebalanced(each.new), each.later
+
+
+def _latent(comparisons: Mapping[BindingKey, Comparison]) -> dict[BindingKey, PlannedDecision]:
+    return {
+        key: each.later
+        for key, each in comparisons.items()
+        if each.effect is Effect.LATENT and each.later is not None and not each.later.error
+    }
+
+
+def _capacity(planner: Planner, snapshot: Snapshot) -> Iterator[Capacity]:
+    """Yield what the plan asks of clusters in the configured mode, and in the other one where that is known."""
+    inputs, comparisons = planner.inputs, planner.comparisons
+    moving = {key: each for key, each in comparisons.items() if each.effect in _PLACING}
+    if not moving:
+        return
+    rules = inputs.rules_after
+    decided = {key: each.decided for key, each in moving.items() if each.decided is not None}
+    configured = _mode(rules, snapshot, comparisons, decided, is_configured=True)
+    if not configured.clusters:
+        return
+    yield configured
+    is_wanted = rules.accounts or bool(configured.overcommitted)
+    if inputs.other_mode is None or not is_wanted:
+        return
+    if len(decided) * len(snapshot) > MOST_IN_ORDER and not rules.accounts:
+        return
+    other = inputs.other_mode()
+    side = PlanSide(other, snapshot, planner.after.bindings.values())
+    bindings = [each.new for key, each in moving.items() if each.new is not None and key in decided]
+    types = {key: outcome.type for key, outcome in decided.items()}
+    progress = partial(inputs.progress, "in the other capacity mode")
+    again = {
+        binding.key: outcome
+        for binding, outcome in side.outcomes(bindings, types, progress)
+        if outcome is not None
+    }
+    yield _mode(other, snapshot, comparisons, again, is_configured=False)
+
+
+def _mode(
+    rules: DryRun,
+    snapshot: Snapshot,
+    comparisons: Mapping[BindingKey, Comparison],
+    decided: Mapping[BindingKey, PlannedDecision],
+    *,
+    is_configured: bool,
+) -> Capacity:
+    clusters = loads_after(comparisons, snapshot, decided)
+    return Capacity(
+        ACCOUNTED if rules.accounts else BURST,
+        is_configured,
+        clusters,
+        tuple(each.name for each in clusters if each.over),
+        sum(not each.error for each in decided.values()),
+        sum(bool(each.error) for each in decided.values()),
+    )

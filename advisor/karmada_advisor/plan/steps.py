@@ -52,7 +52,7 @@ def take_step(inputs: PlanInputs, at: datetime) -> PlannedStep:
     planner = Planner(inputs, made, every)
     planner.decide()
     after = inputs.draft.after.copy()
-    bindings = dict(planner.parsed.bindings_after)
+    bindings = dict(planner.after.bindings)
     for key, each in planner.comparisons.items():
         if each.new is None:
             continue
@@ -60,9 +60,9 @@ def take_step(inputs: PlanInputs, at: datetime) -> PlannedStep:
         if stored is not bindings[key]:
             bindings[key] = stored
             after.bindings[key] = manifest_as_written(after.bindings[key], stored)
-    clusters = dict(planner.parsed.clusters_after)
+    clusters = dict(planner.after.clusters)
     used = {target.name for each in bindings.values() for target in each.spec.clusters}
-    for name, cluster in planner.parsed.clusters_after.items():
+    for name, cluster in planner.after.clusters.items():
         if cluster.deleting and name not in used:
             del clusters[name], after.clusters[name]
     return PlannedStep(

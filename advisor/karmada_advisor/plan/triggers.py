@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Final
 
 from karmada_advisor.state.stored import condition_of
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.cluster_changes import ClusterChanges
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT
+from karmada_scheduler.structs import Struct
 
 AT_ONCE: Final = "at once"
 AT_RETRY: Final = "at the next retry"
@@ -18,32 +18,20 @@ AFTER_EVICTION: Final = "after eviction"
 AT_RESTART: Final = "when the scheduler restarts"
 
 
-class Triggers:
-    """Finds when the scheduler looks at a binding."""
+class Triggers(Struct, frozen=True):
+    """Finds when the scheduler looks at a binding.
 
-    def __init__(
-        self,
-        *,
-        clusters: Mapping[str, tuple[Cluster | None, Cluster | None]],
-        policy_bindings: Collection[BindingKey],
-        restarts: bool,
-        knows_claims: bool,
-    ) -> None:
-        """Take the change.
+    Attributes:
+        clusters: The changed clusters.
+        policy_bindings: The bindings of changed policies.
+        restarts: Whether the configuration changes: a scheduler that starts looks at every binding.
+        knows_claims: Whether a binding without a policy id is not claimed; otherwise every binding counts as claimed.
+    """
 
-        Args:
-            clusters: The changed clusters by name, before and after.
-            policy_bindings: The bindings of changed policies.
-            restarts: Whether the configuration changes: a scheduler that starts looks at every binding.
-            knows_claims: Whether a binding without a policy id is not claimed; otherwise every binding counts as
-                claimed.
-        """
-        self._changes = ClusterChanges()
-        for old, new in clusters.values():
-            self._changes.add(old, new)
-        self._policy_bindings = policy_bindings
-        self._restarts = restarts
-        self._knows_claims = knows_claims
+    clusters: ClusterChanges
+    policy_bindings: Collection[BindingKey]
+    restarts: bool
+    knows_claims: bool
 
     def when(self, old: Binding | None, new: Binding) -> str:
         """Return when the scheduler looks at a binding, "" if it does not.
@@ -52,16 +40,16 @@ class Triggers:
             old: The binding before the change, None if there was none.
             new: The binding after the change; this scheduler is responsible for it.
         """
-        is_claimed = not self._knows_claims or requeue_rules.is_claimed(new)
-        if self._changes and self._changes.concerns(new):
+        is_claimed = not self.knows_claims or requeue_rules.is_claimed(new)
+        if self.clusters and self.clusters.concerns(new):
             return AT_ONCE
         if not is_claimed:
             return ""
         if old is None or old.generation != new.generation or old.labels != new.labels:
             return AT_ONCE
-        if new.key in self._policy_bindings:
+        if new.key in self.policy_bindings:
             return AT_ONCE
-        if self._restarts:
+        if self.restarts:
             return AT_RESTART
         return AT_RETRY if _is_retried(new) else ""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from karmada_advisor.claims.model import DetectorOptions
 from karmada_advisor.placement_tests.model import Manifest, PlacementTestFile
 from karmada_advisor.placement_tests.scenario import CaseClock, Scenario, objects_of, schedulers_named
-from karmada_advisor.plan.inputs import Known, parse
+from karmada_advisor.plan.inputs import known_of
 from karmada_advisor.sources import rules
 from karmada_advisor.sources.files import as_workload
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
@@ -35,7 +35,7 @@ def scenario_of(file: PlacementTestFile, own: Sequence[Registration] = ()) -> It
     """
     clock = CaseClock()
     objects = objects_of(file)
-    parsed = parse(objects, objects)
+    known = known_of(objects)
     shown = ShownObjects(Workloads(None), clock=clock.now)
     scheduler = file.scheduler
     arguments = argparse.Namespace(
@@ -50,7 +50,7 @@ def scenario_of(file: PlacementTestFile, own: Sequence[Registration] = ()) -> It
     with rules.dry_running(arguments, gates, own, shown) as dry_run:
         yield Scenario(
             objects,
-            Known(parsed.clusters_before, parsed.bindings_before),
+            known,
             dry_run,
             clock,
             schedulers_named(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from karmada_advisor.explain.amounts import units
 from karmada_advisor.plan.capacity_model import Demand
-from karmada_advisor.plan.load import CPU
+from karmada_advisor.plan.load import in_cores
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.framework.snapshot import Snapshot
 
@@ -83,7 +83,7 @@ class FreeCapacity:
         """Return the resources of which more is asked of a cluster than it has free."""
         free = self.free(cluster) or {}
         return tuple(
-            Demand(name, _amount(name, asked[name]), _amount(name, free[name]))
+            Demand(name, in_cores(name, asked[name]), in_cores(name, free[name]))
             for name in sorted(asked)
             if name in free and asked[name] > max(0, free[name])
         )
@@ -99,7 +99,3 @@ class FreeCapacity:
                 else {resource: units(resource, summary.left(resource)) for resource in summary.allocatable}
             )
         return self._free[name]
-
-
-def _amount(resource: str, units: int) -> float:
-    return units / 1000 if resource == CPU else units

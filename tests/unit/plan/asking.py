@@ -12,7 +12,7 @@ from karmada_advisor.plan.inputs import PlanInputs
 from karmada_advisor.plan.lint_selectors import TemplatesKnown
 from karmada_advisor.plan.model import BindingPlan, Effect, Plan
 from karmada_advisor.plan.objects import PlanObjects
-from karmada_advisor.plan.planner import make_plan
+from karmada_advisor.plan.result import make_plan
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.dryrun.dry_run import DryRun

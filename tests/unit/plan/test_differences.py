@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.plan import differences
 from karmada_advisor.plan.change_model import ChangeShown, FieldChange
+from karmada_advisor.plan.differences import changed_fields
 from karmada_advisor.views.layout import Style
 from karmada_advisor.views.plan_changes import change_lines, field_line
 
 
 def changed(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    return [str(each) for each in differences.of_policy({"spec": old}, {"spec": new})]
+    return [str(each) for each in changed_fields({"spec": old}, {"spec": new})]
 
 
 def selector(name: str, **more: Any) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def test_a_field_is_added_removed_or_gets_another_type() -> None:
 
 def test_a_label_with_dots_stands_in_brackets() -> None:
     old = {"metadata": {"labels": {"a.io/b": "1"}}}
-    [found] = differences.of_binding(old, {"metadata": {"labels": {"a.io/b": "2"}}})
+    [found] = changed_fields(old, {"metadata": {"labels": {"a.io/b": "2"}}})
     assert str(found) == "metadata.labels[a.io/b]: 1 -> 2"
 
 

@@ -10,6 +10,7 @@ from karmada_advisor.plan.holds import stored_holds
 from karmada_advisor.rebalance.model import Goal, Reason
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.testing import binding
+from tests.unit.plan.asking import rules
 from tests.unit.plan.test_holds import schedulers
 from tests.unit.rebalance.proposing import executed, left, member, placements, proposal_of, settled, workload
 
@@ -119,7 +120,7 @@ def test_bindings_that_nobody_decides_about_or_that_are_held_are_not_looked_at()
     lost = workload("lost", m1=4).scheduler("nobody")
     refused = binding("refused").replicas(4, cpu="1").dynamic_weight().on(m1=4).applied()
     refused.condition(type="Scheduled", status="False", reason="QuotaExceeded", message="cpu")
-    holds = stored_holds(schedulers(), knows_quotas=False, has_guards=False, has_own_plugins=False)
+    holds = stored_holds(schedulers(), rules().frameworks)
 
     found = proposal_of([member("m1", used=50), member("m2")], [lost, refused], hold_of=holds)
 

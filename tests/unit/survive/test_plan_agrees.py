@@ -10,7 +10,7 @@ from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.inputs import Known, PlanInputs
 from karmada_advisor.plan.model import Effect
 from karmada_advisor.plan.objects import PlanObjects
-from karmada_advisor.plan.planner import make_plan
+from karmada_advisor.plan.result import make_plan
 from karmada_advisor.survive.domains import failure_domains
 from karmada_advisor.survive.engine import Losses
 from karmada_advisor.survive.loss import Loss
