@@ -33,7 +33,7 @@ from karmada_advisor.placement_tests.scenario import CaseClock, Scenario, object
 from karmada_advisor.placement_tests.uids import NONE_ODD, UIDS
 from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.inputs import PlanInputs, known_of
-from karmada_advisor.plan.objects import PlanObjects, UnversionedTemplateKey
+from karmada_advisor.plan.objects import PlanObjects
 from karmada_advisor.plan.result import make_plan
 from karmada_advisor.plan.stored import ChangeError
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
@@ -138,7 +138,7 @@ def _rules() -> DryRun:
 def differences(file: PlacementTestFile, rng: random.Random, counts: Counter[str]) -> Iterator[str]:
     """Yield what differs in one case."""
     scenario = _scenario(file)
-    state = CaseState.begin(scenario, NONE_ODD, (), _every)
+    state = CaseState.begin(scenario, NONE_ODD, (), None)
     first = _simulated(scenario.objects)
     placed = _clusters(state)
     counts["placed"] += bool(placed)
@@ -172,8 +172,8 @@ def _of_uids(
 ) -> Iterator[str]:
     """Yield what differs between the results without a uid in the file, and those with either of two uids in it."""
     with_uid = [_scenario(_named(file, {"uid": uid})) for uid in UIDS]
-    expected = [CaseState.begin(each, NONE_ODD, (), _every) for each in with_uid]
-    tries = CaseTries(_scenario(_named(file, {})), (), _every)
+    expected = [CaseState.begin(each, NONE_ODD, (), None) for each in with_uid]
+    tries = CaseTries(_scenario(_named(file, {})), (), None)
     states = tries.begin()
     for number, change in enumerate([None, *changes]):
         if change is not None:
@@ -197,10 +197,6 @@ def _result(state: CaseState) -> tuple[dict[str, int], str]:
     """Return where the only binding is, and what the last step did to it."""
     [plan] = state.last.plans.values() if state.last is not None else [None]
     return _clusters(state), "" if plan is None else plan.effect.value
-
-
-def _every(draft: Draft) -> Iterable[UnversionedTemplateKey]:
-    return draft.after.templates
 
 
 def _scenario(file: PlacementTestFile) -> Scenario:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from karmada_advisor.claims.template import TemplateKey
@@ -63,7 +63,7 @@ class CaseState(Struct):
         scenario: Scenario,
         odd: OddTemplates,
         given: Sequence[ScenarioChange],
-        wanted: Callable[[Draft], Iterable[UnversionedTemplateKey]],
+        names: Collection[str] | None,
     ) -> CaseState:
         """Return a state in which the first decisions are made.
 
@@ -71,7 +71,7 @@ class CaseState(Struct):
             scenario: What cases share.
             odd: The templates without a uid that get an odd one.
             given: Changes before the first decision.
-            wanted: Returns the templates that the case names, once the changes are made.
+            names: How the case names the workloads that it is about; None for all. Others may be left out.
 
         Raises:
             ChangeError: A change cannot be made.
@@ -90,9 +90,9 @@ class CaseState(Struct):
             if "deletionTimestamp" not in part(each, "metadata") or each is base.clusters.get(name)
         }
         after.policies = {key: with_id(each) for key, each in (after.policies or {}).items()}
-        if not scenario.rules.is_coupled:
-            names = {*wanted(draft)}
-            after.templates = {key: each for key, each in after.templates.items() if key in names}
+        if names is not None and not scenario.rules.is_coupled:
+            wanted = {key for name in names for key in draft.workloads(name)}
+            after.templates = {key: each for key, each in after.templates.items() if key in wanted}
         start = PlanObjects(after.clusters, dict(base.bindings), after.policies)
         start.templates = {
             resource_key(each): base.templates[resource_key(each)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -11,20 +11,19 @@ from karmada_advisor.placement_tests.model import ScenarioChange
 from karmada_advisor.placement_tests.report_model import OWN_UID
 from karmada_advisor.placement_tests.scenario import Scenario
 from karmada_advisor.placement_tests.uids import NONE_ODD, OddTemplates, combined, decided_by_uid
-from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.objects import UnversionedTemplateKey
-
-Wanted = Callable[[Draft], Iterable[UnversionedTemplateKey]]
 
 
 class CaseTries:
     """The states of one case after each step: one, and more where the uid of a template that has none decides."""
 
-    def __init__(self, scenario: Scenario, given: Sequence[ScenarioChange], wanted: Wanted) -> None:
+    def __init__(
+        self, scenario: Scenario, given: Sequence[ScenarioChange], names: Collection[str] | None
+    ) -> None:
         """Begin a case; the arguments are those of ``CaseState.begin``."""
         self._scenario = scenario
         self._given = given
-        self._wanted = wanted
+        self._names = names
         self._tries: dict[OddTemplates, CaseState] = {}
         self._dependent: OddTemplates = NONE_ODD
         self._before: _BeforeStep | None = None
@@ -72,7 +71,7 @@ class CaseTries:
         """Return a state after the last step: of the try before it in which the same uids have decided something."""
         before = self._before
         if before is None:
-            return CaseState.begin(self._scenario, odd, self._given, self._wanted)
+            return CaseState.begin(self._scenario, odd, self._given, self._names)
         state = before.tries[odd & before.dependent].forked(odd)
         self._scenario.clock.at = before.at
         state.step(before.changes)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.manifest import ManifestError
+
+if TYPE_CHECKING:  # a file is checked without the objects of a case
+    from karmada_advisor.placement_tests.expression_data import WorkloadData
 
 INSTALL: Final = "pip install 'karmada-pyscheduler[cel]'"
 
@@ -41,25 +44,6 @@ class ExpressionError(Exception):
         self.column = column
 
 
-class ExpressionData(Protocol):
-    """What expressions read about a workload; each property is read if an expression names it."""
-
-    def variable(self, name: str) -> Any:
-        """Return ``placed``, ``clusters``, ``before``, ``result`` or ``workload``."""
-
-    def replicas(self, cluster: str) -> int:
-        """Return the replicas on a cluster; ValueError if there is no such cluster."""
-
-    def values(self, field: str) -> list[str]:
-        """Return the different values of ``region``, ``provider`` or ``zone`` where it is placed, in order."""
-
-    def share(self, field: str, value: str) -> float:
-        """Return the share of the replicas on clusters with this value, from 0 to 1; ValueError for another field."""
-
-    def survives(self, what: str) -> bool:
-        """Return whether it survives the loss of any one domain; ValueError for another one."""
-
-
 class Evaluated(NamedTuple):
     """The result of an expression.
 
@@ -88,7 +72,7 @@ class Expressions:
             from cel_expr_python.ext import ext_math, ext_optional, ext_strings
         except ImportError as error:
             raise NoCelError(f"expressions (that) need the CEL library: {INSTALL}") from error
-        self._data: ExpressionData | None = None
+        self._data: WorkloadData | None = None
         type_ = cel.Type
         self._bool, self._allowed = type_.BOOL, (type_.BOOL, type_.DYN)
         self._overload, self._declare = cel.Overload, cel.FunctionDecl
@@ -164,7 +148,7 @@ class Expressions:
         return read
 
     @property
-    def _now(self) -> ExpressionData:
+    def _now(self) -> WorkloadData:
         assert self._data is not None  # set while an expression is evaluated
         return self._data
 
@@ -187,7 +171,7 @@ class Expressions:
                 raise _problem(str(error)) from error
         return self._compiled[text]
 
-    def evaluate(self, text: str, data: ExpressionData) -> Evaluated:
+    def evaluate(self, text: str, data: WorkloadData) -> Evaluated:
         """Return whether an expression holds."""
         self._data = data
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from karmada_advisor.claims.policy import read_policy, refusal
@@ -154,11 +154,15 @@ class _Case:
                 f"sizes: {{{name}: {{replicas: N, cpu: 500m}}}}",
             )
         for word, wanted in expectation.keys.items():
-            check = _CHECKS.get(word)
             if word in OF_STEPS and not in_step:
                 text = f"{word} compares with a {OF_STEPS[word]} before; use it in then"
-                yield CheckedProblem(wanted.place, text)
-            elif check is not None and (text := check(self, key, wanted.value)):
+            elif word == "clusters":
+                text = self._unknown_cluster(key, wanted.value)
+            elif word == "policy":
+                text = self._unknown_policy(wanted.value)
+            else:
+                text = ""
+            if text:
                 yield CheckedProblem(wanted.place, text)
 
     def _needs_size(self, key: UnversionedTemplateKey, expectation: Expectation) -> bool:
@@ -174,7 +178,7 @@ class _Case:
 
     # --- values ---
 
-    def unknown_clusters(self, key: UnversionedTemplateKey, wanted: Any) -> str:
+    def _unknown_cluster(self, key: UnversionedTemplateKey, wanted: Any) -> str:
         """Return which cluster does not exist, or that the workload has no replicas; "" if all is well."""
         for name in wanted:
             if name not in self._clusters:
@@ -190,19 +194,13 @@ class _Case:
         template = self._draft.after.templates.get(key)
         return template is None or _is_native(template) or _has_replicas(template)
 
-    def unknown_policy(self, _key: UnversionedTemplateKey, wanted: Any) -> str:
+    def _unknown_policy(self, wanted: str) -> str:
         """Return that a policy does not exist; "" if it does."""
         known = names_of_policies(self._draft.after)
         if wanted == NO_POLICY or wanted in known:
             return ""
         near = nearest(wanted, known)
         return f"policy: there is no {wanted}" + (f"; nearest: {near}" if near else "")
-
-
-_CHECKS: Final[Mapping[str, Callable[[_Case, UnversionedTemplateKey, Any], str]]] = {
-    "clusters": _Case.unknown_clusters,
-    "policy": _Case.unknown_policy,
-}
 
 
 def _is_native(template: Manifest) -> bool:

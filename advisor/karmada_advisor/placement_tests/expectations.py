@@ -20,8 +20,7 @@ from karmada_advisor.placement_tests.outcomes import (
     why_not_placed,
 )
 from karmada_advisor.placement_tests.report_model import ClusterDifference, ExpectationFailure
-from karmada_advisor.plan.objects import UnversionedTemplateKey
-from karmada_scheduler.structs import replace
+from karmada_scheduler.structs import Struct, replace
 
 PLACED_ONLY: Final = frozenset({"clusters", "replicas", "stops", "that"})
 """Expectations that say nothing about a workload without clusters, so that they do not hold for one."""
@@ -68,97 +67,83 @@ def _holds(key: str, expected: Any, got: Any) -> bool:
             return bool(got == expected)
 
 
-class Checker:
-    """Checks expectations of one stage of a case: the first decisions, or a step."""
+def failures(
+    expectation: Expectation, found: Sequence[PlacedWorkload], step: CaseStep | None, why_different: str
+) -> list[ExpectationFailure]:
+    """Return what does not hold.
 
-    def __init__(self, step: CaseStep | None, why_different: Callable[[UnversionedTemplateKey], str]) -> None:
-        """Check after a step, None for the first decisions.
+    Args:
+        expectation: About one workload.
+        found: The workload, in each state if the result depends on uids.
+        step: After which it is expected; None for the first decisions.
+        why_different: Why there are several results.
+    """
+    check = _Check(expectation, found, "" if step is None else str(step), why_different)
+    made = list(check.failures())
+    if made:
+        made[0] = replace(made[0], explanation=found[0].explanation)
+    return made
 
-        Args:
-            step: The step.
-            why_different: Returns why there are several results for a workload.
-        """
-        self._step = "" if step is None else str(step)
-        self._why_different = why_different
 
-    def failures(self, expectation: Expectation, found: Sequence[PlacedWorkload]) -> list[ExpectationFailure]:
-        """Return what does not hold.
+class _Check(Struct, frozen=True):
+    expectation: Expectation
+    found: Sequence[PlacedWorkload]
+    step: str
+    why_different: str
 
-        Args:
-            expectation: About one workload.
-            found: The workload, in each state if the result depends on uids.
-        """
-        made = list(self._failures(expectation, found))
-        if made:
-            made[0] = replace(made[0], explanation=found[0].explanation)
-        return made
-
-    def _failures(
-        self, expectation: Expectation, found: Sequence[PlacedWorkload]
-    ) -> Iterator[ExpectationFailure]:
-        missing = next((each for each in found if not is_placed(each)), None)
+    def failures(self) -> Iterator[ExpectationFailure]:
+        """Yield what does not hold."""
+        missing = next((each for each in self.found if not is_placed(each)), None)
         reported = False
-        for key, wanted in expectation.keys.items():
+        for key, wanted in self.expectation.keys.items():
             if missing is not None and key in PLACED_ONLY:
                 if not reported:
-                    text = f"it is not placed: {why_not_placed(missing)}"
-                    failure = self._failure(expectation, key, None, text)
+                    failure = self._failure(key, None, f"it is not placed: {why_not_placed(missing)}")
                     expected = [each.value for each in wanted.value] if key == "that" else wanted.value
                     yield replace(failure, expected=expected)
                 reported = True
                 continue
             if key == "that":
-                yield from self._expressions(expectation, found)
+                yield from self._expressions()
                 continue
-            got = [_VALUES[key](each) for each in found]
-            if all(_holds(key, wanted.value, each) for each in got):
-                continue
-            yield self._difference(expectation, key, wanted, got, found)
+            got = [_VALUES[key](each) for each in self.found]
+            if not all(_holds(key, wanted.value, each) for each in got):
+                yield self._difference(key, wanted, got)
 
-    def _expressions(
-        self, expectation: Expectation, found: Sequence[PlacedWorkload]
-    ) -> Iterator[ExpectationFailure]:
-        wanted = expectation.keys["that"]
+    def _expressions(self) -> Iterator[ExpectationFailure]:
+        wanted = self.expectation.keys["that"]
         evaluator = expressions()
-        data = [WorkloadData(each) for each in found]
+        data = [WorkloadData(each) for each in self.found]
         for index, each in enumerate(wanted.value):
             results = [evaluator.evaluate(each.value, every) for every in data]
             failing = next((result for result in results if not result.holds), None)
             if failing is None:
                 continue
             differ = any(result.holds for result in results)
-            parts = [self._why_different(found[0].key)] if differ else [failing.text or "false"]
-            text = "; ".join([*parts, *failing.parts])
+            text = "; ".join([self.why_different if differ else failing.text or "false", *failing.parts])
             key = "that" if wanted.place == each.place else f"that[{index}]"
-            failure = self._failure(expectation, "that", None, text)
             line, column = each.place
-            yield replace(failure, key=key, line=line, column=column, expected=each.value)
+            yield replace(
+                self._failure("that", None, text), key=key, line=line, column=column, expected=each.value
+            )
 
-    def _difference(
-        self,
-        expectation: Expectation,
-        key: str,
-        wanted: ExpectedValue,
-        got: Sequence[Any],
-        found: Sequence[PlacedWorkload],
-    ) -> ExpectationFailure:
+    def _difference(self, key: str, wanted: ExpectedValue, got: Sequence[Any]) -> ExpectationFailure:
         differ = any(each != got[0] for each in got)
-        shown = list(got) if differ else got[0]
-        text = self._why_different(found[0].key) if differ else ""
+        text = self.why_different if differ else ""
         if key == "notPlaced" and not text and got[0] is not False and got[0] is not True:
-            text = why_not_placed(found[0])
+            text = why_not_placed(self.found[0])
         if key == "placed" and wanted.value and not text:
-            text = why_not_placed(next(each for each in found if not is_placed(each)))
-        failure = self._failure(expectation, key, shown, text)
+            text = why_not_placed(next(each for each in self.found if not is_placed(each)))
+        failure = self._failure(key, list(got) if differ else got[0], text)
         if key != "clusters":
             return failure
         different = [each for index, each in enumerate(got) if each not in got[:index]]
         return replace(failure, table=tuple(_rows(wanted.value, different)))
 
-    def _failure(self, expectation: Expectation, key: str, got: Any, text: str) -> ExpectationFailure:
-        wanted = expectation.keys[key]
+    def _failure(self, key: str, got: Any, text: str) -> ExpectationFailure:
+        wanted = self.expectation.keys[key]
         return ExpectationFailure(
-            expectation.workload, self._step, key, *wanted.place, wanted.value, got, text
+            self.expectation.workload, self.step, key, *wanted.place, wanted.value, got, text
         )
 
 

@@ -28,7 +28,7 @@ FIELDS: Final = ("region", "provider", "zone", "cluster")
 
 
 class WorkloadData:
-    """Implements ``cel.ExpressionData`` for one workload after a step."""
+    """What expressions read about one workload after a step; a method is called if an expression names it."""
 
     def __init__(self, found: PlacedWorkload) -> None:
         """Read about this workload."""

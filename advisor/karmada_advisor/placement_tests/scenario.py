@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from typing import Final
 
 from karmada_advisor.claims.model import DetectorOptions
@@ -19,11 +18,14 @@ from karmada_advisor.plan.objects import (
     policy_key,
     resource_key,
     template_key,
+    text_of,
 )
 from karmada_advisor.plan.stored import with_defaults, with_id
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers
+from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.dryrun.objects import Workloads
 from karmada_scheduler.structs import Struct, field
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -48,7 +50,7 @@ class CaseClock:
         self.at = next((each.value for each in changes if each.word == "at"), self.at + _BETWEEN)
 
 
-class Scenario(Struct, frozen=True, dict=True):
+class Scenario(Struct, frozen=True):
     """What all cases of a file share: objects that were read once, and the rules.
 
     Attributes:
@@ -68,17 +70,23 @@ class Scenario(Struct, frozen=True, dict=True):
     schedulers: Schedulers
     detector: DetectorOptions
     evicts: bool = False
-    show_workloads: Callable[[Iterable[Manifest]], None] = field(default=lambda _: None)
-
-    @cached_property
-    def _with_uids(self) -> dict[OddTemplates, PlanObjects]:
-        return {}
+    _with_uids: dict[OddTemplates, PlanObjects] = field(default_factory=dict)
 
     def with_uids(self, odd: OddTemplates) -> PlanObjects:
         """Return the objects with a uid in each template; the same ones each time, so that they are compared fast."""
         if odd not in self._with_uids:
             self._with_uids[odd] = with_uids(self.objects, odd)
         return self._with_uids[odd]
+
+    def show_workloads(self, templates: Iterable[Manifest]) -> None:
+        """Show templates to the plugins that need the metadata of workloads."""
+        if any(self.rules.frameworks.declaring.values()):
+            self.rules.objects.workloads = Workloads(
+                Workload.from_manifest(
+                    each, api_version=text_of(each, "apiVersion"), kind=text_of(each, "kind")
+                )
+                for each in templates
+            )
 
 
 def objects_of(file: PlacementTestFile) -> PlanObjects:

@@ -13,7 +13,6 @@ from karmada_advisor.claims.template import TemplateKey as ClaimedKey
 from karmada_advisor.placement_tests.case_tries import CaseTries
 from karmada_advisor.placement_tests.model import API_VERSION, KIND, Manifest, PlacementTestFile
 from karmada_advisor.placement_tests.outcomes import NO_POLICY, clusters_of, is_placed, policy_of, reason_of
-from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.objects import UnversionedTemplateKey, part, resource_key, text_of
 from karmada_advisor.sources.anonymous import with_other_names
 from karmada_advisor.sources.capture import reduced
@@ -169,11 +168,7 @@ def _cases(
     elsewhere: list[str] = []
     unclaimed = 0
     with scenario_of(file) as scenario:
-
-        def every(draft: Draft) -> Iterable[UnversionedTemplateKey]:
-            return draft.after.templates
-
-        states = CaseTries(scenario, (), every).begin()
+        states = CaseTries(scenario, (), None).begin()
         for binding in bindings:
             found = [state.of(resource_key(binding)) for state in states]
             policy = policy_of(found[0])

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from karmada_advisor.claims.model import DetectorOptions
-from karmada_advisor.placement_tests.model import Manifest, PlacementTestFile
+from karmada_advisor.placement_tests.model import PlacementTestFile
 from karmada_advisor.placement_tests.scenario import CaseClock, Scenario, objects_of, schedulers_named
 from karmada_advisor.plan.inputs import known_of
 from karmada_advisor.sources import rules
-from karmada_advisor.sources.files import as_workload
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config.decision_rules import RULES
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.framework.profile.factory import Registration
 
@@ -58,14 +56,7 @@ def scenario_of(file: PlacementTestFile, own: Sequence[Registration] = ()) -> It
             ),
             _detector(file),
             file.controller_manager.evicts,
-            lambda templates: _show(shown, dry_run, templates),
         )
-
-
-def _show(shown: ShownObjects, dry_run: DryRun, templates: Iterable[Manifest]) -> None:
-    """Show workloads to the plugins that need them."""
-    if any(dry_run.frameworks.declaring.values()):
-        shown.workloads = Workloads(map(as_workload, templates))
 
 
 def _detector(file: PlacementTestFile) -> DetectorOptions:

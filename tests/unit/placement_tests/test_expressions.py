@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from karmada_advisor.placement_tests.cel import ExpressionError, Expressions, NoCelError, expressions
+from karmada_advisor.placement_tests.expression_data import WorkloadData
 from tests.commands import run
 from tests.unit.placement_tests.files import BEGIN, case, ran, ran_case, with_cases, written
 
@@ -36,8 +37,11 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-class Data:
+class Data(WorkloadData):
     """A workload on two clusters."""
+
+    def __init__(self) -> None:
+        """Read about no workload of a case."""
 
     def variable(self, name: str) -> Any:
         return {
